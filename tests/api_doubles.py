@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import cache
 from operator import itemgetter
 from typing import Any
+from unittest.mock import MagicMock
 
 import httpx
 from msgspec.structs import replace
@@ -21,13 +22,16 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
-from models.events import Position, Role, Turn
+from models.errors import DeliveryFailed
+from models.events import AccessAudited, Position, Role, Turn
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
 from models.policy import Policy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import admin_routes
 from streams.api.commands import project_commands
+from streams.api.live.page import page_routes
+from streams.api.live.routes import LiveData
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory
 from streams.api.projects.commands import ProjectDeeds
@@ -179,6 +183,34 @@ class Search:
         return sorted((hit for hit in hits if hit[1] > 0), key=lambda hit: -hit[1])[:top_k]
 
 
+class Log:
+    """An `AuditLog` in a list.
+
+    Attributes:
+        away: Whether nothing can be written.
+    """
+
+    def __init__(self, *, required: bool = False) -> None:
+        self.required = required
+        self.away = False
+        self.events: list[AccessAudited] = []
+
+    def record(self, event: AccessAudited) -> None:
+        """As the port says."""
+        self.events.append(event)
+
+    async def write(self, event: AccessAudited) -> None:
+        """As the port says."""
+        if self.away:
+            raise DeliveryFailed("away")
+        self.record(event)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Nothing is kept open."""
+        yield
+
+
 @cache
 def _embedder() -> WordLlamaEmbedder:
     """Loading its weights takes longer than most tests."""
@@ -186,9 +218,10 @@ def _embedder() -> WordLlamaEmbedder:
 
 
 class Served:
-    """An app as the index role has it, over a store without network.
+    """An app as the index role has it, over a store without network; with a log, also the live page, over nothing.
 
     Attributes:
+        tools: The MCP tools, which answer while they run.
         users: What is known of users.
         turns: Turns, read through the tenants' border.
         topics: Topics, likewise.
@@ -197,7 +230,7 @@ class Served:
         erasures: Takes erasures.
     """
 
-    def __init__(self, *, settings: HttpSettings | None = None, **more: Any) -> None:
+    def __init__(self, *, settings: HttpSettings | None = None, log: Log | None = None, **more: Any) -> None:
         self.embedder = _embedder()
         self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
         scoped = ScopedStore(self.store)
@@ -212,8 +245,7 @@ class Served:
         project_reader = ProjectReader(
             self.projects, self.turns, self.projects, self.projects.policy.projects, now=self.projects.clock
         )
-        self.deeds = ProjectDeeds(project_reader, project_commands(self.projects, self.projects))
-        self.project_routes = project_routes(project_reader, self.deeds)
+        deeds = ProjectDeeds(project_reader, project_commands(self.projects, self.projects))
         self.reader = MemoryReader(
             self.users,
             self.turns,
@@ -223,7 +255,7 @@ class Served:
             apps=AppContext(self.apps),
             **more,
         )
-        self.asked = AskedMemory(self.reader, project_reader, self.deeds)
+        self.tools = McpEndpoint(AskedMemory(self.reader, project_reader, deeds))
         access: Access | None = None if settings is None else access_of(settings)
         self.app: Api = create_api(
             ready=lambda: (True, "ready"),
@@ -234,11 +266,12 @@ class Served:
                     SessionReader(self.turns, topic_prefix="test"),
                     TopicReader(self.topics, Policy().topics),
                 ),
-                *self.project_routes,
+                *project_routes(project_reader, deeds),
                 *admin_routes(self.apps, Policy().apps, self.apps, self.erasures),
+                *([] if log is None else [*served_routes(LiveData(MagicMock())), *page_routes()]),
             ],
             access=access,
-            endpoints=[McpEndpoint(self.asked)],
+            endpoints=[self.tools] if log is None else [log, self.tools],
             limits=settings,
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import structs
 
 from models.events import (
@@ -20,11 +18,12 @@ from models.events import (
 from models.events.app import AdminCommand
 from models.events.project import DeedResult, ProjectCommand, ProjectDeed
 from models.events.project_items import ProjectItem, Relationship
-from models.events.topics import COMMANDS, TURNS
+from models.events.topics import COMMANDS
 from models.events.user import FactCategory, SessionTurns
 from streams.index.app_memory import AppMemories
 from streams.index.project_memory import ProjectMemories
 from tests.api_doubles import AT, said
+from tests.blank_events import blank
 from tests.projects_indexed import changed, chunk, conversation, episode, index, pending, remembered, stands
 
 TENANTS = ("a", "b")
@@ -49,136 +48,65 @@ def turns_of(app: str) -> list[Turn]:
     ]
 
 
-def _common(app: str, user: str, session: str) -> dict[str, Any]:
-    return {
-        "id": f"{app}-{user}",
-        "session_id": session,
-        "user_id": user,
-        "app_id": app,
-        "timestamp": AT,
-        "source": Position(TURNS.name, 0, 0),
-    }
+def _named(app: str, user: str, session: str) -> dict[str, str]:
+    return {"session_id": session, "user_id": user, "app_id": app}
 
 
 def topic_of(app: str, session: str) -> TopicChanged:
     """A topic of a session."""
-    return TopicChanged(
-        **_common(app, f"user-{app}", session),
+    return blank(
+        TopicChanged,
+        **_named(app, f"user-{app}", session),
         topic_id=f"topic-{app}",
         title=f"{canary(app)} {QUERY}",
-        cause="started",
         detail=canary(app),
         active=True,
         kept=True,
         turn=TENANTS.index(app),
         message_count=1,
-        access_count=1,
-        importance=0.5,
-        priority=0.5,
         half_life_days=1.0,
-        memory_type="working",
         tags=[canary(app)],
         created_at=AT,
         last_active_at=AT,
         active_turns=[0, 1],
-        packed_turns=[],
-        released_messages=0,
-        packed_bytes=0,
         summary=canary(app),
-        summarised_by=None,
-        session_topics=1,
-        compaction=None,
     )
 
 
 def user_events_of(app: str, user: str, session: str) -> tuple[FactChanged, EpisodeCompressed, UserMemoryChanged]:
     """A fact, an episode and the standing of a user."""
-    common, number = _common(app, user, session), TENANTS.index(app)
-    changed = FactChanged(
-        **common,
-        category=FactCategory.IDENTITY,
-        key="name",
-        value=canary(app),
-        confidence=1.0,
-        importance=0.9,
-        active=True,
-        cause="stored",
-        valid_from=AT,
-        valid_until=None,
-        turn=0,
-        extracted_by="rules",
-        history=[],
+    named, number = _named(app, user, session), TENANTS.index(app)
+    changed = blank(
+        FactChanged, **named, category=FactCategory.IDENTITY, key="name", value=canary(app), importance=0.9, active=True
     )
-    compressed = EpisodeCompressed(
-        **common,
+    compressed = blank(
+        EpisodeCompressed,
+        **named,
         episode=1,
         first_turn=1,
         last_turn=20,
         turn_range="turns 1-20",
         turns=[SessionTurns(session, [0])],
         summary=f"{canary(app)}: {QUERY}",
-        summarised_by="extractive",
         key_topics=[canary(app)],
-        embedding=[],
-        embedded_by="",
-        started_at=AT,
-        ended_at=AT,
-        tokens_before=2,
-        tokens_after=1,
     )
-    stands = UserMemoryChanged(
-        **common,
-        turn_count=21,
-        compressed_turns=20,
-        requested_turns=20,
-        # A reference to the other tenant's turn in a shared session must lead nowhere.
-        short_term=[SessionTurns(session, [number, 1 - number])],
-        facts=1,
-        episodes=1,
-        seen={"0": 10},
+    # A reference to the other tenant's turn in a shared session must lead nowhere.
+    stands = blank(
+        UserMemoryChanged, **named, turn_count=21, short_term=[SessionTurns(session, [number, 1 - number])], facts=1
     )
     return changed, compressed, stands
 
 
 def app_memory_of(app: str) -> AppMemoryChanged:
     """A memory of an app."""
-    return AppMemoryChanged(
-        **_common(app, f"user-{app}", f"session-{app}"),
-        space="app",
-        slot=0,
-        memory_id=1,
-        active=True,
-        cause="created",
-        content=f"{canary(app)}: {QUERY}",
-        importance=0.5,
-        tags=[canary(app)],
-        related_conversations=[],
-        created_at=AT,
-        updated_at=AT,
-        pinned=False,
-        shared_with=[],
-        conflicts_with=[],
-        made_by="rules",
-    )
+    named = _named(app, f"user-{app}", f"session-{app}")
+    content, tags = f"{canary(app)}: {QUERY}", [canary(app)]
+    return blank(AppMemoryChanged, **named, space="app", memory_id=1, active=True, content=content, tags=tags)
 
 
 def app_space_of(app: str, *results: CommandResult) -> AppMemoriesChanged:
     """How far an app's memories are."""
-    return AppMemoriesChanged(
-        **_common(app, "", ""),
-        space="app",
-        memories=1,
-        created=1,
-        compactions=0,
-        skipped=0,
-        edited=0,
-        waiting=0,
-        energy_units=1.0,
-        energy_capacity_units=1.0,
-        spent_units=0.0,
-        uninstalled=False,
-        results=list(results),
-    )
+    return blank(AppMemoriesChanged, app_id=app, space="app", memories=1, results=list(results))
 
 
 def project_items_of(app: str, session: str) -> list[ProjectItem]:

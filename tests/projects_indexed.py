@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from models.events import (
@@ -23,8 +23,9 @@ from models.events import (
 from models.events.project_items import ItemKind
 from models.project.view import ProjectView
 from streams.index.project_memory import ProjectMemories
+from tests.blank_events import BLANK_AT, blank
 
-NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+NOW = BLANK_AT
 PARTITION = 3
 """Of `commands.v1`, for every project."""
 
@@ -37,44 +38,36 @@ def source(session: str = "s1", turn: int = 1, *, user: str = "u") -> MemorySour
 def remembered(number: int, content: str = "We use boats.", **more: Any) -> ProjectMemory:
     """A decision, valid since that many minutes after nine thirty."""
     since = NOW + timedelta(minutes=number)
-    fields: dict[str, Any] = {
+    times = ("valid_from", "recorded_at", "created_at", "updated_at", "last_accessed_at")
+    given: dict[str, Any] = {
         "id": f"m{number:07}-{number:08}",
         "type": MemoryType.DECISION,
-        "content": content,
         "category": "technical",
         "tags": ["sea"],
         "importance": 0.7,
-        "valid_from": since,
-        "recorded_at": since,
-        "created_at": since,
-        "updated_at": since,
         "sources": [source(turn=number)],
-        "last_accessed_at": since,
+        **dict.fromkeys(times, since),
     }
-    return ProjectMemory(**fields | more)
+    return blank(ProjectMemory, content=content, **given | more)
 
 
 def episode(number: int, summary: str = "Bread was chosen.", *, session: str = "s1", **more: Any) -> ProjectEpisode:
     """A decision was made in two turns of a session."""
-    fields: dict[str, Any] = {
+    given: dict[str, Any] = {
         "id": f"e{number:07}-{number:08}",
         "kind": EpisodeKind.DECISION_MADE,
         "title": "A choice",
-        "summary": summary,
         "significance": 0.8,
-        "conversation_id": session,
         "first_turn": number,
         "last_turn": number + 1,
-        "started_at": NOW,
-        "ended_at": NOW,
-        "last_accessed_at": NOW,
     }
-    return ProjectEpisode(**fields | more)
+    return blank(ProjectEpisode, summary=summary, conversation_id=session, **given | more)
 
 
 def chunk(number: int, summary: str = "Talk of music.", *, session: str = "s1") -> ConversationChunk:
     """Ten messages of a session."""
-    return ConversationChunk(
+    return blank(
+        ConversationChunk,
         id=f"k{number:07}-{number:08}",
         conversation_id=session,
         first_number=number,
@@ -84,30 +77,23 @@ def chunk(number: int, summary: str = "Talk of music.", *, session: str = "s1") 
         messages=10,
         summary=summary,
         key_topics=["violin"],
-        token_count=100,
-        summary_tokens=10,
-        started_at=NOW,
-        ended_at=NOW,
-        created_at=NOW,
     )
 
 
 def conversation(session: str = "s1", turns: int = 2) -> ProjectConversation:
     """An active conversation."""
-    return ProjectConversation(
-        id=session, status="active", started_at=NOW, last_at=NOW, total_turns=turns, recent=[1, 2], chunks=0
-    )
+    return blank(ProjectConversation, id=session, status="active", total_turns=turns, recent=[1, 2])
 
 
 def pending(number: int, *, session: str = "s1", confidence: float = 0.5) -> PendingFact:
     """A fact that is not sure."""
-    return PendingFact(
+    return blank(
+        PendingFact,
         id=f"p{number:07}-{number:08}",
         content="Maybe taxes.",
         type=MemoryType.FACT,
         confidence=confidence,
         source=source(session),
-        extracted_at=NOW,
     )
 
 
@@ -125,56 +111,30 @@ def changed(
 ) -> ProjectItemChanged:
     """An item that came or changed."""
     kind = _KINDS[type(item)]
-    fields: dict[str, Any] = {
-        "id": f"{app}-{project}-{kind}-{slot}-{revision}",
-        "session_id": "s1",
-        "user_id": "u",
-        "app_id": app,
-        "timestamp": NOW,
-        "source": Position("commands.v1", PARTITION, revision),
-        "project_id": project,
-        "revision": revision,
-        "kind": kind,
-        "slot": slot,
-        "item_id": item.id,
-        "active": True,
-        "cause": "created",
-        kind: item,
-    }
-    return ProjectItemChanged(**fields | more)
+    given: dict[str, Any] = {"session_id": "s1", "user_id": "u", "item_id": item.id, "active": True, kind: item}
+    given |= {"app_id": app, "project_id": project, "revision": revision, "kind": kind, "slot": slot, **more}
+    name = f"{app}-{project}-{kind}-{slot}-{revision}"
+    return blank(ProjectItemChanged, id=name, source=Position("commands.v1", PARTITION, revision), **given)
 
 
 def went(item: ProjectItem, slot: int = 0, revision: int = 1, **more: Any) -> ProjectItemChanged:
     """An item that went, and its text with it."""
-    fields: dict[str, Any] = {"active": False, "cause": "deleted", _KINDS[type(item)]: None}
-    return changed(item, slot, revision, **fields | more)
+    return changed(item, slot, revision, **{"active": False, _KINDS[type(item)]: None, **more})
 
 
 def stands(revision: int = 1, *, app: str = "a", project: str = "web", **more: Any) -> ProjectChanged:
     """How far a project is, after a command by hand."""
-    fields: dict[str, Any] = {
-        "id": f"{app}-{project}-{revision}",
+    given: dict[str, Any] = {
         "session_id": "s1",
         "user_id": "u",
-        "app_id": app,
-        "timestamp": NOW,
         "source": Position("commands.v1", PARTITION, revision),
-        "project_id": project,
-        "revision": revision,
         "born": "first",
         "turn_count": 12,
-        "conversations": 1,
         "memories": 2,
-        "archived": 0,
-        "episodes": 1,
-        "pending": 1,
-        "chunks": 1,
-        "created": 3,
-        "consolidated_at": None,
         "seen": {"0": 7},
         "results": [DeedResult(request_id="r", outcome="done", count=1)],
     }
-    return ProjectChanged(**fields | more)
+    return blank(ProjectChanged, app_id=app, project_id=project, revision=revision, **given | more)
 
 
 async def index(projects: ProjectMemories, *events: ProjectItemChanged | ProjectChanged) -> None:

@@ -1,67 +1,36 @@
-"""HTTP routes, without a socket: health, metrics, reading a session's turns."""
+"""What every role answers over HTTP: health, metrics, its contract, and which route an id leads to."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+import re
+from typing import Any
 from urllib.parse import quote
 
 import httpx
-import pytest
 from prometheus_client import CollectorRegistry, Counter
-from qdrant_client import AsyncQdrantClient
+from starlette.responses import Response
+from starlette.routing import Route
 
-from models.events import Role, Turn
-from streams.api.sessions.turns import SessionReader
-from streams.http.answering import served_routes
+from streams.http.answering import Matching
 from streams.http.health import Api, create_api
-from streams.index.server import ServerStore
-from streams.index.session_memory import SessionVectorMemory
-from streams.inference.wordllama import WordLlamaEmbedder
+from tests.api_doubles import Log, Served
 
-SESSIONS = ["plain", "a/b", "/", "..", "a/similar", "x/turns", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", "x" * 256]
+IDS = ["plain", "a/b", "/", "..", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", 'shop/eu ü%2F"memories/7', "x" * 256]
+LIKE_ROUTES = [
+    "topics",
+    "/topics",
+    "a/similar",
+    "x/turns",
+    "plain/topics",
+    "plain/topics/search",
+    "a/facts",
+    "x/standing",
+]
 
 
 def client_of(app: Api) -> httpx.AsyncClient:
     """A client that calls the app directly."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role")
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[ServerStore]:
-    """A store without network."""
-    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def reader(store: ServerStore) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a role that has indexed three turns of each session."""
-    embedder = WordLlamaEmbedder()
-    memory = SessionVectorMemory(store, embedder)
-    contents = ["the weather in Oslo", "how do I reset my password", "thanks"]
-    turns = [
-        Turn(
-            session_id=session,
-            user_id="u",
-            app_id="a",
-            turn=number,
-            role=Role.USER,
-            content=content,
-            timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        )
-        for session in SESSIONS
-        for number, content in enumerate(contents)
-    ]
-    await memory.add_turns(turns, embedder.embed([turn.content for turn in turns]))
-    app = create_api(
-        ready=lambda: (True, "ready"),
-        registry=CollectorRegistry(),
-        routes=served_routes(SessionReader(memory, topic_prefix="test")),
-    )
-    async with client_of(app) as client:
-        yield client
 
 
 async def test_readiness_follows_the_role_and_says_why() -> None:
@@ -90,42 +59,32 @@ async def test_metrics_are_the_registrys() -> None:
     assert "python_info" not in answer.text
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=range(len(SESSIONS)))
-async def test_any_session_id_can_be_asked_for(reader: httpx.AsyncClient, session: str) -> None:
-    """Ids are the producer's: slashes, dots, percent signs and other scripts reach the store unchanged."""
-    base = f"/v1/sessions/{quote(session, safe='').replace('.', '%2E')}"
-    similar = await reader.get(f"{base}/similar", params={"q": "reset my password", "top_k": 1})
-    turns = await reader.get(f"{base}/turns", params={"last": 2})
+async def test_any_id_can_be_asked_for() -> None:
+    """Ids are the producers': slashes, dots, percent signs and words of our own paths in it reach every route."""
+    found: list[tuple[Route, dict[str, str]]] = []
 
-    assert [(session, 1)] == [(t["session_id"], t["turn"]) for t in similar.json()]
-    assert [(session, 1), (session, 2)] == [(t["session_id"], t["turn"]) for t in turns.json()]
+    async def noted(scope: Any, receive: Any, send: Any) -> None:
+        route, child = scope["turntide.matched"]
+        found.append((route, child.get("path_params")))
+        await Response()(scope, receive, send)
 
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "s/similar",
-        "s/similar?q=",
-        f"s/similar?q={'x' * 8_001}",
-        "s/similar?q=a&top_k=0",
-        "s/similar?q=a&top_k=101",
-        "s/similar?q=a&top_k=five",
-        "s/turns?last=0",
-        "s/turns?last=1001",
-        f"{'x' * 257}/turns",
-        "/turns",
-    ],
-)
-async def test_wrong_input_is_refused(reader: httpx.AsyncClient, path: str) -> None:
-    """422 with the field, before anything is asked of the store."""
-    answer = await reader.get(f"/v1/sessions/{path}")
-
-    assert answer.status_code == 422
+    routes = [each for each in Served(log=Log()).app.routes if isinstance(each, Route) and ":path}" in each.path]
+    transport = httpx.ASGITransport(Matching(noted, routes))
+    async with httpx.AsyncClient(transport=transport, base_url="http://role") as client:
+        for route in routes:
+            for name in IDS if route.path.endswith(":path}") else [*IDS, *LIKE_ROUTES]:
+                ids = {each: name if way else "1" for each, way in re.findall(r"{(\w+)(:path)?}", route.path)}
+                sent = {key: quote(value, safe="").replace(".", "%2E") for key, value in ids.items()}
+                path = route.path.replace(":path", "").format(**sent)
+                for method in route.methods or ():
+                    await client.request(method, path)
+                    assert found.pop() == (route, ids)
 
 
-async def test_no_page_loads_scripts_from_elsewhere(reader: httpx.AsyncClient) -> None:
+async def test_no_page_loads_scripts_from_elsewhere() -> None:
     """The contract is there as JSON and as a page of its own; the usual pages around it would fetch from a CDN."""
-    contract, docs = await reader.get("/openapi.json"), await reader.get("/docs")
+    async with client_of(Served().app) as client:
+        contract, docs = await client.get("/openapi.json"), await client.get("/docs")
 
     assert docs.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
     assert "<code>GET /v1/sessions/{session_id}/similar</code>" in docs.text

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 import structlog
 from pydantic import SecretStr
@@ -16,8 +15,7 @@ from streams.http import rates
 from streams.http.rates import Buckets, Rates
 from streams.observe.telemetry import metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_audit import Log, audited_app
-from tests.api_doubles import Served, bearer, settings_of
+from tests.api_doubles import Log, Served, bearer, settings_of
 from tests.unit.test_api_rules import RULES
 
 SLOW: dict[str, Any] = {"requests_per_second": 0.001, "burst": 2}
@@ -155,11 +153,9 @@ async def test_no_id_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """An id is a text: every route takes it or refuses it, none fails on it, and no file is made or read."""
     monkeypatch.chdir(tmp_path)
     token = ApiToken(token=SecretStr("a-token-of-an-admin"), role=TokenRole.ADMIN)
-    app, served = audited_app(HttpSettings(tokens=[token], request_timeout=timedelta(seconds=5)), Log())
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    headers = {"Authorization": "Bearer a-token-of-an-admin"}
+    served = Served(settings=HttpSettings(tokens=[token], request_timeout=timedelta(seconds=5)), log=Log())
     failed: list[tuple[str, str, int]] = []
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+    async with served.client({"Authorization": "Bearer a-token-of-an-admin"}) as client:
         for name in (name for name in RULES if "{" in name and "/v1/live/" not in name):
             method, template = name.split(" ")
             for bad in ELSEWHERE:

@@ -16,36 +16,39 @@ from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from models.events.erase import EraseRequested
 from models.wire.codec import encode
-from streams.api.mcp.server import McpEndpoint
 from streams.http import audit_log
 from streams.http.audit_log import BatchedAudit, KafkaAudit
 from streams.observe.telemetry import metrics
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_audit import Log, audited_app
-from tests.api_doubles import fact, said
+from tests.api_doubles import Log, Served, fact, said
 
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
 
 
 @asynccontextmanager
-async def asked(log: Log) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the support desk's, of a role that knows two facts and three turns."""
+async def asked(log: Log) -> AsyncIterator[tuple[httpx.AsyncClient, Served]]:
+    """A client of the support desk's, and the role that it asks, which knows two facts and three turns."""
     token = ApiToken(token=SecretStr(TOKEN), role=TokenRole.ADMIN, name="support desk")
-    app, served = audited_app(HttpSettings(tokens=[token]), log)
+    served = Served(settings=HttpSettings(tokens=[token]), log=log)
     served.users.known_facts += [fact("name", "Alex", app="a"), fact("city", "Bern", app="a")]
     await served.say(*[said(n, f"{QUERY} {n}", app="a", user="u", session="s/1") for n in range(3)])
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
-        yield client
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
+    async with served.tools.running(), served.client(headers) as client:
+        yield client, served
     await served.close()
+
+
+def listing(user: Any) -> dict[str, Any]:
+    """A call of a tool."""
+    call = {"name": "list_facts", "arguments": {"user_id": user}}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
 
 
 async def test_who_read_what_of_whom_and_never_the_words() -> None:
     """The route's template, ids of path, query and body, how much was given; of an erasure nobody's name."""
     log = Log()
-    async with asked(log) as client:
+    async with asked(log) as (client, _):
         await client.get("/v1/sessions/s%2F1/turns?last=2")
         await client.post("/v1/retrieve", json={"user_id": "u", "app_id": "a", "query": QUERY})
         await client.get("/v1/sessions/s/topics/none")
@@ -64,57 +67,28 @@ async def test_who_read_what_of_whom_and_never_the_words() -> None:
     assert not any(secret in written for secret in (TOKEN.encode(), QUERY.encode(), b"forgotten", b"pelicans"))
 
 
-async def test_what_people_do_about_an_alert_is_on_record() -> None:
-    """Who it was, also of what is refused."""
-    log, path = Log(), "/v1/live/alerts/{}/{}".format
-    async with asked(log) as client:
-        for deed in ("acknowledge", "label"):
-            await client.post(path("x", deed), json={})
-
-    assert [("acted", "support desk", path("{alert_id}", deed), 422) for deed in ("acknowledge", "label")] == [
-        (each.kind, each.by, each.route, each.status) for each in log.events
-    ]
-
-
 async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A deed that broke off may be done all the same; a tool that refuses answers 200 like every tool."""
+    """A deed that broke off may be done all the same; a tool gives as much as a route, and refuses with 200."""
     log = Log()
-    app, served = audited_app(HttpSettings(), log)
-    endpoint = next(each for each in app.state.endpoints if isinstance(each, McpEndpoint))
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    call = {"name": "list_facts", "arguments": {"user_id": 7}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    accept = {"Accept": "application/json, text/event-stream"}
-    async with endpoint.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        told = await client.post("/mcp", json=asked, headers=accept)
+    async with asked(log) as (client, served):
+        told = [(await client.post("/mcp", json=listing(user))).status_code for user in ("u", 7)]
+        refused = [await client.post(f"/v1/live/alerts/x/{deed}", json={}) for deed in ("acknowledge", "label")]
         monkeypatch.setattr(served.erasures, "request", _breaks)
         broken = await client.post("/v1/erase", json={"user_id": "u"})
         monkeypatch.setattr(served.erasures, "request", _is_cancelled)
         with pytest.raises(asyncio.CancelledError):
             await client.post("/v1/erase", json={"user_id": "u"})
-    await served.close()
 
-    assert (told.status_code, broken.status_code) == (200, 500)
-    assert [(each.kind, each.status) for each in log.events] == [("text_read", 422), ("acted", 500), ("acted", 504)]
-
-
-async def test_the_record_of_a_tool_says_how_much_it_gave() -> None:
-    """A tool that reads a whole memory is no smaller a reading than the route beside it."""
-    log = Log()
-    app, served = audited_app(HttpSettings(), log)
-    served.users.known_facts += [fact("name", "Alex", app="a"), fact("city", "Bern", app="a")]
-    endpoint = next(each for each in app.state.endpoints if isinstance(each, McpEndpoint))
-    call = {"name": "list_facts", "arguments": {"user_id": "u"}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    accept = {"Accept": "application/json, text/event-stream"}
-    transport = httpx.ASGITransport(app)
-    async with endpoint.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        await client.post("/mcp", json=asked, headers=accept)
-    await served.close()
-
-    assert [(each.kind, each.status, each.given, each.user_id) for each in log.events] == [("text_read", 200, 2, "u")]
+    assert (told, [each.status_code for each in refused], broken.status_code) == ([200, 200], [422, 422], 500)
+    assert [(each.kind, each.status, each.given, each.user_id) for each in log.events] == [
+        ("text_read", 200, 2, "u"),
+        ("text_read", 422, 0, ""),
+        *[("acted", 422, 0, "")] * 2,
+        ("acted", 500, 0, ""),
+        ("acted", 504, 0, ""),
+    ]
 
 
 async def _breaks(_request: EraseRequested) -> None:
@@ -130,7 +104,7 @@ async def test_words_wait_for_their_record_where_it_is_required(required: bool, 
     """503 before a word is out; figures, and everything where it is not required, are answered."""
     log = Log(required=required)
     log.away = True
-    async with asked(log) as client:
+    async with asked(log) as (client, _):
         words = await client.get("/v1/sessions/s%2F1/turns")
         figures = await client.get("/v1/index")
         log.away = False
@@ -146,8 +120,6 @@ async def test_nothing_follows_the_refusal_of_words() -> None:
     """The server is handed one answer: what stood behind goes on, and none of it goes out."""
     log, sent = Log(required=True), list[Any]()
     log.away = True
-    app, served = audited_app(HttpSettings(), log)
-    await served.say(said(0, QUERY, app="a", user="u", session="s"))
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b""}
@@ -155,9 +127,9 @@ async def test_nothing_follows_the_refusal_of_words() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": "/v1/sessions/s/turns", "query_string": b""}
-    await app({**scope, "headers": [(b"host", b"127.0.0.1")]}, receive, send)
-    await served.close()
+    head = {"type": "http", "method": "GET", "path": "/v1/sessions/s/1/turns", "query_string": b""}
+    async with asked(log) as (_, served):
+        await served.app({**head, "headers": [(b"authorization", f"Bearer {TOKEN}".encode())]}, receive, send)
 
     assert [("http.response.start", 503), ("http.response.body", None)] == [
         (each["type"], each.get("status")) for each in sent

@@ -14,15 +14,13 @@ from streams.api.erase.routes import ErasureStanding
 from streams.api.projects.messages import ProjectContext
 from streams.api.users.messages import AssembledContext, Found, Retrieve
 from streams.http.examples import example_of
-from streams.settings.http import HttpSettings
-from tests.api_audit import Log, audited_app
+from tests.api_doubles import Log, Served
 
 
 @pytest.fixture(scope="module")
 def contract() -> dict[str, Any]:
     """The index role's."""
-    app, _ = audited_app(HttpSettings(), Log())
-    made: dict[str, Any] = app.openapi()
+    made: dict[str, Any] = Served(log=Log()).app.openapi()
     return made
 
 

@@ -66,26 +66,6 @@ async def test_an_erasure_is_asked_for(served: Served, body: dict[str, Any], sco
 
 
 @pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, ""),
-        ({"purge_logs": True}, ""),
-        ({"session_id": "s", "user_id": "u"}, "session_id"),
-        ({"session_id": "s", "app_id": "a"}, "session_id"),
-        ({"user_id": ""}, "user_id"),
-        ({"user_id": "a\x00"}, "user_id"),
-        ({"everything": True}, ""),
-    ],
-)
-async def test_nobody_in_particular_is_not_erased(served: Served, body: dict[str, Any], field: str) -> None:
-    """422, and nothing is written."""
-    async with served.client() as client:
-        answer = await client.post("/v1/erase", json=body)
-
-    assert (answer.status_code, answer.json()["errors"][0]["field"], served.erasures.asked) == (422, field, [])
-
-
-@pytest.mark.parametrize(
     ("body", "status"),
     [
         ({"app_id": "a"}, 202),

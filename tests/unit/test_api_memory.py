@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -124,29 +123,3 @@ async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, serve
         (None, "u", None),
         (None, None, "t"),
     ]
-
-
-async def test_a_search_without_a_scope_is_refused(client: httpx.AsyncClient) -> None:
-    """There is no query over everything; and episodes are of users, not of a session."""
-    answers = [
-        await client.post("/v1/search", json={"query": "x"}),
-        await client.post("/v1/search", json={"query": "x", "kind": "episodes", "session_id": "s"}),
-    ]
-
-    assert [422, 422] == [answer.status_code for answer in answers]
-    assert ["user_id", "session_id"] == [answer.json()["errors"][0]["field"] for answer in answers]
-
-
-@pytest.mark.parametrize(
-    "user", ["a/b", "/", "..", "a/facts", "x/standing", "naïve 東京 🌙", "100%", "q?a=b", "x" * 256]
-)
-async def test_any_user_id_can_be_asked_for(served: Served, client: httpx.AsyncClient, user: str) -> None:
-    """Ids are the producer's: slashes, dots and other scripts reach the memory unchanged."""
-    served.users.known_facts.append(fact("name", "Kim", user=user))
-    served.users.known_users.append(standing(("s", 7), user=user))
-    base = f"/v1/users/{quote(user, safe='').replace('.', '%2E')}"
-    facts = (await client.get(f"{base}/facts")).json()
-    known = (await client.get(f"{base}/standing")).json()
-
-    assert [(user, "Kim")] == [(each["user_id"], each["value"]) for each in facts]
-    assert (user, True) == (known["user_id"], known["known"])

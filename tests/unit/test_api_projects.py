@@ -9,7 +9,6 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from models.errors import DeliveryFailed
 from streams.api import commands
 from tests.api_doubles import Served, said
 from tests.api_projects import SAID
@@ -149,50 +148,7 @@ async def test_pages_of_pending_facts(served: Served, client: httpx.AsyncClient)
     assert [each["confidence"] for each in whole] == sorted((each["confidence"] for each in whole), reverse=True)
 
 
-# --- what makes no sense
-
-
-@pytest.mark.parametrize(
-    ("end", "method", "body"),
-    [
-        ("memories", "POST", {"content": "x", "type": "opinion"}),
-        ("memories", "POST", {"content": " ", "type": "fact"}),
-        ("memories", "POST", {"content": "x", "type": "fact", "valid_until": "2020-01-01T00:00:00Z"}),
-        ("memories/m-1", "PUT", {}),
-        ("memories/m-1", "PUT", {"valid_from": "2026-01-02T00:00:00Z", "valid_until": "2026-01-01T00:00:00Z"}),
-        ("memories/m-1", "PUT", {"valid_until": "2026-01-02T00:00:00Z", "reopened": True}),
-        ("relationships", "PUT", {"source_id": "m-1", "target_id": "m-2", "relation": "Not A Name"}),
-        ("conversations/s/status", "PUT", {"status": "forgotten"}),
-        ("import", "POST", {"pending": [{"id": "p-1"}]}),
-        ("retrieve", "POST", {"query": "x", "filters": {"min_importance": 2}}),
-        ("retrieve", "POST", {"query": "x", "filters": {"unknown": 1}}),
-        ("retrieve", "POST", {"query": "x", "weights": {"semantic": 0, "keyword": 0, "recency": 0, "importance": 0}}),
-        (
-            "retrieve",
-            "POST",
-            {"query": "x", "filters": {"date_from": "2026-01-02T00:00:00Z", "date_to": "2026-01-01T00:00:00Z"}},
-        ),
-        ("context", "POST", {"query": "x", "budget": {"total_tokens": 0}}),
-    ],
-)
-async def test_input_that_makes_no_sense(
-    served: Served, client: httpx.AsyncClient, end: str, method: str, body: dict[str, Any]
-) -> None:
-    """422 before anything is written."""
-    answer = await client.request(method, f"/v1/projects/p/{end}?app_id=a", json=body)
-
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
-    assert served.projects.sent == []
-
-
-async def test_a_project_of_any_name(served: Served, client: httpx.AsyncClient) -> None:
-    """Slashes, spaces and percent signs: the route and the project stay the same."""
-    await tell(served, ODD)
-    place = f"/v1/projects/{quote(ODD, safe='')}"
-    found = [(await client.get(f"{place}{end}?app_id=a")).json() for end in ("", "/standing")]
-
-    assert [(each["project_id"], each["known"]) for each in found] == [(ODD, True)] * 2
-    assert len((await client.get(f"{place}/memories?app_id=a")).json()["memories"]) == 1
+# --- what is not there
 
 
 async def test_a_project_that_nothing_is_known_of(served: Served, client: httpx.AsyncClient) -> None:
@@ -223,16 +179,6 @@ async def test_pages_of_memories(client: httpx.AsyncClient) -> None:
     assert [each["id"] for each in first["memories"] + second["memories"]] == sorted(set(listed))
 
 
-# --- who may
-
-
-async def test_whoever_reads_all_apps_names_one(client: httpx.AsyncClient) -> None:
-    """The same project id in two apps is two projects."""
-    answer = await client.get("/v1/projects/p/standing")
-
-    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "app_id")
-
-
 async def test_while_the_memory_role_is_away(
     served: Served, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,11 +189,3 @@ async def test_while_the_memory_role_is_away(
 
     assert (answer.status_code, answer.json()["pending"]) == (202, True)
     assert answer.headers["location"] == "/v1/projects/p/standing?app_id=a"
-
-
-async def test_while_the_log_is_away(served: Served, client: httpx.AsyncClient) -> None:
-    """503, and when to come again."""
-    served.projects.fails = DeliveryFailed("cannot reach Kafka.")
-    answer = await client.post("/v1/projects/p/consolidate?app_id=a")
-
-    assert (answer.status_code, answer.json()["code"]) == (503, "log_unavailable")

@@ -11,9 +11,8 @@ import httpx
 from pydantic import SecretStr
 from starlette.routing import Route
 
-from streams.api.mcp.server import McpEndpoint
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_audit import Log, audited_app
+from tests.api_doubles import Log, Served
 
 READER, OPERATOR, ADMIN = TokenRole
 OPEN = "open"
@@ -152,12 +151,10 @@ class Asked(NamedTuple):
 async def asking() -> AsyncIterator[Asked]:
     """The index role's app."""
     made, log = tokens(), Log()
-    app, closing = audited_app(HttpSettings(tokens=list(made.values())), log)
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    endpoint = next(each for each in app.state.endpoints if isinstance(each, McpEndpoint))
-    async with endpoint.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        yield Asked(client, log, made, sorted({*routes(app.routes)}))
-    await closing.close()
+    served = Served(settings=HttpSettings(tokens=list(made.values())), log=log)
+    async with served.tools.running(), served.client() as client:
+        yield Asked(client, log, made, sorted({*routes(served.app.routes)}))
+    await served.close()
 
 
 async def test_everything_has_a_rule() -> None:

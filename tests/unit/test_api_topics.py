@@ -29,24 +29,6 @@ from tests.topic_driver import messages_of
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
 NOW = NOON + timedelta(days=2)
-SESSIONS = [
-    "plain",
-    "a/b",
-    "/",
-    "..",
-    "topics",
-    "/topics",
-    "plain/topics",
-    "plain/topics/",
-    "plain/topics/search",
-    "plain/context",
-    "plain/topics/topics",
-    "plain/similar",
-    "naïve 東京 🌙",
-    "100%",
-    "q?a=b&c#d",
-    "x" * 256,
-]
 SEED_FIELDS = [
     "topic_id",
     "topic_title",
@@ -264,27 +246,6 @@ async def test_search_finds_topics_by_likeness(reader: httpx.AsyncClient, sessio
     assert await got(reader, f"{base('nobody')}/topics/search", **sail) == []
 
 
-@pytest.mark.parametrize("name", SESSIONS, ids=range(len(SESSIONS)))
-async def test_any_session_id_can_be_asked_for(
-    store: ServerStore, reader: httpx.AsyncClient, embedder: WordLlamaEmbedder, name: str
-) -> None:
-    """Every route tells a session from one whose id goes on like a route."""
-    for other in {name, "plain", "a"}:
-        await IndexedSession(store, embedder, session_id=other).talk("boats", "bread")
-    topics = await got(reader, f"{base(name)}/topics")
-    ids = [topic["topic_id"] for topic in topics]
-    known = [topic.topic_id for topic in (await IndexedSession(store, embedder).memory.topics(name)).kept]
-    found = await got(reader, f"{base(name)}/topics/search", q="boat", top_k=1)
-    one = await got(reader, f"{base(name)}/topics/{ids[1]}")
-    similar = await got(reader, f"{base(name)}/similar", q="boat", top_k=1)
-
-    assert known == ids
-    assert ids[1] == found[0]["topic_id"] == one["topic_id"]
-    assert ids[0] == (await got(reader, f"{base(name)}/stats"))["topic_id"]
-    assert len(await got(reader, f"{base(name)}/context")) == len(await got(reader, f"{base(name)}/history")) == 2
-    assert [turn["session_id"] for turn in similar] == [name]
-
-
 async def test_an_unknown_session_has_no_topics(reader: httpx.AsyncClient) -> None:
     """Asking early is no error, but for statistics of nothing."""
     found = [await got(reader, f"{base('nobody')}/{path}") for path in ("topics", "context", "history")]
@@ -305,27 +266,3 @@ async def test_an_unknown_topic_is_404_with_the_way_out(
 
     assert (answer.status_code, of_another.status_code) == (404, 404)
     assert "/topics?include_gone=true" in answer.json()["detail"]
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "s/topics/search",
-        "s/topics/search?q=",
-        f"s/topics/search?q={'x' * 8_001}",
-        "s/topics/search?q=a&top_k=0",
-        "s/topics/search?q=a&top_k=101",
-        "s/topics?include_gone=perhaps",
-        "s/history?include_packed=perhaps",
-        "s/stats?topic=",
-        f"s/topics/{'x' * 257}",
-        f"{'x' * 257}/topics",
-        "/topics",
-        "/topics/x",
-    ],
-)
-async def test_wrong_input_is_refused(reader: httpx.AsyncClient, path: str) -> None:
-    """422 with the field, before anything is asked of the store."""
-    answer = await reader.get(f"/v1/sessions/{path}")
-
-    assert answer.status_code == 422

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.events import EpisodeCompressed, Position, Role, Turn
-from models.events.user import SessionTurns
+from models.events import EpisodeCompressed, Role, Turn
 from models.policy.retrieval import RetrievalPolicy
 from streams.index.hybrid_search import HybridSearch
 from streams.index.scope import Scope
@@ -17,6 +16,7 @@ from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.blank_events import blank
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
@@ -215,30 +215,18 @@ def test_no_scope_holds_everything(fields: dict[str, object]) -> None:
         Scope(**fields)  # type: ignore[arg-type]
 
 
-def episode(number: int, summary: str, *, user: str = "ann", app: str = "app") -> EpisodeCompressed:
-    """An episode of twenty turns, without an embedding of its own."""
-    first = 20 * number - 19
-    return EpisodeCompressed(
-        id=f"{app}/{user}/{number}",
-        session_id="s",
+def episode(number: int, summary: str, *, user: str = "ann") -> EpisodeCompressed:
+    """An episode that ended forty days after the last."""
+    ended = MAY + timedelta(days=40 * number)
+    return blank(
+        EpisodeCompressed,
         user_id=user,
-        app_id=app,
-        timestamp=MAY,
-        source=Position("turns.v1", 0, number),
+        app_id="app",
         episode=number,
-        first_turn=first,
-        last_turn=first + 19,
-        turn_range=f"turns {first}-{first + 19}",
-        turns=[SessionTurns("s", list(range(first, first + 20)))],
+        first_turn=20 * number,
         summary=summary,
-        summarised_by="extractive",
-        key_topics=[],
-        embedding=[],
-        embedded_by="",
-        started_at=MAY + timedelta(days=40 * number),
-        ended_at=MAY + timedelta(days=40 * number, hours=1),
-        tokens_before=1_000,
-        tokens_after=50,
+        started_at=ended,
+        ended_at=ended,
     )
 
 
