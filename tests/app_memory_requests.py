@@ -6,11 +6,12 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from models.events.app import CompactionRequested, MemoryRequested, MemoryToKeep, NotableKind, NotableSentence, Space
-from models.events.base import Position, Role
+from models.events.base import Role
 from models.events.user import RequestedTurn
 from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
+from tests.blank_events import blank
 from tests.openai_stand_in import Mode, StandIn
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
@@ -27,13 +28,11 @@ def writing(llm: OpenAiLlm, within: timedelta = LIMIT) -> MemoryWriter:
 
 def conversation(*said: str, space: Space = "app", summary: str = "User planned a week.") -> MemoryRequested:
     """What is asked of a conversation of user `u`."""
-    return MemoryRequested(
-        id="i",
-        session_id="s",
+    return blank(
+        MemoryRequested,
         user_id="u",
         app_id="calendar",
         timestamp=NOW,
-        source=Position("commands.v1", 0, 0),
         space=space,
         request=4,
         summary=summary,
@@ -56,13 +55,11 @@ def memory(number: int, content: str = "", *, pinned: bool = False) -> MemoryToK
 
 def eleven(new: str = "User sold boat 3.", *, kept: int = 10) -> CompactionRequested:
     """Ten memories, the first one pinned, and a new one."""
-    return CompactionRequested(
-        id="i",
-        session_id="s",
+    return blank(
+        CompactionRequested,
         user_id="u",
         app_id="calendar",
         timestamp=NOW,
-        source=Position("commands.v1", 0, 0),
         space="user",
         request=9,
         memories=[memory(number, pinned=number == 1) for number in range(1, kept + 1)],

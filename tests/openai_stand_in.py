@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from streams.inference.openai_failures import judge
+from streams.inference.resilience import Breaker, Guard, Retry
 from streams.ports import Vectors
 
+SECRET = "sk-top-secret"  # noqa: S105 - made up
 Say = Callable[[str, str], str]
 """System message, empty where there is none, and last message → what the model says."""
 EmbedTexts = Callable[[list[str]], Vectors]
@@ -185,3 +190,13 @@ def standing_in(embed: EmbedTexts = lambda texts: np.ones((len(texts), 4), dtype
         stand_in.server.shutdown()
         stand_in.server.server_close()
         thread.join()
+
+
+def guarding(*, tries: int = 2, timeout: float = 30.0, failures: int = 100) -> Guard:
+    """A guard that does not wait between tries; the time-out of each in seconds."""
+
+    async def at_once(_seconds: float) -> None:
+        """No wait."""
+
+    retry, breaker = Retry(timeout=timedelta(seconds=timeout), tries=tries), Breaker(failures, clock=time.monotonic)
+    return Guard("model", judge, retry, breaker=breaker, sleep=at_once, block=lambda _seconds: None)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
 from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
-from streams.inference.openai_failures import judge
-from streams.inference.resilience import Guard, Retry
+from streams.inference.resilience import Guard
 from streams.ports import VectorStore
 from tests.app_memory_requests import writing
-from tests.openai_stand_in import StandIn, standing_in
+from tests.openai_stand_in import SECRET, StandIn, guarding, standing_in
 
 
 @pytest.fixture
@@ -28,19 +28,23 @@ def server() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-async def llm(server: StandIn) -> AsyncIterator[OpenAiLlm]:
-    """A client that tries twice, each time for longer than the limit of both."""
+async def llm_of(server: StandIn) -> AsyncIterator[Callable[..., OpenAiLlm]]:
+    """Makes clients, which are closed in the end."""
+    made: list[OpenAiLlm] = []
 
-    async def at_once(_seconds: float) -> None:
-        """No wait."""
+    def client(guard: Guard | None = None, **more: Any) -> OpenAiLlm:
+        made.append(OpenAiLlm(server.base_url, "small", SecretStr(SECRET), guard=guard or guarding(), **more))
+        return made[-1]
 
-    client = OpenAiLlm(
-        server.base_url,
-        "small",
-        guard=Guard("model", judge, Retry(timeout=timedelta(seconds=30), tries=2), sleep=at_once),
-    )
     yield client
-    await client.close()
+    for each in made:
+        await each.close()
+
+
+@pytest.fixture
+def llm(llm_of: Callable[..., OpenAiLlm]) -> OpenAiLlm:
+    """A client that tries twice, each time for longer than the limit of both."""
+    return llm_of()
 
 
 @pytest.fixture

@@ -6,39 +6,34 @@ import asyncio
 import importlib.util
 import json
 import math
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from models.errors import ConfigurationError, JudgeFailed
 from models.events import JudgedTurn, Role
 from models.events.base import NAME_CHARS
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.onnx_judge import OnnxJudge
-from streams.inference.openai_failures import judge as blame_of
 from streams.inference.openai_judge import Form, OpenAiJudge
-from streams.inference.resilience import Breaker, Guard, Retry
 from streams.ports import Judge
-from tests.openai_stand_in import Mode, StandIn, standing_in
+from tests.openai_stand_in import SECRET, Mode, StandIn
 from tests.tiny_classifier import HARMFUL_WORD, write_classifier
 
 WITHIN = timedelta(seconds=20)
-SECRET = "sk-top-secret"  # noqa: S105 - made up
 ONNX_INSTALLED = importlib.util.find_spec("onnxruntime") is not None
 HARMLESS = [JudgedTurn(1, Role.USER, "How do I bake bread?"), JudgedTurn(2, Role.ASSISTANT, "With flour.")]
 HARMFUL = [*HARMLESS, JudgedTurn(3, Role.USER, f"And now the {HARMFUL_WORD} thing.")]
+Asking = Callable[..., Judge]
 
 
 @pytest.fixture
-def server() -> Iterator[StandIn]:
+def server(server: StandIn) -> StandIn:
     """A server whose model takes one word for harm, and answers in the form that it is asked in."""
-    with standing_in() as running:
-        running.say = say
-        yield running
+    server.say = say
+    return server
 
 
 def say(system: str, user: str) -> str:
@@ -49,22 +44,16 @@ def say(system: str, user: str) -> str:
     return "\n\nunsafe\nS9" if is_harmful else "\n\nsafe"
 
 
-def asking(server: StandIn, form: Form, *, tries: int = 2, top_logprobs: int = 5) -> OpenAiJudge:
-    """A judge over that server; no wait between tries."""
-
-    async def at_once(_seconds: float) -> None:
-        """No wait."""
-
-    quick = Retry(timeout=WITHIN, tries=tries)
-    guard = Guard("model", blame_of, quick, breaker=Breaker(100, clock=time.monotonic), sleep=at_once)
-    llm = OpenAiLlm(server.base_url, "small", SecretStr(SECRET), guard=guard)
-    return OpenAiJudge(llm, form=form, top_logprobs=top_logprobs, sure=0.95)
+@pytest.fixture
+def asking(llm_of: Callable[..., OpenAiLlm]) -> Asking:
+    """Makes judges over that server."""
+    return lambda form, top_logprobs=5: OpenAiJudge(llm_of(), form=form, top_logprobs=top_logprobs, sure=0.95)
 
 
 @pytest.fixture(params=["instructed", "guard", "onnx"] if ONNX_INSTALLED else ["instructed", "guard"])
-async def judge(request: pytest.FixtureRequest, server: StandIn, tmp_path: Path) -> AsyncIterator[Judge]:
+async def judge(request: pytest.FixtureRequest, asking: Asking, tmp_path: Path) -> AsyncIterator[Judge]:
     """Each judge; both ways of asking a server."""
-    made: Judge = OnnxJudge(write_classifier(tmp_path)) if request.param == "onnx" else asking(server, request.param)
+    made = OnnxJudge(write_classifier(tmp_path)) if request.param == "onnx" else asking(request.param)
     yield made
     await made.close()
 
@@ -130,24 +119,24 @@ async def test_names_the_model_and_nothing_of_this_machine(judge: Judge, tmp_pat
 @pytest.mark.parametrize(
     ("mode", "reason"), [(Mode.RUBBISH, "rubbish"), (Mode.ERROR, "unavailable"), (Mode.HANG, "timeout")]
 )
-async def test_failures_have_a_reason_and_no_text(server: StandIn, form: Form, mode: Mode, reason: str) -> None:
+async def test_failures_have_a_reason_and_no_text(
+    server: StandIn, asking: Asking, form: Form, mode: Mode, reason: str
+) -> None:
     """Neither what was asked nor what was said, nor the key."""
     server.mode = mode
-    judge = asking(server, form)
+    judge = asking(form)
     with pytest.raises(JudgeFailed) as failed:
         await judge.judge(HARMFUL, within=timedelta(seconds=0.5) if reason == "timeout" else WITHIN)
-    await judge.close()
     said = f"{failed.value} {failed.value.__cause__}"
 
     assert failed.value.reason == reason
     assert [word for word in (HARMFUL_WORD, "bread", "weather", SECRET) if word in said] == []
 
 
-async def test_a_told_model_gets_the_turns_as_data(server: StandIn) -> None:
+async def test_a_told_model_gets_the_turns_as_data(server: StandIn, asking: Asking) -> None:
     """Whatever they say stays inside the strings of one message; ours has none of it."""
-    judge = asking(server, "instructed")
+    judge = asking("instructed")
     await judge.judge(HARMFUL, within=WITHIN)
-    await judge.close()
     (asked,) = server.asked
     system, user = asked.body["messages"]
 
@@ -156,7 +145,7 @@ async def test_a_told_model_gets_the_turns_as_data(server: StandIn) -> None:
     assert asked.headers["authorization"] == f"Bearer {SECRET}"
 
 
-async def test_a_guard_model_gets_the_conversation(server: StandIn) -> None:
+async def test_a_guard_model_gets_the_conversation(server: StandIn, asking: Asking) -> None:
     """By turns, from a user to a user, without what its template does not know."""
     said = [
         (Role.ASSISTANT, "Hello."),
@@ -167,9 +156,8 @@ async def test_a_guard_model_gets_the_conversation(server: StandIn) -> None:
         (Role.USER, "Three."),
         (Role.ASSISTANT, "No."),
     ]
-    judge = asking(server, "guard")
+    judge = asking("guard")
     await judge.judge([JudgedTurn(at, role, content) for at, (role, content) in enumerate(said)], within=WITHIN)
-    await judge.close()
     (asked,) = server.asked
 
     assert asked.body["messages"] == [
@@ -180,11 +168,10 @@ async def test_a_guard_model_gets_the_conversation(server: StandIn) -> None:
     assert (asked.body["logprobs"], asked.body["top_logprobs"], "response_format" in asked.body) == (True, 5, False)
 
 
-async def test_a_server_without_logprobs_is_not_asked_for_them(server: StandIn) -> None:
+async def test_a_server_without_logprobs_is_not_asked_for_them(server: StandIn, asking: Asking) -> None:
     """Some refuse what they do not know; a bare word counts as sure as the settings say."""
-    judge = asking(server, "guard", top_logprobs=0)
+    judge = asking("guard", top_logprobs=0)
     found = [await judge.judge(turns, within=WITHIN) for turns in (HARMFUL, HARMLESS)]
-    await judge.close()
 
     assert found == pytest.approx([0.95, 0.05])
     assert [name for asked in server.asked for name in ("logprobs", "top_logprobs") if name in asked.body] == []
@@ -196,25 +183,23 @@ def place(token: str, **likely: float) -> dict[str, object]:
     return {"token": token, "logprob": -0.1, "bytes": None, "top_logprobs": top}
 
 
-async def test_the_probability_is_that_of_the_words(server: StandIn) -> None:
+async def test_the_probability_is_that_of_the_words(server: StandIn, asking: Asking) -> None:
     """At the first place that is not blank, between the two words alone."""
     server.logprobs = {"content": [place("\n\n", safe=0.5), place("unsafe", unsafe=0.6, safe=0.2, maybe=0.1)]}
-    judge = asking(server, "guard")
+    judge = asking("guard")
 
     assert await judge.judge(HARMFUL, within=WITHIN) == pytest.approx(0.75)
-    await judge.close()
 
 
 @pytest.mark.parametrize(
     "logprobs", ["none", {"content": 5}, {"content": []}, {"content": [place("unsafe")]}, []], ids=str
 )
-async def test_logprobs_that_say_nothing_cost_nothing(server: StandIn, logprobs: object) -> None:
+async def test_logprobs_that_say_nothing_cost_nothing(server: StandIn, asking: Asking, logprobs: object) -> None:
     """The word is there all the same."""
     server.logprobs = logprobs
-    judge = asking(server, "guard")
+    judge = asking("guard")
 
     assert await judge.judge(HARMFUL, within=WITHIN) == 0.95
-    await judge.close()
 
 
 # --- a classifier
@@ -226,10 +211,8 @@ needs_onnx = pytest.mark.skipif(not ONNX_INSTALLED, reason="extra `minilm` is no
 async def test_the_classifier_s_numbers(tmp_path: Path) -> None:
     """Softmax over its classes, or the sigmoid of one: the logit of one harmful word is 4 − 2."""
     model, one_word = write_classifier(tmp_path), 1 / (1 + math.exp(-2))
-    found = []
-    for judge in (OnnxJudge(model), OnnxJudge(model, activation="sigmoid"), OnnxJudge(model, harmful="0")):
-        found.append(await judge.judge(HARMFUL, within=WITHIN))
-        await judge.close()
+    judges = (OnnxJudge(model), OnnxJudge(model, activation="sigmoid"), OnnxJudge(model, harmful="0"))
+    found = [await judge.judge(HARMFUL, within=WITHIN) for judge in judges]
 
     # Of class 0 the harmless turn is the surest.
     assert found == pytest.approx([one_word, one_word, 1 / (1 + math.exp(-2))])
@@ -244,7 +227,6 @@ async def test_batches_and_fillings_change_nothing(tmp_path: Path, batch: int) -
     quoted = JudgedTurn(40, Role.ASSISTANT, f"{HARMFUL_WORD} " * 3)
     asked = JudgedTurn(41, Role.USER, f"{HARMFUL_WORD} {HARMFUL_WORD}")
     found = [await judge.judge([*said, *more], within=WITHIN) for more in ([], [quoted], [quoted, asked])]
-    await judge.close()
 
     assert found == pytest.approx([1 / (1 + math.exp(2))] * 2 + [1 / (1 + math.exp(-6))])
 
@@ -256,7 +238,6 @@ async def test_nothing_hides_behind_a_long_preface(tmp_path: Path) -> None:
     turns = [JudgedTurn(1, Role.USER, "word " * 1_000 + HARMFUL_WORD)]
 
     assert await judge.judge(turns, within=WITHIN) > 0.5
-    await judge.close()
 
 
 @needs_onnx
@@ -265,7 +246,6 @@ async def test_a_class_has_a_label(tmp_path: Path) -> None:
     judge = OnnxJudge(write_classifier(tmp_path, classes=3, labels=["fine", "odd", "harmful"]), harmful="harmful")
 
     assert await judge.judge(HARMFUL, within=WITHIN) > 0.5
-    await judge.close()
 
 
 @needs_onnx

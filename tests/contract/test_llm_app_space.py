@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -30,26 +29,18 @@ from models.wire.codec import decode_command, decode_output, encode
 from models.wire.envelope import key_of
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
-from tests.openai_stand_in import StandIn, standing_in
+from tests.blank_events import blank
+from tests.openai_stand_in import StandIn
 
 START = datetime(2025, 10, 1, 9, tzinfo=UTC)
 POLICY = structs.replace(Policy(), apps=structs.replace(Policy().apps, ask=True))
 
 
 @pytest.fixture
-def server() -> Iterator[StandIn]:
-    """A server whose model remembers and decides as asked."""
-    with standing_in() as running:
-        running.say = say
-        yield running
-
-
-@pytest.fixture
-async def writer(server: StandIn) -> AsyncIterator[MemoryWriter]:
-    """Asks it."""
-    llm = OpenAiLlm(server.base_url, "small")
-    yield MemoryWriter(llm, POLICY.apps, within=timedelta(seconds=30))
-    await llm.close()
+def writer(server: StandIn, llm: OpenAiLlm) -> MemoryWriter:
+    """Asks a server whose model remembers and decides as asked."""
+    server.say = say
+    return MemoryWriter(llm, POLICY.apps, within=timedelta(seconds=30))
 
 
 def say(system: str, user: str) -> str:
@@ -65,21 +56,16 @@ def say(system: str, user: str) -> str:
 def ended(number: int) -> ConversationEnded:
     """A conversation about a boat of its own, an hour after the last."""
     time = START + timedelta(hours=number)
-    return ConversationEnded(
-        id=f"e{number}",
+    return blank(
+        ConversationEnded,
         session_id=f"s{number}",
         user_id="u",
         app_id="harbour",
         timestamp=time,
         source=Position("turns.v1", 0, number),
         space="app",
-        reason="done",
-        first_turn=0,
-        last_turn=0,
         turn_count=1,
         summary=f"User has boat {number}.",
-        key_topics=["boats"],
-        notables=[],
         turns=[RequestedTurn(Role.USER, f"I have boat {number}.")],
         started_at=time,
         ended_at=time,

@@ -11,8 +11,6 @@ from pydantic import SecretStr
 
 from models.errors import ConfigurationError, EmbedderUnavailable, StoreUnavailable
 from streams.inference.openai_embedder import HEAD_CHARS, OpenAiEmbedder
-from streams.inference.openai_failures import judge
-from streams.inference.resilience import Breaker, Guard, Retry
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks for this module's `embedder`
@@ -24,7 +22,7 @@ from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks fo
     test_text_without_words_has_a_zero_row,
     test_the_topic_threshold_tells_two_clear_matters_apart,
 )
-from tests.openai_stand_in import Mode, StandIn, standing_in
+from tests.openai_stand_in import SECRET, Mode, StandIn, guarding, standing_in
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +49,9 @@ def server(model: WordLlamaEmbedder) -> Iterator[StandIn]:
 
 def client_of(server: StandIn, *, dim: int | None = 256, tries: int = 2, timeout: float = 5.0) -> OpenAiEmbedder:
     """An embedder that does not wait between tries."""
-    retry = Retry(timeout=timedelta(seconds=timeout), tries=tries)
-    breaker = Breaker(100, clock=time.monotonic)
-    guard = Guard("embedder", judge, retry, breaker=breaker, block=lambda _seconds: None)
-    return OpenAiEmbedder(
-        server.base_url, "served", SecretStr("sk-secret"), dim=dim, timeout=retry.timeout, guard=guard
-    )
+    within = timedelta(seconds=timeout)
+    guard = guarding(tries=tries, timeout=timeout)
+    return OpenAiEmbedder(server.base_url, "served", SecretStr(SECRET), dim=dim, timeout=within, guard=guard)
 
 
 def test_asks_as_the_api_says(server: StandIn) -> None:
@@ -65,7 +60,7 @@ def test_asks_as_the_api_says(server: StandIn) -> None:
     client.embed(["hello"])
     (asked,) = server.asked
 
-    assert (asked.path, asked.headers["authorization"]) == ("/v1/embeddings", "Bearer sk-secret")
+    assert (asked.path, asked.headers["authorization"]) == ("/v1/embeddings", f"Bearer {SECRET}")
     assert asked.body == {"model": "served", "input": ["hello"], "encoding_format": "float"}
     assert client.name == "openai:served"
 
@@ -113,7 +108,7 @@ def test_trouble_is_that_of_a_store(server: StandIn, mode: Mode, tries: int) -> 
         client_of(server).embed(["somebody's words"])
 
     assert isinstance(trouble.value, StoreUnavailable)
-    assert not any(word in str(trouble.value) for word in ("sk-secret", "words"))
+    assert not any(word in str(trouble.value) for word in (SECRET, "words"))
     assert len(server.asked) == tries
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +13,8 @@ from models.events.user import ExtractedFact, FactCategory, RequestedTurn, Retra
 from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_facts import Extracted, LlmFactExtractor
-from streams.inference.openai_failures import judge
-from streams.inference.resilience import Guard, Retry
 from streams.inference.summaries import ExtractiveSummariser, LlmSummariser, Summarised, Summariser
-from tests.openai_stand_in import Mode, StandIn, standing_in
+from tests.openai_stand_in import Mode, StandIn, guarding
 
 TURNS = [
     RequestedTurn(Role.USER, "How do FAISS and pgvector differ for vector databases?"),
@@ -30,31 +27,9 @@ EVERY_TROUBLE = [Mode.RUBBISH, Mode.ERROR, Mode.HANG]
 
 
 @pytest.fixture
-def server() -> Iterator[StandIn]:
-    """A server whose model says nothing useful yet."""
-    with standing_in() as running:
-        yield running
-
-
-@pytest.fixture
-async def llm(server: StandIn) -> AsyncIterator[OpenAiLlm]:
-    """A client that does not try twice."""
-    client = client_of(server, timedelta(seconds=30))
-    yield client
-    await client.close()
-
-
-@pytest.fixture
-async def impatient(server: StandIn) -> AsyncIterator[OpenAiLlm]:
-    """One for a server that may never answer."""
-    client = client_of(server, timedelta(seconds=0.3))
-    yield client
-    await client.close()
-
-
-def client_of(server: StandIn, timeout: timedelta) -> OpenAiLlm:
-    """A client that waits so long for its only try."""
-    return OpenAiLlm(server.base_url, "small", guard=Guard("model", judge, Retry(timeout=timeout, tries=1)))
+def impatient(llm_of: Callable[..., OpenAiLlm]) -> OpenAiLlm:
+    """A client for a server that may never answer."""
+    return llm_of(guarding(tries=1, timeout=0.3))
 
 
 @pytest.fixture(params=["extractive", "llm", "llm that fails"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -82,9 +83,10 @@ def guard(
     retry: Retry | None = None,
     budget: RetryBudget | None = None,
     breaker: Breaker | None = None,
-    chance: Callable[[], float] = lambda: 1.0,
+    chances: Sequence[float] = (),
 ) -> Guard:
-    """A guard on that clock; its waits are the longest possible unless told otherwise."""
+    """A guard on that clock; its waits are the longest possible where nothing is said of chance."""
+    drawn = iter(chances)
     return Guard(
         "service",
         judge,
@@ -92,7 +94,7 @@ def guard(
         budget=budget,
         breaker=breaker or Breaker(failures=1_000, clock=time.read),
         clock=time.read,
-        chance=chance,
+        chance=lambda: next(drawn, 1.0),
         sleep=time.sleep,
         block=time.block,
     )
@@ -114,41 +116,44 @@ def call(request: pytest.FixtureRequest) -> Callable[[Guard, Service], str]:
 Call = Callable[[Guard, Service], str]
 
 
-def test_waits_double_up_to_the_longest(time: Time, call: Call) -> None:
-    """At full chance the waits are the bounds themselves."""
-    service = Service(*[Trouble()] * 5)
-    patient = Retry(tries=6, first_wait=SECOND, longest_wait=4 * SECOND, deadline=100 * SECOND)
-
-    assert call(guard(time, retry=patient), service) == "answer"
-    assert time.waits == [1.0, 2.0, 4.0, 4.0, 4.0]
+PATIENT = Retry(tries=6, first_wait=SECOND, longest_wait=4 * SECOND, deadline=100 * SECOND)
+HASTY = Retry(tries=10, first_wait=4 * SECOND, longest_wait=4 * SECOND, deadline=9 * SECOND)
 
 
-def test_waits_are_drawn_from_zero_up(time: Time, call: Call) -> None:
-    """Full jitter: the drawn share of the bound, also none of it."""
-    drawn = iter([0.25, 0.0])
-    call(guard(time, chance=lambda: next(drawn)), Service(Trouble(), Trouble()))
-
-    assert time.waits == [0.125, 0.0]
-
-
-def test_gives_up_after_the_last_try(time: Time, call: Call) -> None:
-    """Without waiting once more; the last error is the cause."""
-    service = Service(*[Trouble()] * 10)
-    with pytest.raises(CallFailed, match="service, try 4: Trouble") as given_up:
-        call(guard(time), service)
-
-    assert (service.calls, len(time.waits)) == (4, 3)
-    assert isinstance(given_up.value.__cause__, Trouble)
+@pytest.mark.parametrize(
+    ("troubles", "options", "waits"),
+    [
+        ([Trouble()] * 5, {"retry": PATIENT}, [1.0, 2.0, 4.0, 4.0, 4.0]),  # at full chance the bounds themselves
+        ([Trouble()] * 2, {"chances": [0.25, 0.0]}, [0.125, 0.0]),  # full jitter: the drawn share, also none of it
+        ([Trouble(retry_after=3 * SECOND)], {"chances": [0.0]}, [3.0]),  # as long as it is asked to, at least
+    ],
+)
+def test_waits_double_up_to_the_longest(
+    time: Time, call: Call, troubles: list[Exception], options: dict[str, Any], waits: list[float]
+) -> None:
+    """Drawn from zero up, and then there is an answer."""
+    assert call(guard(time, **options), Service(*troubles)) == "answer"
+    assert time.waits == waits
 
 
-@pytest.mark.parametrize("blame", [Blame.LASTING, Blame.REQUEST])
-def test_what_will_not_pass_is_not_repeated(time: Time, call: Call, blame: Blame) -> None:
-    """One try, and its blame is told."""
-    service = Service(Trouble(blame))
-    with pytest.raises(CallFailed) as given_up:
-        call(guard(time), service)
+@pytest.mark.parametrize(
+    ("trouble", "retry", "told"),
+    [
+        (Trouble(), None, (4, 3.5)),  # without waiting once more
+        (Trouble(Blame.LASTING), None, (1, 0.0)),  # it will not pass
+        (Trouble(Blame.REQUEST), None, (1, 0.0)),
+        (Trouble(retry_after=60 * SECOND), None, (1, 0.0)),  # the default serves better than callers in a queue
+        (Trouble(), HASTY, (3, 8.0)),  # no try starts beyond the deadline
+    ],
+)
+def test_gives_up(time: Time, call: Call, trouble: Trouble, retry: Retry | None, told: tuple[int, float]) -> None:
+    """After so many calls and seconds; the last error is the cause, and its blame is told."""
+    service = Service(*[trouble] * 10)
+    with pytest.raises(CallFailed, match=f"service, try {told[0]}: Trouble") as given_up:
+        call(guard(time, retry=retry), service)
 
-    assert (service.calls, given_up.value.blame) == (1, blame)
+    assert (service.calls, time.now - 100) == told
+    assert (given_up.value.blame, given_up.value.__cause__) == (trouble.failure.blame, trouble)
 
 
 def test_errors_of_our_own_pass_through(time: Time, call: Call) -> None:
@@ -160,39 +165,18 @@ def test_errors_of_our_own_pass_through(time: Time, call: Call) -> None:
     assert service.calls == 1
 
 
-def test_waits_as_long_as_it_is_asked_to(time: Time, call: Call) -> None:
-    """`retry_after` is a lower bound of the wait."""
-    call(guard(time, chance=lambda: 0.0), Service(Trouble(retry_after=3 * SECOND)))
-
-    assert time.waits == [3.0]
-
-
-def test_gives_up_where_it_is_asked_to_wait_too_long(time: Time, call: Call) -> None:
-    """The default serves better than a queue of callers that wait a minute."""
-    service = Service(Trouble(retry_after=60 * SECOND))
-    with pytest.raises(CallFailed):
-        call(guard(time), service)
-
-    assert (service.calls, time.waits) == (1, [])
-
-
-def test_no_try_starts_beyond_the_deadline(time: Time, call: Call) -> None:
-    """Slow failures use up the time of repeats."""
-    service = Service(*[Trouble()] * 10)
-    hasty = Retry(tries=10, first_wait=4 * SECOND, longest_wait=4 * SECOND, deadline=9 * SECOND)
-    with pytest.raises(CallFailed):
-        call(guard(time, retry=hasty), service)
-
-    assert (service.calls, time.now) == (3, 108.0)
+def fails(call: Call, guard: Guard, service: Service, times: int = 1) -> None:
+    """So many calls fail."""
+    for _ in range(times):
+        with pytest.raises(CallFailed):
+            call(guard, service)
 
 
 def test_a_retry_storm_ends(time: Time, call: Call) -> None:
     """While everything fails, a hundred calls have ten repeats among them."""
     service = Service(*[Trouble()] * 1_000)
     shared = guard(time, budget=RetryBudget(most=10, refill=0.1))
-    for _ in range(100):
-        with pytest.raises(CallFailed):
-            call(shared, service)
+    fails(call, shared, service, 100)
 
     assert service.calls == 110
 
@@ -202,8 +186,7 @@ def test_successes_pay_for_repeats(time: Time, call: Call) -> None:
     budget = RetryBudget(most=1, refill=0.5)
     tired = guard(time, budget=budget)
     call(tired, Service(Trouble()))
-    with pytest.raises(CallFailed):
-        call(tired, Service(Trouble()))
+    fails(call, tired, Service(Trouble()))
     call(tired, Service())
 
     assert call(tired, Service(Trouble())) == "answer"
@@ -223,14 +206,10 @@ def test_failures_in_a_row_open_the_breaker(time: Time, call: Call) -> None:
     breaker = Breaker(failures=3, pause=30 * SECOND, clock=time.read)
     once = guard(time, retry=Retry(tries=1), breaker=breaker)
     service = Service(Trouble(), Trouble())
-    for _ in range(2):
-        with pytest.raises(CallFailed):
-            call(once, service)
+    fails(call, once, service, 2)
     call(once, service)
     service.troubles = [Trouble()] * 3
-    for _ in range(4):
-        with pytest.raises(CallFailed):
-            call(once, service)
+    fails(call, once, service, 4)
 
     assert (breaker.state, service.calls) == (Circuit.OPEN, 6)
 
@@ -248,8 +227,7 @@ def test_after_the_pause_one_call_tries(time: Time, call: Call) -> None:
     """Its success closes the breaker."""
     breaker = Breaker(failures=1, pause=30 * SECOND, clock=time.read)
     once = guard(time, retry=Retry(tries=1), breaker=breaker)
-    with pytest.raises(CallFailed):
-        call(once, Service(Trouble()))
+    fails(call, once, Service(Trouble()))
     time.now += 29.9
     closed_for_all = breaker.admit()
     time.now += 0.1
@@ -265,8 +243,7 @@ def test_a_failed_trial_opens_it_for_another_pause(time: Time, call: Call) -> No
     for _ in range(3):
         breaker.failed()
     time.now += 30
-    with pytest.raises(CallFailed):
-        call(guard(time, retry=Retry(tries=1), breaker=breaker), Service(Trouble()))
+    fails(call, guard(time, retry=Retry(tries=1), breaker=breaker), Service(Trouble()))
     time.now += 29
 
     assert (breaker.state, breaker.admit()) == (Circuit.OPEN, False)
@@ -288,8 +265,7 @@ def test_a_refused_request_closes_the_breaker(time: Time, call: Call) -> None:
     breaker = Breaker(failures=1, pause=SECOND, clock=time.read)
     breaker.failed()
     time.now += 1
-    with pytest.raises(CallFailed):
-        call(guard(time, breaker=breaker), Service(Trouble(Blame.REQUEST)))
+    fails(call, guard(time, breaker=breaker), Service(Trouble(Blame.REQUEST)))
 
     assert breaker.state is Circuit.CLOSED
 
@@ -297,9 +273,7 @@ def test_a_refused_request_closes_the_breaker(time: Time, call: Call) -> None:
 def test_lasting_failures_open_the_breaker(time: Time, call: Call) -> None:
     """A wrong key must not be tried with every message."""
     breaker = Breaker(failures=2, clock=time.read)
-    for _ in range(2):
-        with pytest.raises(CallFailed):
-            call(guard(time, breaker=breaker), Service(Trouble(Blame.LASTING)))
+    fails(call, guard(time, breaker=breaker), Service(*[Trouble(Blame.LASTING)] * 2), 2)
 
     assert breaker.state is Circuit.OPEN
 
