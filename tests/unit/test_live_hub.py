@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -60,6 +61,13 @@ class Client:
         self.ended = message.get("more_body") is False
         self.came.set()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self.leave()
+        await asyncio.wait_for(self.answering, 30)
+
     def leave(self) -> None:
         """Close the tab."""
         self._left.set()
@@ -87,30 +95,35 @@ class Client:
         return found
 
 
+@asynccontextmanager
+async def watching(hub: Hub, apps: Apps = None, clock: Callable[[], float] | None = None) -> AsyncIterator[Client]:
+    """A client that knows all there is."""
+    async with Client(hub, apps, clock) as client:
+        await client.take(1)
+        yield client
+
+
 async def passing(turns: int = 10) -> None:
     """Let what can run, run."""
     for _ in range(turns):
         await asyncio.sleep(0)
 
 
-def board_of(count: int) -> Board:
-    """A board with so many sessions of two apps."""
+def hub_of(count: int, **options: Any) -> tuple[Board, Hub]:
+    """A board with so many sessions of two apps, and its hub."""
     board = Board()
     for n in range(count):
         board.take_profile(profile(f"s{n}", app="ab"[n % 2]), n)
-    return board
+    return board, Hub(board, LiveSettings(), **options)
 
 
 async def test_a_stream_begins_with_all_that_is_known_in_pieces() -> None:
     """Sessions and alerts once each, the roles in the first, and only the last says that it is the last."""
-    board = board_of(700)
+    board, hub = hub_of(700)
     board.take_alert(alert("s1"), 1)
-    hub = Hub(board, LiveSettings())
     hub.set_roles([RoleRow(role="sessions", state="ready")])
-    client = Client(hub)
-    events = await client.take(3)
-    client.leave()
-    await client.answering
+    async with Client(hub) as client:
+        events = await client.take(3)
     pieces = [data for _, data in events]
 
     assert [("snapshot", True), ("snapshot", True), ("snapshot", False)] == [(n, data["more"]) for n, data in events]
@@ -122,20 +135,16 @@ async def test_a_stream_begins_with_all_that_is_known_in_pieces() -> None:
 
 async def test_changes_between_ticks_are_one_frame_with_the_latest() -> None:
     """Sixty changes of a session are one row; without a tick nothing is sent."""
-    board = board_of(2)
-    hub = Hub(board, LiveSettings())
-    client = Client(hub)
-    await client.take(1)
-    for n in range(60):
-        board.take_profile(profile("s0", scores=[n / 100], first=n), n)
-    await passing()
-    before = client.body
-    hub.tick()
-    ((name, data),) = await client.take(1)
-    hub.tick()
-    await passing()
-    client.leave()
-    await client.answering
+    board, hub = hub_of(2)
+    async with watching(hub) as client:
+        for n in range(60):
+            board.take_profile(profile("s0", scores=[n / 100], first=n), n)
+        await passing()
+        before = client.body
+        hub.tick()
+        ((name, data),) = await client.take(1)
+        hub.tick()
+        await passing()
 
     assert (before, client.body) == (b"", b"")
     assert (name, [(row["session_id"], row["risk"]) for row in data["sessions"]]) == ("changes", [("s0", 0.59)])
@@ -143,28 +152,23 @@ async def test_changes_between_ticks_are_one_frame_with_the_latest() -> None:
 
 async def test_many_changes_take_several_ticks() -> None:
     """A tick is one frame of bounded size; the rest comes with the next, though nothing else changes."""
-    board = Board()
-    hub = Hub(board, LiveSettings())
-    client = Client(hub)
-    await client.take(1)
-    for n in range(600):
-        board.take_profile(profile(f"s{n}"), n)
-    sizes = []
-    for _ in range(3):
-        hub.tick()
-        ((_, data),) = await client.take(1)
-        await passing()
-        sizes.append((len(data["sessions"]), client.body))
-    client.leave()
-    await client.answering
+    board, hub = hub_of(0)
+    async with watching(hub) as client:
+        for n in range(600):
+            board.take_profile(profile(f"s{n}"), n)
+        sizes = []
+        for _ in range(3):
+            hub.tick()
+            ((_, data),) = await client.take(1)
+            await passing()
+            sizes.append((len(data["sessions"]), client.body))
 
     assert sizes == [(250, b""), (250, b""), (100, b"")]
 
 
 async def test_who_is_behind_is_told_the_rest_though_somebody_else_knows_all() -> None:
     """The next tick comes for them too, though nothing changes any more."""
-    board = board_of(600)
-    hub = Hub(board, LiveSettings())
+    board, hub = hub_of(600)
     hub.tick()
     behind = hub.next(Place(knows=0, began=0, snapshot=False, roles=0), None)
     abreast = hub.next(Place(knows=board.version, began=0, snapshot=False, roles=0), None)
@@ -188,8 +192,7 @@ async def test_a_frame_is_made_once_for_all_that_read_the_same_apps(monkeypatch:
         return event(name, data, number)
 
     monkeypatch.setattr(hubs, "_event", noted)
-    board = board_of(2)
-    hub = Hub(board, LiveSettings())
+    board, hub = hub_of(2)
     clients = [Client(hub, frozenset({"ab"[n % 2]})) for n in range(50)]
     first = [await client.take(1) for client in clients]
     made.clear()
@@ -210,16 +213,12 @@ async def test_a_frame_is_made_once_for_all_that_read_the_same_apps(monkeypatch:
 
 async def test_changes_of_other_tenants_send_nothing() -> None:
     """Not even that there was one."""
-    board = board_of(2)
-    hub = Hub(board, LiveSettings())
-    client = Client(hub, frozenset({"a"}))
-    await client.take(1)
-    board.take_profile(profile("s1", app="b"), 9)
-    board.erase_session("s1", 10)
-    hub.tick()
-    await passing()
-    client.leave()
-    await client.answering
+    board, hub = hub_of(2)
+    async with watching(hub, frozenset({"a"})) as client:
+        board.take_profile(profile("s1", app="b"), 9)
+        board.erase_session("s1", 10)
+        hub.tick()
+        await passing()
 
     assert client.body == b""
 
@@ -227,12 +226,9 @@ async def test_changes_of_other_tenants_send_nothing() -> None:
 async def test_roles_are_told_to_everybody() -> None:
     """When they are known anew."""
     hub = Hub(Board(), LiveSettings())
-    client = Client(hub)
-    await client.take(1)
-    hub.set_roles([RoleRow(role="index", state="away", detail="does not answer", lag_records=7)])
-    (event,) = await client.take(1)
-    client.leave()
-    await client.answering
+    async with watching(hub) as client:
+        hub.set_roles([RoleRow(role="index", state="away", detail="does not answer", lag_records=7)])
+        (event,) = await client.take(1)
 
     assert event == (
         "roles",
@@ -244,14 +240,11 @@ async def test_a_silent_stream_is_kept_open_by_pings() -> None:
     """Proxies close what says nothing; the page sees that the server is there."""
     clock = Clock()
     hub = Hub(Board(), LiveSettings())
-    client = Client(hub, clock=clock)
-    await client.take(1)
-    clock.now_s += PING_S
-    hub.tick()
-    hub._wake()  # somebody else's change: it looks at the clock again
-    await client.until(b": ping\n\n")
-    client.leave()
-    await client.answering
+    async with watching(hub, clock=clock) as client:
+        clock.now_s += PING_S
+        hub.tick()
+        hub._wake()  # somebody else's change: it looks at the clock again
+        await client.until(b": ping\n\n")
 
 
 # --- who does not read
@@ -259,8 +252,7 @@ async def test_a_silent_stream_is_kept_open_by_pings() -> None:
 
 async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand changes later each still holds one piece of one frame; then it is dropped, others never wait."""
-    board = board_of(2_000)
-    hub = Hub(board, LiveSettings())
+    board, hub = hub_of(2_000)
     loop, later_s = asyncio.get_running_loop(), [0.0]
     now_s = loop.time
     monkeypatch.setattr(loop, "time", lambda: now_s() + later_s[0])
@@ -291,46 +283,41 @@ async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkey
 
 async def test_a_slow_reader_is_told_the_latest_when_it_reads_again() -> None:
     """It misses what was in between, not what is."""
-    board = board_of(1)
-    hub = Hub(board, LiveSettings())
-    client = Client(hub)
-    await client.take(1)
-    client.reads.clear()
-    for n in range(1, 100):
-        board.take_profile(profile("s0", app="a", scores=[n / 100], first=n), n)
-        hub.tick()
-        await passing(2)
-    client.reads.set()
-    events = await client.take(2)
-    client.leave()
-    await client.answering
+    board, hub = hub_of(1)
+    async with watching(hub) as client:
+        client.reads.clear()
+        for n in range(1, 100):
+            board.take_profile(profile("s0", app="a", scores=[n / 100], first=n), n)
+            hub.tick()
+            await passing(2)
+        client.reads.set()
+        events = await client.take(2)
 
     assert [0.01, 0.99] == [data["sessions"][0]["risk"] for _, data in events]
 
 
 async def test_who_missed_names_of_sessions_that_went_begins_anew() -> None:
     """Its stream ends, and it connects again."""
-    board = board_of(1)
-    hub = Hub(board, LiveSettings())
-    client, before = Client(hub), drops()
-    await client.take(1)
-    client.reads.clear()
-    board.take_profile(profile("s0", app="a"), 5)
-    hub.tick()
-    await passing()
-    board.erase_session("s0", 6)
-    board.forget_gone(board.version)
-    hub.tick()
-    client.reads.set()
-    await client.answering
+    board, hub = hub_of(1)
+    before = drops()
+    async with watching(hub) as client:
+        client.reads.clear()
+        board.take_profile(profile("s0", app="a"), 5)
+        hub.tick()
+        await passing()
+        board.erase_session("s0", 6)
+        board.forget_gone(board.version)
+        hub.tick()
+        client.reads.set()
+        await client.answering
 
     assert (client.ended, drops() - before) == (True, 1)
 
 
 async def test_names_of_those_that_went_are_forgotten_when_nobody_can_have_missed_them() -> None:
     """Twice the time that a reader may stall."""
-    board, clock = board_of(3), Clock()
-    hub = Hub(board, LiveSettings(), clock=clock)
+    clock = Clock()
+    board, hub = hub_of(3, clock=clock)
     board.erase_session("s0", 10)
     kept = []
     for _ in range(3):
@@ -344,14 +331,11 @@ async def test_names_of_those_that_went_are_forgotten_when_nobody_can_have_misse
 async def test_one_stream_too_many_is_refused() -> None:
     """503 with when to come again; a place that is left can be taken."""
     hub, before = Hub(Board(), LiveSettings(max_streams=1)), drops()
-    client = Client(hub)
-    await client.take(1)
-    with pytest.raises(Problem) as refused:
-        hub.require_room("")
-    others = [Client(hub) for _ in range(2)]  # at the same time
-    await asyncio.gather(*[other.answering for other in others])
-    client.leave()
-    await client.answering
+    async with watching(hub):
+        with pytest.raises(Problem) as refused:
+            hub.require_room("")
+        others = [Client(hub) for _ in range(2)]  # at the same time
+        await asyncio.gather(*[other.answering for other in others])
     hub.require_room("")
 
     assert (refused.value.status, "Retry-After" in refused.value.headers) == (503, True)
@@ -387,7 +371,7 @@ async def test_streams_end_when_the_server_stops() -> None:
 
 async def test_a_client_that_leaves_is_gone_at_once() -> None:
     """Whether it reads or not; nothing of it is kept."""
-    hub = Hub(board_of(500), LiveSettings())
+    _, hub = hub_of(500)
     reading, stuck = Client(hub), Client(hub)
     stuck.reads.clear()
     await reading.take(2)
