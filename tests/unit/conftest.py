@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    import httpx
+
     from jobs.demo.state import DemoState
     from models.events import OutputEvent
     from streams.archive.writer import LakeWriter
+    from tests.api_doubles import Served
 
 
 @pytest.fixture
@@ -23,6 +26,23 @@ def writer(tmp_path: Path) -> Iterator[LakeWriter]:
     writer = LakeWriter(paths(tmp_path))
     yield writer
     writer.close()
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """What the index role serves, to anybody on this machine; it knows nobody."""
+    from tests.api_doubles import Served  # noqa: PLC0415
+
+    made = Served()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    """Somebody who asks it."""
+    async with served.client() as made:
+        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -26,25 +25,16 @@ ODD = 'shop/eu ü%2F"memories/7'
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+def served(served: Served) -> Served:
     """A role that knows two memories of app `a`, one of a user in it, and one of another app that it may read."""
-    made = Served()
-    made.apps.known += [
+    served.apps.known += [
         memory(1, "User prefers calls after 2pm.", conflicts_with=[2], related_conversations=["s-9"]),
         memory(2, "User prefers calls before noon.", updated_at=AT + timedelta(days=1), pinned=True),
         memory(1, "Anna is vegan.", user="anna"),
         memory(5, "Orders have eight digits.", app="b", shared_with=["a"]),
         memory(6, "Not for others.", app="b"),
     ]
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    """Somebody on this machine."""
-    async with served.client() as made:
-        yield made
+    return served
 
 
 async def asked(client: httpx.AsyncClient, method: str, path: str, status: int = 200, **body: Any) -> Any:

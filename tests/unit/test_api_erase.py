@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -14,28 +13,9 @@ from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.http.health import create_api
 from streams.observe.telemetry import Metrics
-from tests.api_apps import AT, Apps
+from tests.api_apps import Apps
 from tests.api_doubles import Served, bearer, settings_of
-
-PROOF = ErasureProved(
-    request_id="r",
-    timestamp=AT,
-    scope="user",
-    subject="0" * 64,
-    by="local",
-    requested_at=AT,
-    sessions=1,
-    stores=[],
-    complete=True,
-)
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    """A role that takes erasures."""
-    made = Served()
-    yield made
-    await made.close()
+from tests.blank_events import blank
 
 
 @pytest.mark.parametrize(
@@ -47,10 +27,11 @@ async def served() -> AsyncIterator[Served]:
         ({"app_id": "a", "purge_logs": True}, "app"),
     ],
 )
-async def test_an_erasure_is_asked_for(served: Served, body: dict[str, Any], scope: str) -> None:
+async def test_an_erasure_is_asked_for(
+    served: Served, client: httpx.AsyncClient, body: dict[str, Any], scope: str
+) -> None:
     """202, once it is in the log with who asked; and where its proof will be."""
-    async with served.client() as client:
-        answer = await client.post("/v1/erase", json=body)
+    answer = await client.post("/v1/erase", json=body)
     (wanted,) = served.erasures.asked
     named = {name: value for name, value in structs.asdict(wanted).items() if value}
 
@@ -86,12 +67,11 @@ async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: 
     assert (answer.status_code, len(made.erasures.asked)) == (status, status == 202)
 
 
-async def test_the_proof(served: Served) -> None:
+async def test_the_proof(served: Served, client: httpx.AsyncClient) -> None:
     """None while it is under way; then what was looked at, as it stands in the log."""
-    async with served.client() as client:
-        before = (await client.get("/v1/erase/r")).json()
-        served.erasures.proofs["r"] = PROOF
-        after = (await client.get("/v1/erase/r")).json()
+    before = (await client.get("/v1/erase/r")).json()
+    served.erasures.proofs["r"] = blank(ErasureProved, request_id="r", scope="user", complete=True)
+    after = (await client.get("/v1/erase/r")).json()
 
     assert before == {"request_id": "r", "proved": False, "proof": None}
     assert (after["proved"], after["proof"]["type"], after["proof"]["complete"]) == (True, "erasure_proved", True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -91,21 +90,6 @@ BODIES: list[tuple[str, dict[str, Any] | None, str]] = [
     ("POST " + PROJECT("retrieve"), {"query": "x", "filters": NO_DAYS}, "filters.date_to"),
     ("POST " + PROJECT("context"), {"query": "x", "budget": {"total_tokens": 0}}, "budget"),
 ]
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    """A role that knows nobody."""
-    made = Served()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of that role."""
-    async with served.client() as made:
-        yield made
 
 
 async def test_wrong_input_is_refused_without_repeating_it(served: Served, client: httpx.AsyncClient) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -14,40 +13,31 @@ from tests.api_doubles import AT, Served, episode, fact, said, standing
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served(served: Served) -> Served:
     """A role that knows one user of app `a`, and another one of the same id in app `b`."""
-    made = Served()
-    made.users.known_facts += [
+    served.users.known_facts += [
         fact("language", "Python", category=FactCategory.PREFERENCE, importance=0.6, confidence=0.9),
         fact("name", "Alex", importance=0.9),
         fact("snack", "nuts", category=FactCategory.PREFERENCE, importance=0.4),
         fact("location", "Bergen", importance=0.7, active=False, valid_until=AT),
         fact("name", "Bo", app="b"),
     ]
-    made.users.known_episodes += [
+    served.users.known_episodes += [
         episode(1, "the user asked about vector databases like pgvector"),
         episode(2, "bread and how long it bakes"),
         episode(1, "vector databases of somebody else", app="b"),
     ]
-    made.users.known_users += [
+    served.users.known_users += [
         standing(("s", 0), ("t", 0), ("s", 1), facts=3, episodes=2, compressed_turns=40, turn_count=43),
         standing(("other", 0), app="b"),
     ]
-    await made.say(
+    await served.say(
         said(0, "hello there"),
         said(1, "which vector databases do you know", role=Role.ASSISTANT),
         said(0, "in between", session="t"),
         said(0, "not mine", session="s2", user="somebody"),
     )
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of that role."""
-    async with served.client() as made:
-        yield made
+    return served
 
 
 async def posted(client: httpx.AsyncClient, path: str, **body: Any) -> Any:

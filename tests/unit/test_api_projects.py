@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
@@ -26,19 +25,10 @@ async def tell(served: Served, project: str = "p") -> None:
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served(served: Served) -> Served:
     """A role that knows a project in which the database was chosen."""
-    made = Served()
-    await tell(made)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    """Somebody on this machine."""
-    async with served.client() as made:
-        yield made
+    await tell(served)
+    return served
 
 
 async def asked(client: httpx.AsyncClient, method: str, end: str, status: int = 200, /, **body: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,14 +16,6 @@ from streams.http.problems import Problem
 from tests.api_doubles import Clock, Served, fact, said, standing
 
 AT_OFFSET_7 = Position(TURNS.name, 3, 7)
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    """A role that knows nothing yet."""
-    made = Served()
-    yield made
-    await made.close()
 
 
 class Later:

@@ -110,33 +110,18 @@ def test_a_budget_below_the_least_is_refused() -> None:
 def test_a_prompt_is_never_above_its_budget(
     facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
 ) -> None:
-    """Whatever is remembered; and the stated tokens are the prompt's."""
-    fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
+    """Whatever is remembered; the tokens are the prompt's, and the counts say exactly what it holds of each order.
 
-    assert fitted.tokens == estimate_tokens(fitted.prompt) <= budget
-
-
-@given(facts_of, episodes_of, recent_of, budgets)
-def test_no_fact_is_left_out_before_an_episode(
-    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
-) -> None:
-    """Facts are guaranteed; an episode is in only if every fact is. The last turn is always there."""
-    fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
-
-    assert fitted.facts == len(facts) or fitted.episodes == 0
-    assert (fitted.recent > 0) == (len(recent) > 0)
-    assert not fitted.last_turn_cut or (fitted.recent, fitted.episodes) == (1, 0)
-
-
-@given(facts_of, episodes_of, recent_of, budgets)
-def test_what_is_in_is_the_beginning_of_each_order(
-    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
-) -> None:
-    """The counts say exactly what the prompt holds."""
+    Facts are guaranteed: an episode is in only if every fact is. The last turn is always there.
+    """
     fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
     kept = recent[len(recent) - fitted.recent :]
     whole = long_term_prompt(facts[: fitted.facts], episodes[: fitted.episodes], kept)
 
+    assert fitted.tokens == estimate_tokens(fitted.prompt) <= budget
+    assert fitted.facts == len(facts) or fitted.episodes == 0
+    assert (fitted.recent > 0) == (len(recent) > 0)
+    assert not fitted.last_turn_cut or (fitted.recent, fitted.episodes) == (1, 0)
     if fitted.last_turn_cut:
         head, _, tail = fitted.prompt.rpartition("…")
         assert whole.startswith(head)

@@ -22,6 +22,7 @@ from streams.roles import answering
 from streams.roles.judge import JudgeRole, judged
 from streams.settings import load_settings
 from tests.answering_log import AnsweringLog
+from tests.blank_events import blank
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
 NOW_S = 1_000_000.0
@@ -30,16 +31,9 @@ AT_ONCE = 2
 
 def requested(session: str = "s", alert: str = "a-1", text: str = "the secret words") -> JudgementRequested:
     """An alert's last turns."""
-    return JudgementRequested(
-        id="i",
-        session_id=session,
-        user_id="u",
-        app_id="a",
-        timestamp=NOW,
-        source=Position("turns.v1", 0, 7),
-        alert_id=alert,
-        turn=3,
-        turns=[JudgedTurn(3, Role.USER, text)],
+    turns, source = [JudgedTurn(3, Role.USER, text)], Position("turns.v1", 0, 7)
+    return blank(
+        JudgementRequested, session_id=session, alert_id=alert, timestamp=NOW, source=source, turn=3, turns=turns
     )
 
 
@@ -76,6 +70,9 @@ class Scripted:
         """Nothing to release."""
 
 
+Making = Callable[[Scripted], JudgeRole]
+
+
 @pytest.fixture
 def log() -> AnsweringLog:
     """What the role writes."""
@@ -83,7 +80,7 @@ def log() -> AnsweringLog:
 
 
 @pytest.fixture
-def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scripted], JudgeRole]:
+def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Making:
     """Makes a role without a broker."""
     log.stand_in(JudgeRole, monkeypatch)
     monkeypatch.setattr(answering, "WRITE_EVERY_S", 60.0)  # an answer is written because it is there
@@ -103,9 +100,7 @@ def counted(result: str) -> float:
     return float(metrics.counter("judgements_total", result=result)._value.get())
 
 
-async def test_an_answer_goes_to_the_session_that_asked(
-    log: AnsweringLog, role: Callable[[Scripted], JudgeRole]
-) -> None:
+async def test_an_answer_goes_to_the_session_that_asked(log: AnsweringLog, role: Making) -> None:
     """As a record of `turns.v1` that the sessions role takes, at the time of the request."""
     judge = Scripted()
     await role(judge).on_records(poll(encode(requested())))
@@ -142,9 +137,7 @@ async def test_it_says_how_long_it_took() -> None:
         assert said.elapsed_ms == 250
 
 
-async def test_the_last_request_of_a_session_is_judged(
-    log: AnsweringLog, role: Callable[[Scripted], JudgeRole]
-) -> None:
+async def test_the_last_request_of_a_session_is_judged(log: AnsweringLog, role: Making) -> None:
     """It has the newest turns; an earlier one would be overruled at once."""
     judge, before = Scripted(), counted("superseded")
     asked = [requested(text="old"), requested("other", text="else"), requested(alert="a-2", text="new")]
@@ -157,7 +150,7 @@ async def test_the_last_request_of_a_session_is_judged(
 
 @pytest.mark.parametrize(("age_s", "answers"), [(599.0, 1), (601.0, 0)])
 async def test_what_nobody_waits_for_is_passed_over(
-    log: AnsweringLog, role: Callable[[Scripted], JudgeRole], age_s: float, answers: int
+    log: AnsweringLog, role: Making, age_s: float, answers: int
 ) -> None:
     """After ten minutes whoever was alerted has looked."""
     judge, before = Scripted(), counted("expired")
@@ -167,7 +160,7 @@ async def test_what_nobody_waits_for_is_passed_over(
     assert counted("expired") == before + 1 - answers
 
 
-async def test_a_slow_judgement_holds_up_no_other(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_a_slow_judgement_holds_up_no_other(log: AnsweringLog, role: Making) -> None:
     """What is answered is written, and never more are under way than the settings allow."""
     judge = Scripted()
     judge.holds["slow"] = asyncio.Event()
@@ -184,7 +177,7 @@ async def test_a_slow_judgement_holds_up_no_other(log: AnsweringLog, role: Calla
     assert (log.keys[-1], judge.most_asking) == ("slow", AT_ONCE)
 
 
-async def test_a_defect_leaves_nothing_running(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_a_defect_leaves_nothing_running(log: AnsweringLog, role: Making) -> None:
     """The poll comes again; what was under way is not written behind it."""
     judge = Scripted()
     judge.holds["slow"] = asyncio.Event()
@@ -206,16 +199,14 @@ async def test_a_defect_leaves_nothing_running(log: AnsweringLog, role: Callable
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b'{"type":"turn"}', b"\xff"])
-async def test_what_cannot_be_read_is_left(
-    log: AnsweringLog, role: Callable[[Scripted], JudgeRole], value: bytes | None
-) -> None:
+async def test_what_cannot_be_read_is_left(log: AnsweringLog, role: Making, value: bytes | None) -> None:
     """An erasure's filler among them; what stands beside it is judged."""
     await role(Scripted()).on_records(poll(value, encode(requested())))
 
     assert log.keys == ["s"]
 
 
-async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Making) -> None:
     """Whoever has the partition now has the same alerts judged."""
     log.fenced = True
     with pytest.raises(Fenced):
@@ -224,7 +215,7 @@ async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Calla
     assert log.records == []
 
 
-async def test_an_answer_that_the_log_refuses_is_none(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_an_answer_that_the_log_refuses_is_none(log: AnsweringLog, role: Making) -> None:
     """On return the request's offset is committed: the judgement would be lost."""
     log.refusal = MessageSizeTooLargeError()
     with pytest.raises(DeliveryFailed):

@@ -27,13 +27,6 @@ def test_both_rankings_count() -> None:
     assert [key for key, _ in ranked(scores)] == ["both", "x", "y", "z"]
 
 
-def test_words_alone_are_ranked_as_they_are() -> None:
-    """A query without a meaning: the order of BM25."""
-    scores, _ = fuse({"x": 1.0, "y": 9.0, "z": 4.0}, {}, POLICY)
-
-    assert [key for key, _ in ranked(scores)] == ["y", "z", "x"]
-
-
 def test_a_single_match_stands_out() -> None:
     """One turn with the word and a hundred alike in meaning: the word decides."""
     alike = {f"t{n}": 0.3 + n / 1_000 for n in range(100)}

@@ -33,18 +33,30 @@ def embedder() -> WordLlamaEmbedder:
     return WordLlamaEmbedder()
 
 
+class Searched:
+    """An empty store, and search over it with the defaults."""
+
+    def __init__(self, embedder: WordLlamaEmbedder) -> None:
+        self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+        self.embedder = embedder
+        self.search = HybridSearch(self.store, embedder)
+
+    async def index(self, *turns: Turn) -> None:
+        """Write turns as the index role does."""
+        vectors = self.embedder.embed([each.content for each in turns])
+        await SessionVectorMemory(self.store, self.embedder).add_turns(turns, vectors)
+
+    async def found(self, query: str, scope: Scope = ANN, top_k: int = 3) -> list[tuple[str, int]]:
+        """Sessions and numbers of what is found."""
+        return [(each.turn.session_id, each.turn.turn) for each in await self.search.turns(query, scope, top_k)]
+
+
 @pytest.fixture
-async def store() -> AsyncIterator[ServerStore]:
-    """An empty store."""
-    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+async def memory(embedder: WordLlamaEmbedder) -> AsyncIterator[Searched]:
+    """It knows nothing yet."""
+    made = Searched(embedder)
     yield made
-    await made.close()
-
-
-@pytest.fixture
-def search(store: ServerStore, embedder: WordLlamaEmbedder) -> HybridSearch:
-    """Search over it with the defaults."""
-    return HybridSearch(store, embedder)
+    await made.store.close()
 
 
 def turn(number: int, content: str, *, session: str = "s", user: str = "ann", app: str = "app", day: int = 0) -> Turn:
@@ -60,44 +72,28 @@ def turn(number: int, content: str, *, session: str = "s", user: str = "ann", ap
     )
 
 
-async def index(store: ServerStore, embedder: WordLlamaEmbedder, *turns: Turn) -> None:
-    """Write turns as the index role does."""
-    await SessionVectorMemory(store, embedder).add_turns(turns, embedder.embed([each.content for each in turns]))
-
-
-async def found(search: HybridSearch, query: str, scope: Scope = ANN, top_k: int = 3) -> list[tuple[str, int]]:
-    """Sessions and numbers of what is found."""
-    return [(each.turn.session_id, each.turn.turn) for each in await search.turns(query, scope, top_k)]
-
-
-async def test_an_empty_store_has_no_answers(search: HybridSearch) -> None:
+async def test_an_empty_store_has_no_answers(memory: Searched) -> None:
     """A user with no memory is no error."""
-    assert await search.turns("Where is the cat?", ANN, 5) == []
-    assert await search.sessions("Where is the cat?", ANN, 5) == []
-    assert await search.episodes("Where is the cat?", ANN, 5) == []
+    assert await memory.search.turns("Where is the cat?", ANN, 5) == []
+    assert await memory.search.sessions("Where is the cat?", ANN, 5) == []
+    assert await memory.search.episodes("Where is the cat?", ANN, 5) == []
 
 
-async def test_words_find_what_meaning_alone_does_not(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_words_find_what_meaning_alone_does_not(memory: Searched) -> None:
     """A name that no embedder knows."""
-    await index(store, embedder, *(turn(10 * n, text) for n, text in enumerate([*SUBJECTS, "Ask Zyxwort about it."])))
+    await memory.index(*(turn(10 * n, text) for n, text in enumerate([*SUBJECTS, "Ask Zyxwort about it."])))
 
-    assert (await found(search, "What of Zyxwort?"))[0] == ("s", 40)
+    assert (await memory.found("What of Zyxwort?"))[0] == ("s", 40)
 
 
-async def test_meaning_finds_what_words_alone_do_not(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_meaning_finds_what_words_alone_do_not(memory: Searched) -> None:
     """No word in common."""
-    await index(store, embedder, *(turn(10 * n, text) for n, text in enumerate(SUBJECTS)))
+    await memory.index(*(turn(10 * n, text) for n, text in enumerate(SUBJECTS)))
 
-    assert (await found(search, "vehicle wheels"))[0] == ("s", 10)
+    assert (await memory.found("vehicle wheels"))[0] == ("s", 10)
 
 
-async def test_an_answer_is_found_beside_its_question(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_an_answer_is_found_beside_its_question(memory: Searched) -> None:
     """The reply has none of the words, but follows them."""
     said = [
         *SUBJECTS,
@@ -105,29 +101,25 @@ async def test_an_answer_is_found_beside_its_question(
         "Take the second one, it is lighter.",
         *SUBJECTS,
     ]
-    await index(store, embedder, *(turn(n, text) for n, text in enumerate(said)))
+    await memory.index(*(turn(n, text) for n, text in enumerate(said)))
 
-    assert (await found(search, "Which telescope for the Perseids?"))[:1] == [("s", 4)]
-    assert ("s", 5) in await found(search, "Which telescope for the Perseids?")
+    assert (await memory.found("Which telescope for the Perseids?"))[:1] == [("s", 4)]
+    assert ("s", 5) in await memory.found("Which telescope for the Perseids?")
 
 
-async def test_dates_find_what_was_said_then(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_dates_find_what_was_said_then(memory: Searched) -> None:
     """The content names no date; the turn's time does."""
-    await index(store, embedder, *(turn(0, "We went for a long walk.", session=f"s{n}", day=40 * n) for n in range(4)))
+    await memory.index(*(turn(0, "We went for a long walk.", session=f"s{n}", day=40 * n) for n in range(4)))
 
-    assert (await found(search, "What did we do in July 2023?"))[0] == ("s2", 0)
+    assert (await memory.found("What did we do in July 2023?"))[0] == ("s2", 0)
 
 
-async def test_places_that_do_not_exist_are_not_given(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_places_that_do_not_exist_are_not_given(memory: Searched) -> None:
     """Nothing stands before or after a session, and gaps are gaps: all that is there comes, nothing else."""
     there = [0, 1, 7, 8, 30]
-    await index(store, embedder, *(turn(n, f"A boat in harbour number {n}") for n in there))
+    await memory.index(*(turn(n, f"A boat in harbour number {n}") for n in there))
 
-    assert sorted(await found(search, "boat harbour", top_k=10)) == [("s", n) for n in there]
+    assert sorted(await memory.found("boat harbour", top_k=10)) == [("s", n) for n in there]
 
 
 @pytest.mark.parametrize(
@@ -142,70 +134,60 @@ async def test_places_that_do_not_exist_are_not_given(
         (Scope(app_ids=("nobody",), user_id="ann"), set()),
     ],
 )
-async def test_a_scope_holds(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder, scope: Scope, expected: set[tuple[str, int]]
-) -> None:
+async def test_a_scope_holds(memory: Searched, scope: Scope, expected: set[tuple[str, int]]) -> None:
     """Every field that is named must hold, however well the rest would match."""
     text = "The boat lies in the harbour."
-    await index(
-        store,
-        embedder,
+    await memory.index(
         turn(0, text),
         turn(0, text, session="t", app="second"),
         turn(0, text, session="u", user="bo"),
         turn(0, text, session="v", user="bo", app="third"),
     )
 
-    assert set(await found(search, "boat harbour", scope, 10)) == expected
-    assert {session for session, _ in await search.sessions("boat harbour", scope, 10)} == {s for s, _ in expected}
+    assert set(await memory.found("boat harbour", scope, 10)) == expected
+    assert {session for session, _ in await memory.search.sessions("boat harbour", scope, 10)} == {
+        s for s, _ in expected
+    }
 
 
-async def test_a_neighbour_of_somebody_else_is_not_given(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_a_neighbour_of_somebody_else_is_not_given(memory: Searched) -> None:
     """One session of two users: what stands beside a match is read within the scope too."""
-    await index(store, embedder, turn(4, "The boat lies in the harbour."), turn(5, "My secret", user="bo"))
+    await memory.index(turn(4, "The boat lies in the harbour."), turn(5, "My secret", user="bo"))
 
-    assert await found(search, "boat harbour", top_k=10) == [("s", 4)]
+    assert await memory.found("boat harbour", top_k=10) == [("s", 4)]
 
 
-async def test_the_speaker_that_is_named_comes_first(
-    store: ServerStore, embedder: WordLlamaEmbedder, search: HybridSearch
-) -> None:
+async def test_the_speaker_that_is_named_comes_first(memory: Searched) -> None:
     """Two say the same words: the question says whose are meant."""
     said = [f"{name}: My favourite drink is green tea." for name in ("Mary", "John")]
-    await index(store, embedder, *[turn(number, text, session=f"s{number}") for number, text in enumerate(said)])
+    await memory.index(*[turn(number, text, session=f"s{number}") for number, text in enumerate(said)])
 
-    assert (await found(search, "What is John's favourite drink?"))[0] == ("s1", 1)
-    assert (await found(search, "What is Mary's favourite drink?"))[0] == ("s0", 0)
+    assert (await memory.found("What is John's favourite drink?"))[0] == ("s1", 1)
+    assert (await memory.found("What is Mary's favourite drink?"))[0] == ("s0", 0)
 
 
-async def test_sessions_are_ranked_by_what_they_say(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_sessions_are_ranked_by_what_they_say(memory: Searched) -> None:
     """The session that speaks of it is first, however short it is."""
     idle = [turn(n, SUBJECTS[n % 4], session="idle") for n in range(12)]
-    await index(store, embedder, *idle, turn(0, "The telescope arrived.", session="sky"))
+    await memory.index(*idle, turn(0, "The telescope arrived.", session="sky"))
 
-    assert (await search.sessions("telescope", ANN, 2))[0][0] == "sky"
+    assert (await memory.search.sessions("telescope", ANN, 2))[0][0] == "sky"
 
 
 @pytest.mark.parametrize("query", ["", "   ", "…?!", "\u200b"])
-async def test_a_query_of_nothing_finds_nothing_or_anything_but_no_error(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder, query: str
-) -> None:
+async def test_a_query_of_nothing_finds_nothing_or_anything_but_no_error(memory: Searched, query: str) -> None:
     """Neither words nor meaning: whatever comes is in the scope."""
-    await index(store, embedder, turn(0, "The boat"), turn(0, "The boat", session="u", user="bo"))
+    await memory.index(turn(0, "The boat"), turn(0, "The boat", session="u", user="bo"))
 
-    assert set(await found(search, query)) <= {("s", 0)}
+    assert set(await memory.found(query)) <= {("s", 0)}
 
 
-async def test_more_than_the_candidates_can_be_asked_for(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
+async def test_more_than_the_candidates_can_be_asked_for(memory: Searched) -> None:
     """`top_k` above `candidates` widens the search."""
-    await index(store, embedder, *(turn(n, f"boat {n}") for n in range(40)))
-    search = HybridSearch(store, embedder, RetrievalPolicy(candidates=10, neighbour_reach=0))
+    await memory.index(*(turn(n, f"boat {n}") for n in range(40)))
+    memory.search = HybridSearch(memory.store, memory.embedder, RetrievalPolicy(candidates=10, neighbour_reach=0))
 
-    assert len(await found(search, "boat", top_k=30)) == 30
+    assert len(await memory.found("boat", top_k=30)) == 30
 
 
 @pytest.mark.parametrize("fields", [{}, {"app_ids": ()}, {"app_ids": (), "user_id": "ann"}])
@@ -230,17 +212,15 @@ def episode(number: int, summary: str, *, user: str = "ann") -> EpisodeCompresse
     )
 
 
-async def test_episodes_are_found_by_words_meaning_and_date(
-    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
-) -> None:
+async def test_episodes_are_found_by_words_meaning_and_date(memory: Searched) -> None:
     """Each way leads to the right one, and none to another user's of the same words."""
     texts = ["Compared vector databases.", "Planned a trip to Lisbon with Zyxwort.", "Fixed the leaking tap."]
     episodes = [episode(n, text) for n, text in enumerate(texts, 1)]
-    await UserMemory(store, embedder).add_episodes(
+    await UserMemory(memory.store, memory.embedder).add_episodes(
         [(each, n) for n, each in enumerate([*episodes, *(episode(n, texts[0], user="bo") for n in (1, 2))])]
     )
     queries = ["Zyxwort", "plumbing repair", "What was in June 2023?"]
-    best = [(await search.episodes(query, ANN, 3))[0][0] for query in queries]
+    best = [(await memory.search.episodes(query, ANN, 3))[0][0] for query in queries]
 
     assert [found.episode for found in best] == [2, 3, 1]
-    assert {found.user_id for found, _ in await search.episodes("vector databases", ANN, 9)} == {"ann"}
+    assert {found.user_id for found, _ in await memory.search.episodes("vector databases", ANN, 9)} == {"ann"}
