@@ -10,57 +10,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from msgspec import structs
-from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
-from qdrant_client import AsyncQdrantClient
 
-from models.errors import DeliveryFailed
-from models.events import AlertChanged, Mode, Position, ProfileUpdated, Turn
-from models.policy import Policy
-from streams.api.assembly import memory_api
+from models.events import AlertChanged, Mode, ProfileUpdated, Turn
 from streams.api.live.hub import Hub
-from streams.api.live.service import LivePage
-from streams.http.health import Api, create_api, serve
-from streams.http.security import access_of
-from streams.index.server import ServerStore
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
-from streams.index.user_memory import UserMemory
-from streams.kafka.producer import Record
-from streams.settings import load_settings
-from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_doubles import _embedder
+from streams.http.health import Api, serve
+from streams.settings.http import TokenRole
 from tests.browser import made_up
 from tests.live_made import segment, transition
+from tests.live_served import Holders, LiveServed
 
 _WITHIN_S = 30
-_HOLDERS: dict[str, tuple[TokenRole, list[str], bool]] = {
+_HOLDERS: Holders = {
     "operator": (TokenRole.OPERATOR, [], True),
     "blind": (TokenRole.OPERATOR, [], False),
     "tutor": (TokenRole.OPERATOR, ["tutor"], True),
     "reader": (TokenRole.READER, [], True),
 }
-"""Role, apps and whether text may be read, by the token's name."""
-
-
-def token_of(name: str) -> str:
-    """The token of that name."""
-    return f"token-of-{name}-1234"
-
-
-class Log:
-    """Doubles the log: keeps what is written, or does not answer."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.answers = True
-
-    async def write(self, topic: str, record: Record) -> Position:
-        """As the port says."""
-        if not self.answers:
-            raise DeliveryFailed("Kafka did not confirm the record.")
-        self.records.append(record)
-        return Position(topic, 0, len(self.records))
 
 
 class _Ticking:
@@ -92,11 +57,11 @@ class LiveServer:
     """
 
     def __init__(self) -> None:
-        self.log = Log()
+        self._served = LiveServed(_HOLDERS)
+        self.log = self._served.log
         self._loop = asyncio.new_event_loop()
-        self._page = LivePage(load_settings(http=self._http(_HOLDERS)), self.log)
+        self._page = self._served.page
         self._page.hub.set_roles(made_up.ROLES)
-        self._store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
         self._serving: AsyncExitStack | None = None
         self._at_ms = 0
         self._port = 0
@@ -114,12 +79,12 @@ class LiveServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._serving:
             self.stop()
-        self._run(self._store.close())
+        self._run(self._served.store.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def start(self, tokens: Collection[str] = tuple(_HOLDERS)) -> None:
         """Listen, at the address of before if there was one; only these tokens are known."""
-        self._run(self._serve(self._made(tokens)))
+        self._run(self._serve(self._served.app(tokens, [_Ticking(self._page.hub)])))
 
     def stop(self) -> None:
         """Close every stream and the address."""
@@ -166,37 +131,10 @@ class LiveServer:
         self._serving = AsyncExitStack()
         self._port = await self._serving.enter_async_context(serve(app, port=self._port))
 
-    def _made(self, tokens: Collection[str]) -> Api:
-        """As a role that starts makes it."""
-        http = self._http(tokens)
-        made = memory_api(self._store, _embedder(), Policy(), http, topic_prefix="test", live=self._page)
-        return create_api(
-            ready=lambda: (True, "ready"),
-            registry=CollectorRegistry(),
-            routes=made.routes,
-            access=access_of(http),
-            endpoints=[_Ticking(self._page.hub)],
-            limits=http,
-        )
-
     async def _remember(self, profile: ProfileUpdated, spoken: Sequence[Turn]) -> None:
-        embedder, topic, episode = _embedder(), made_up.topic(profile), made_up.episode(profile)
-        turns = SessionVectorMemory(self._store, embedder)
-        users = UserMemory(self._store, embedder)
-        await turns.add_turns(spoken, embedder.embed([each.content for each in spoken]))
-        await TopicMemory(self._store, embedder, turns).add_changes([(topic, 0)], embedder.embed([topic.title]))
-        await users.add_facts(list(zip(made_up.facts(profile), (0, 1), strict=True)))
-        await users.add_episodes([(episode, 0)])
+        await self._served.remember(spoken, made_up.topic(profile), made_up.facts(profile), made_up.episode(profile))
         modes = [transition(len(spoken) * n // 10, mode) for n, mode in ((4, Mode.WATCH), (5, Mode.CRITICAL))]
         board = self._page.board
         board.take_profile(structs.replace(profile, mode_transitions=modes), self._at_ms)
         for first in range(0, len(spoken) // 2, 10):
             board.take_segment(segment(profile.session_id, first, first + 9, app=profile.app_id), self._at_ms)
-
-    def _http(self, names: Collection[str]) -> HttpSettings:
-        tokens = [
-            ApiToken(token=SecretStr(token_of(name)), name=name, role=role, apps=apps, text=text)
-            for name, (role, apps, text) in _HOLDERS.items()
-            if name in names
-        ]
-        return HttpSettings(tokens=tokens, mcp=False)

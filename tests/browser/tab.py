@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import ConsoleMessage, Page
 
-from tests.browser.live_server import token_of
+from tests.live_served import live_token
 
 
 class Tab:
@@ -30,7 +30,7 @@ class Tab:
         self.page.goto(f"{url}icon.svg")
         self.page.evaluate("[localStorage, sessionStorage].forEach((kept) => kept.clear())")
         if token is not None:
-            self.page.evaluate("(token) => sessionStorage.setItem('turntide.token', token)", token_of(token))
+            self.page.evaluate("(token) => sessionStorage.setItem('turntide.token', token)", live_token(token))
         self.asked.clear()
         self.wrong.clear()
 

@@ -11,9 +11,10 @@ from playwright.sync_api import Page, ViewportSize, expect
 from models.events import AlertAcknowledged, AlertChanged, AlertLabelled
 from streams.api.live.page import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
-from tests.browser.live_server import LiveServer, token_of
+from tests.browser.live_server import LiveServer
 from tests.browser.made_up import HOSTILE, acknowledged, alert, resolved, session
 from tests.browser.tab import Tab
+from tests.live_served import live_token
 
 HOSTILE_ID = f"chat/2026?x=1#{HOSTILE}"
 ROWS = ".rows .row"
@@ -188,7 +189,7 @@ def test_alerts_are_acknowledged_and_labelled_by_keyboard(page: Page, server: Li
     page.keyboard.press("a")
     expect(page.get_by_role("alert").filter(has_text="Kafka did not confirm the record")).to_be_visible()
     expect(page.locator(f"{CHOSEN} .status")).to_have_text("firing, false")
-    first, second = (record.value or b"" for record in server.log.records)
+    first, second = (record.value or b"" for _, record in server.log.records)
     seen = msgspec.json.decode(first, type=AlertAcknowledged)
     label = msgspec.json.decode(second, type=AlertLabelled)
     assert (seen.session_id, seen.alert_id, seen.by) == ("session-00001", "alert-0003", "operator")
@@ -237,7 +238,7 @@ def test_it_comes_back_after_the_server_was_away(page: Page, server: LiveServer)
 
 def test_a_token_is_asked_for_and_stays_out_of_addresses(tab: Tab, server: LiveServer) -> None:
     """One in the address is refused; one that is typed lasts as long as the tab and shows its apps only."""
-    page, token = tab.page, token_of("tutor")
+    page, token = tab.page, live_token("tutor")
     tab.begin(server.url, None)
     server.push([session(1, app="tutor"), session(2, app="support")])
     refused = page.goto(f"{server.url}?token={token}")
@@ -248,7 +249,7 @@ def test_a_token_is_asked_for_and_stays_out_of_addresses(tab: Tab, server: LiveS
     assert page.url == server.url
     for typed, answer in (
         ("wrong-token", "This token is not known."),
-        (token_of("reader"), "This page takes an operator's token; this one is a reader's."),
+        (live_token("reader"), "This page takes an operator's token; this one is a reader's."),
     ):
         page.get_by_label("Token").fill(typed)
         page.keyboard.press("Enter")

@@ -30,20 +30,6 @@ def test_answers_do_not_wait_for_acknowledgements() -> None:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
-async def test_a_body_without_end_is_given_up(url: str) -> None:
-    """Chunks whose sum no header tells are counted as they come."""
-    port = int(url.rpartition(":")[2])
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"POST /v1/retrieve HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {bearer('a')['Authorization']}\r\n"
-    writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
-    for _ in range(9):
-        writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
-    status = await asyncio.wait_for(reader.readline(), timeout=20)
-    writer.close()
-
-    assert status.startswith(b"HTTP/1.1 413 ")
-
-
 async def test_thirty_askers_at_once_are_answered(url: str) -> None:
     """Each its own answer, below the limit of requests under way."""
     async with httpx.AsyncClient(base_url=url, headers=bearer("a")) as client:

@@ -6,7 +6,6 @@ import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -15,15 +14,15 @@ from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
 from models.events import FeedbackGiven, TopicAdjusted
+from models.policy import Policy
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.decay import half_life, memory_type
 from models.state.buffer import BufferedTurn
-from streams.api.sessions.topics import OfTopic, TopicReader
-from streams.api.sessions.turns import SessionReader
+from streams.api.sessions.topics import TopicReader
 from streams.http.answering import served_routes
 from streams.http.health import create_api
 from streams.index.server import ServerStore
-from streams.inference.wordllama import WordLlamaEmbedder
+from tests.api_doubles import _embedder
 from tests.session_driver import NOON
 from tests.topic_driver import messages_of
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
@@ -45,10 +44,20 @@ SEED_FIELDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def embedder() -> WordLlamaEmbedder:
-    """The default embedder."""
-    return WordLlamaEmbedder()
+class Asked(IndexedSession):
+    """A session, and a client of what is served of it."""
+
+    def __init__(self, store: ServerStore, policy: Policy = POLICY) -> None:
+        super().__init__(store, _embedder(), policy)
+        routes = served_routes(TopicReader(self.memory, policy.topics, now=lambda: NOW))
+        app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role/v1/sessions")
+
+    async def got(self, end: str, *, of: str = "s", **params: Any) -> Any:
+        """An answer that must be one."""
+        answer = await self.client.get(f"/{of}/{end}", params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
 
 
 @pytest.fixture
@@ -60,33 +69,9 @@ async def store() -> AsyncIterator[ServerStore]:
 
 
 @pytest.fixture
-def session(store: ServerStore, embedder: WordLlamaEmbedder) -> IndexedSession:
+def session(store: ServerStore) -> Asked:
     """A session of at most four topics."""
-    return IndexedSession(store, embedder)
-
-
-@pytest.fixture
-async def reader(session: IndexedSession) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a role with the index role's routes, in its order."""
-    routes = served_routes(
-        SessionReader(session.turns, topic_prefix="test"),
-        TopicReader(session.memory, session.policy.topics, now=lambda: NOW),
-    )
-    app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
-        yield client
-
-
-def base(session_id: str = "s") -> str:
-    """Where a session is read."""
-    return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}"
-
-
-async def got(reader: httpx.AsyncClient, path: str, **params: Any) -> Any:
-    """An answer that must be one."""
-    answer = await reader.get(path, params=params)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return Asked(store)
 
 
 def statistics(answer: dict[str, Any]) -> dict[str, Any]:
@@ -94,26 +79,26 @@ def statistics(answer: dict[str, Any]) -> dict[str, Any]:
     return {field: answer[field] for field in SEED_FIELDS}
 
 
-async def assert_as_in_state(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+async def assert_as_in_state(session: Asked) -> None:
     """Every route against the topics of the fold."""
     topics, store = session.topics, session.topics.store
     assert topics.active is not None
     active = store.topic(topics.active)
     latest_first = sorted(store.topics(), key=lambda each: each[1].last_active_at, reverse=True)
 
-    listed = await got(reader, f"{base()}/topics")
+    listed = await session.got("topics")
     assert [stats_of(topics, slot) for slot, _ in latest_first] == [statistics(each) for each in listed]
-    assert stats_of(topics, topics.active) == statistics(await got(reader, f"{base()}/topics/{active.topic_id}"))
+    assert stats_of(topics, topics.active) == statistics(await session.got(f"topics/{active.topic_id}"))
     for slot, named in [(topics.active, {}), *((slot, {"topic": each.topic_id}) for slot, each in store.topics())]:
-        full = await got(reader, f"{base()}/history", **named)
-        at_hand = await got(reader, f"{base()}/history", include_packed=False, **named)
+        full = await session.got("history", **named)
+        at_hand = await session.got("history", include_packed=False, **named)
         summary = store.summary(slot)
         summed_up = [] if summary is None else [{"role": "system", "content": f"Topic summary: {summary.text}"}]
         said = [{"role": turn.role.value, "content": turn.content} for turn in store.active_messages(slot)]
-        assert summed_up + said == await got(reader, f"{base()}/context", **named)
+        assert summed_up + said == await session.got("context", **named)
         assert [timed(turn) for turn in messages_of(topics, slot)] == full
         assert [timed(turn) for turn in messages_of(topics, slot, packed=False)] == at_hand
-        assert stats_of(topics, slot) == await got(reader, f"{base()}/stats", **named)
+        assert stats_of(topics, slot) == await session.got("stats", **named)
 
 
 def timed(turn: BufferedTurn) -> dict[str, Any]:
@@ -141,9 +126,7 @@ def stats_of(topics: ConversationTopics, slot: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_readers_are_told_what_the_state_says(
-    reader: httpx.AsyncClient, session: IndexedSession, seed: int
-) -> None:
+async def test_readers_are_told_what_the_state_says(session: Asked, seed: int) -> None:
     """At any point of a conversation with compactions, unpackings, evictions, ratings and feedback."""
     rng = random.Random(seed)
     subjects = list(SUBJECTS)[: 3 + seed % 4]
@@ -159,110 +142,79 @@ async def test_readers_are_told_what_the_state_says(
         elif n % 3 == 2:
             session.put(FeedbackGiven(session_id="s", timestamp=at, value=-0.5, turn=turn - 1))
         await session.index()
-        await assert_as_in_state(reader, session)
+        await assert_as_in_state(session)
         causes |= {topic.cause for topic, _ in session.changes}
 
     assert {"started", "returned", "compacted", "unpacked", "adjusted", "learnt"} <= causes
     assert ("evicted" in causes) == (len(subjects) > 4)
 
 
-async def test_a_message_out_of_order_is_in_its_place(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+async def test_a_message_out_of_order_is_in_its_place(session: Asked) -> None:
     """By event time, like in the state; the next event names it."""
     await session.talk("boats")
     await session.ask(4, "boats")
     await session.ask(5, "boats", timestamp=NOON + timedelta(minutes=1, seconds=30))
     await session.answer(2)
     await session.ask(6, "bread")
-    await assert_as_in_state(reader, session)
-    boats = (await got(reader, f"{base()}/topics"))[1]["topic_id"]
-    history = await got(reader, f"{base()}/history", topic=boats)
+    await assert_as_in_state(session)
+    boats = (await session.got("topics"))[1]["topic_id"]
+    history = await session.got("history", topic=boats)
     minutes = [(message["timestamp"] - NOON.timestamp()) / 60 for message in history]
 
     assert [0, 1, 1.5, 2, 4] == minutes
 
 
-async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
+async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore) -> None:
     """The list has the one that stays, with the turns of both; the other is found by its id and says where it went."""
     policy = structs.replace(POLICY, topics=structs.replace(POLICY.topics, merge_similarity=0.5))
-    session = IndexedSession(store, embedder, policy)
+    session = Asked(store, policy)
     await session.ask(0, "boats", vector=[1, 0, 0])
     for n in range(1, 15):
         await session.ask(n, "boats", vector=[0.55, 0.8, 0])
     gone = next(topic for topic, _ in session.changes if topic.cause == "merged" and not topic.kept)
-    app = create_api(
-        ready=lambda: (True, ""),
-        registry=CollectorRegistry(),
-        routes=served_routes(TopicReader(session.memory, policy.topics, now=lambda: NOW)),
-    )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
-        await assert_as_in_state(client, session)
-        listed = await got(client, f"{base()}/topics")
-        other = await got(client, f"{base()}/topics/{gone.topic_id}")
+    await assert_as_in_state(session)
+    listed = await session.got("topics")
+    other = await session.got(f"topics/{gone.topic_id}")
 
     assert [topic["total_messages"] for topic in listed] == [15]
     assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
 
 
-async def test_ages_are_never_negative(session: IndexedSession) -> None:
-    """A reader whose clock is behind sees a fresh topic."""
-    await session.talk("boats")
-    behind = TopicReader(session.memory, session.policy.topics, now=lambda: NOON - timedelta(days=400))
-    stats = await behind.stats(OfTopic(session_id="s"))
-
-    assert (stats.age_seconds, stats.inactive_seconds) == (0.0, 0.0)
-
-
-async def test_half_lives_are_the_policys(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
+async def test_half_lives_are_the_policys(store: ServerStore) -> None:
     """Readers see the half-life that decides on eviction."""
     topics = structs.replace(POLICY.topics, base_half_life=timedelta(hours=12), access_threshold=2)
-    session = IndexedSession(store, embedder, structs.replace(POLICY, topics=topics))
+    session = Asked(store, structs.replace(POLICY, topics=topics))
     await session.talk(*["boats"] * 5)
-    app = create_api(
-        ready=lambda: (True, ""),
-        registry=CollectorRegistry(),
-        routes=served_routes(TopicReader(session.memory, topics)),
-    )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
-        stats = await got(client, f"{base()}/stats")
+    stats = await session.got("stats")
 
     assert (stats["access_count"], stats["half_life_days"], stats["memory_type"]) == (4, 2.0, "long-term")
 
 
-async def test_search_finds_topics_by_likeness(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+async def test_search_finds_topics_by_likeness(session: Asked) -> None:
     """Across the topics of a session, best first; one that was evicted only when asked for."""
     await session.talk(*SUBJECTS)
     question = {"q": "which strings does my guitar need", "top_k": 2}
-    found = await got(reader, f"{base()}/topics/search", **question)
+    found = await session.got("topics/search", **question)
     sail = {"q": "sails for a boat", "top_k": 1}
-    kept_only = await got(reader, f"{base()}/topics/search", **sail)
-    evicted = await got(reader, f"{base()}/topics/search", include_gone=True, **sail)
+    kept_only = await session.got("topics/search", **sail)
+    evicted = await session.got("topics/search", include_gone=True, **sail)
 
     assert found[0]["topic_title"].startswith(SUBJECTS["guitars"])
     assert found[0]["similarity"] > 0.5 > found[1]["similarity"]
     assert kept_only[0]["kept"]
     assert (evicted[0]["topic_title"][:11], evicted[0]["kept"]) == ("Which sails", False)
     assert evicted[0]["similarity"] > kept_only[0]["similarity"]
-    assert await got(reader, f"{base()}/topics/search", q=" ") == []
-    assert await got(reader, f"{base('nobody')}/topics/search", **sail) == []
+    assert await session.got("topics/search", q=" ") == []
+    assert await session.got("topics/search", of="nobody", **sail) == []
 
 
-async def test_an_unknown_session_has_no_topics(reader: httpx.AsyncClient) -> None:
-    """Asking early is no error, but for statistics of nothing."""
-    found = [await got(reader, f"{base('nobody')}/{path}") for path in ("topics", "context", "history")]
-    stats = await reader.get(f"{base('nobody')}/stats")
-
-    assert [[], [], []] == found
-    assert (stats.status_code, "ask again" in stats.json()["detail"]) == (404, True)
-
-
-@pytest.mark.parametrize("path", ["topics/x", "context?topic=x", "history?topic=x", "stats?topic=x"])
-async def test_an_unknown_topic_is_404_with_the_way_out(
-    reader: httpx.AsyncClient, session: IndexedSession, path: str
-) -> None:
+async def test_an_unknown_topic_is_404_with_the_way_out(session: Asked) -> None:
     """Also one of another session."""
     await session.talk("boats")
-    answer = await reader.get(f"{base()}/{path}")
-    of_another = await reader.get(f"{base('nobody')}/topics/{session.changes[0][0].topic_id}")
+    ends = ("s/topics/x", "s/context?topic=x", "s/history?topic=x", "s/stats?topic=x")
+    other = f"nobody/topics/{session.changes[0][0].topic_id}"
+    answers = [await session.client.get(f"/{each}") for each in (*ends, other)]
 
-    assert (answer.status_code, of_another.status_code) == (404, 404)
-    assert "/topics?include_gone=true" in answer.json()["detail"]
+    assert [(404, True)] * 5 == [
+        (each.status_code, "/topics?include_gone=true" in each.json()["detail"]) for each in answers
+    ]

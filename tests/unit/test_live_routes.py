@@ -12,29 +12,19 @@ from urllib.parse import quote
 import httpx
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
-from qdrant_client import AsyncQdrantClient
 
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, Position, SessionTurns
-from models.policy import Policy
+from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, SessionTurns
 from models.wire.codec import encode
-from streams.api.assembly import memory_api
 from streams.api.live.page import page_routes
-from streams.api.live.service import LivePage
-from streams.http.health import Api, create_api
-from streams.http.security import access_of
+from streams.http.health import Api
 from streams.index.app_memory import AppMemories
-from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
-from streams.kafka.producer import Record
-from streams.settings import Settings, load_settings
-from streams.settings.http import ApiToken, TokenRole
+from streams.settings.http import TokenRole
 from tests.api_doubles import _embedder, said
 from tests.api_tenants import app_memory_of, canary, topic_of, user_events_of
 from tests.live_made import alert, at_ms, profile, segment, transition
+from tests.live_served import Holders, LiveServed, live_token
 
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ODD = f"a/b/../{XSS}?q=1#f%2F\u2028 \\ 雪"
@@ -47,70 +37,35 @@ OF = {
 }
 
 
-class Writer:
-    """Doubles the log."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, Record]] = []
-
-    async def write(self, topic: str, record: Record) -> Position:
-        """As the port says."""
-        self.records.append((topic, record))
-        return Position(topic, 3, len(self.records))
-
-
-class Watched:
+class Watched(LiveServed):
     """A role with two tenants' sessions, and their memory; the board is filled by hand."""
 
-    def __init__(self, *, tokens: bool = True, **http: Any) -> None:
-        entries = [
-            ApiToken(token=SecretStr(f"token-of-{name}-1234"), apps=apps, role=role, text=text, name=name)
-            for name, (role, apps, text) in OF.items()
-        ]
-        self.settings: Settings = load_settings(http={"tokens": entries if tokens else [], "mcp": False, **http})
-        self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
-        self.writer = Writer()
-        self.page = LivePage(self.settings, self.writer)
-        self.made = memory_api(
-            self.store, _embedder(), Policy(), self.settings.http, topic_prefix="test", live=self.page
-        )
-        self.app: Api = create_api(
-            ready=lambda: (True, "ready"),
-            registry=CollectorRegistry(),
-            routes=self.made.routes,
-            access=access_of(self.settings.http),
-            limits=self.settings.http,
-        )
+    def __init__(self, holders: Holders = OF, **http: Any) -> None:
+        super().__init__(holders, **http)
+        self.served = self.app()
 
     async def fill(self) -> None:
         """A session of each tenant with an alert, one called by an odd name, and what is remembered of them."""
-        embedder, board = _embedder(), self.page.board
-        turns = SessionVectorMemory(self.store, embedder)
-        topics, users = TopicMemory(self.store, embedder, turns), UserMemory(self.store, embedder)
+        board = self.page.board
         for app in ("a", "b"):
             session, user = f"session-{app}", f"user-{app}"
             spoken = [said(n, f"{canary(app)} {XSS} pelicans {n}", app=app, user=user, session=session) for n in (0, 1)]
-            await turns.add_turns(spoken, embedder.embed([each.content for each in spoken]), [0.2, 0.9])
-            change = (topic_of(app, session), 0)
-            await topics.add_changes([change], embedder.embed([change[0].title]))
             fact, episode, standing = user_events_of(app, user, session)
-            await users.add_facts([(fact, 0)])
-            await users.add_episodes([(episode, 0)])
-            await users.add_standings([(standing, 0)])
+            await self.remember(spoken, topic_of(app, session), [fact], episode, standing)
             modes = [transition(1, Mode.CRITICAL)]
             board.take_profile(profile(session, app=app, user=user, mode_transitions=modes), at_ms())
             board.take_segment(segment(session, app=app), at_ms())
             board.take_alert(alert(session, f"alert-{app}", app=app, user=user, evidence=[1, 1]), at_ms(), "1" * 32)
         odd = said(7, XSS, app="a", user=XSS, session=ODD)
-        await turns.add_turns([odd], embedder.embed([odd.content]))
+        await SessionVectorMemory(self.store, _embedder()).add_turns([odd], _embedder().embed([odd.content]))
         board.take_profile(profile(ODD, app="a", user=XSS), at_ms())
         board.take_alert(alert(ODD, "alert/../odd", app="a", user=XSS, reason=XSS), at_ms())
 
     @asynccontextmanager
-    async def client(self, name: str | None) -> AsyncIterator[httpx.AsyncClient]:
+    async def client(self, name: str) -> AsyncIterator[httpx.AsyncClient]:
         """A client with the token of that name."""
-        headers = {} if name is None else {"Authorization": f"Bearer token-of-{name}-1234"}
-        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        headers = {"Authorization": f"Bearer {live_token(name)}"} if name else {}
+        transport = httpx.ASGITransport(self.served, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
             yield client
 
@@ -122,19 +77,6 @@ async def served() -> AsyncIterator[Watched]:
     await made.fill()
     yield made
     await made.store.close()
-
-
-async def test_me_tells_what_the_token_may(served: Watched) -> None:
-    """The page shows what can be done with it; without tokens everything can."""
-    async with served.client("ops-a") as client:
-        mine = (await client.get("/v1/live/me")).json()
-    everybody = Watched(tokens=False)
-    async with everybody.client(None) as client:
-        anybodys = (await client.get("/v1/live/me")).json()
-    await everybody.store.close()
-
-    assert mine == {"name": "ops-a", "role": "operator", "text": True, "apps": ["a"], "tokens": True}
-    assert anybodys == {"name": "local", "role": "admin", "text": True, "apps": None, "tokens": False}
 
 
 async def test_a_timeline_has_everything_but_text(served: Watched) -> None:
@@ -278,13 +220,13 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
             await client.post(path("firing", "label"), json={"session_id": "s", "label": True, "reason": "x" * 1_001}),
             await client.post(path("firing", "acknowledge"), json={"session_id": "s", "by": "somebody else"}),
         ]
-        nothing = list(served.writer.records)
+        nothing = list(served.log.records)
         done = [
             await client.post(path("firing", "acknowledge"), json={"session_id": "s", "note": "looking"}),
             await client.post(path("over", "label"), json={"session_id": "s", "label": False, "reason": XSS}),
         ]
     await served.store.close()
-    (first, acknowledged), (second, labelled) = served.writer.records
+    (first, acknowledged), (second, labelled) = served.log.records
     ack = msgspec.json.decode(acknowledged.value or b"", type=AlertAcknowledged)
     label = msgspec.json.decode(labelled.value or b"", type=AlertLabelled)
     known = board.alert("over")
@@ -301,12 +243,12 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
 
 @pytest.mark.parametrize(
     ("name", "query"),
-    [("ops-a", b""), ("all", b"app_id=a"), (None, b"app_id=a")],
+    [("ops-a", b""), ("all", b"app_id=a"), ("", b"app_id=a")],
     ids=["a tenant", "one app of all", "without tokens"],
 )
-async def test_a_stream_takes_no_place_among_requests(name: str | None, query: bytes) -> None:
+async def test_a_stream_takes_no_place_among_requests(name: str, query: bytes) -> None:
     """It lasts longer than a request may, and others are answered beside it; markup in ids stays in its line."""
-    served = Watched(tokens=name is not None, max_concurrent_requests=1, request_timeout="PT1S")
+    served = Watched(OF if name else {}, max_concurrent_requests=1, request_timeout="PT1S")
     await served.fill()
     came, left = asyncio.Event(), asyncio.Event()
     messages: list[dict[str, Any]] = []
@@ -324,14 +266,14 @@ async def test_a_stream_takes_no_place_among_requests(name: str | None, query: b
         "method": "GET",
         "path": "/v1/live/stream",
         "query_string": query,
-        "headers": [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer token-of-{name}-1234".encode())],
+        "headers": [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {live_token(name)}".encode())],
     }
-    answering = asyncio.ensure_future(served.app(scope, receive, send))
+    answering = asyncio.ensure_future(served.served(scope, receive, send))
     while len(messages) < 2:
         came.clear()
         await asyncio.wait_for(came.wait(), 30)
     async with served.client("all") as client:
-        beside = [(await client.get("/v1/live/me")).status_code for _ in range(3)]
+        beside = [(await client.get("/v1/live/me")).json() for _ in range(3)]
     await asyncio.wait({answering}, timeout=1.1)
     still, watching = not answering.done(), dict(served.page.hub._streams)
     left.set()
@@ -341,8 +283,9 @@ async def test_a_stream_takes_no_place_among_requests(name: str | None, query: b
     event, number, data, *rest = messages[1]["body"].split(b"\n")
     rows = msgspec.json.decode(data.removeprefix(b"data: "))["sessions"]
 
-    assert (beside, still, messages[0]["status"]) == ([200] * 3, True, 200)
-    assert watching == {name or "": 1}, "each token has its share of the places"
+    assert [(each["role"], each["tokens"]) for each in beside] == [("operator", True) if name else ("admin", False)] * 3
+    assert (still, messages[0]["status"]) == (True, 200)
+    assert watching == {name: 1}, "each token has its share of the places"
     assert headers[b"content-type"].startswith(b"text/event-stream")
     assert (headers[b"cache-control"], b"content-length" in headers) == (b"no-store", False)
     assert headers[b"x-accel-buffering"] == b"no", "a proxy that gathers would show nothing for long"
@@ -355,7 +298,7 @@ async def test_a_stream_takes_no_place_among_requests(name: str | None, query: b
 
 async def test_the_pages_files_are_open_and_strict(served: Watched) -> None:
     """Without a token, with the policy that keeps everything foreign out, and never stale."""
-    async with served.client(None) as client:
+    async with served.client("") as client:
         page = await client.get("/live/")
         moved = await client.get("/live")
         again = await client.get("/live/", headers={"If-None-Match": page.headers["etag"]})
