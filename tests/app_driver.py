@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from models.app.fold import fold
 from models.app.memory import KeptMemory
-from models.app.state import SpaceState
+from models.entities import APP
 from models.events import (
     AppMemoriesChanged,
     AppMemoriesCompacted,
@@ -28,51 +27,35 @@ from models.events import (
     Role,
     SpaceEvent,
     SpaceOutput,
-    WorkDue,
     space_key,
 )
 from models.events.erase import SpaceErasure
 from models.policy import Policy
 from models.policy.app import AppPolicy
-from models.wire.codec import encode
-from tests.entity_driver import EntityDriver
+from tests.entity_driver import MemoryDriver
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 THINGS = (
     *("a red bicycle", "the piano lessons", "green curtains", "a tent for Norway", "the night train", "oat bread"),
-    *(
-        "a wooden boat",
-        "the blue kettle",
-        "Tuesday yoga",
-        "a garden shed",
-        "the chess club",
-        "sourdough",
-        "a tall lamp",
-    ),
+    *("a wooden boat", "the blue kettle", "Tuesday yoga", "a garden shed", "the chess club", "sourdough"),
+    "a tall lamp",
 )
 """What nobody would take for one another."""
 
 
-class Space(EntityDriver):
+class Space(MemoryDriver):
     """One space: commands get the next offset and a second each, ended conversations the next place of `turns.v1`."""
 
     def __init__(self, policy: Policy | None = None, *, app: str = "shop", user: str = "", **apps: object) -> None:
-        self.policy = policy or Policy(apps=msgspec.convert(apps, AppPolicy))
-        self.ids = {"app_id": app, "user_id": user}
-        self.stored, self.outputs = {}, []
-        self.state: SpaceState = self.load()
+        policy = policy or Policy(apps=msgspec.convert(apps, AppPolicy))
+        super().__init__(APP, AppMemoriesChanged, policy, space_key(app, user), app_id=app, user_id=user)
         self.told: dict[int, AppMemoryChanged] = {}
         self.most = self.policy.apps.most
-        self.offset = 0
-        self.now = NOON
         self._ends = 0
 
     def put(self, event: SpaceEvent | SpaceErasure) -> list[SpaceOutput]:
         """Fold one event; gives its outputs. A reader of the compacted topic never sees more than there may be."""
         self.now += timedelta(seconds=1)
-        outputs = fold(self.state, event, Position("commands", 5, self.offset), self.now, self.policy)
-        self.offset += 1
-        self.outputs += outputs
+        outputs = super().put(event)
         for output in outputs:
             if isinstance(output, AppMemoryChanged):
                 self.told[output.slot] = output
@@ -111,24 +94,11 @@ class Space(EntityDriver):
         )
         return self.put(decided)
 
-    def wait(self, **time: float) -> list[SpaceOutput]:
-        """Time passes, then the worker says that work may be due."""
-        self.now += timedelta(**time)
-        return self.put(WorkDue(timestamp=self.now, **self.ids))
-
     def command(self, kind: type[Any], **fields: Any) -> AppMemoryAudited:
         """An admin's command; gives what the audit says of it."""
         more = {"timestamp": self.now, "request_id": f"r{self.offset}", "by": "root"} | self.ids | fields
         (audited,) = [output for output in self.put(kind(**more)) if isinstance(output, AppMemoryAudited)]
         return audited
-
-    def load(self) -> SpaceState:
-        """The state as it is stored."""
-        return self.read()
-
-    def read(self, parts: Mapping[str, bytes] | None = None) -> SpaceState:
-        """A working copy of what is stored, or of other parts."""
-        return SpaceState(space_key(**self.ids), lambda _: self.stored if parts is None else parts, self.policy)
 
     @property
     def due(self) -> datetime | None:
@@ -150,12 +120,6 @@ class Space(EntityDriver):
     def contents(self) -> list[str]:
         """Of all memories, by number."""
         return [memory.content for _, memory in sorted(self.active.items())]
-
-    @property
-    def standing(self) -> AppMemoriesChanged:
-        """How far the space is, as last told."""
-        standing: AppMemoriesChanged = self.of(AppMemoriesChanged)[-1]
-        return standing
 
     @property
     def compactions(self) -> list[AppMemoriesCompacted]:
@@ -203,8 +167,3 @@ def ended(said: str, session: str, source: Position, at: datetime, **more: Any) 
 def causes(outputs: Sequence[SpaceOutput]) -> list[tuple[int, str]]:
     """What became of which memory, in order."""
     return [(output.memory_id, output.cause) for output in outputs if isinstance(output, AppMemoryChanged)]
-
-
-def written(outputs: Sequence[SpaceOutput]) -> list[bytes]:
-    """Outputs as they stand on their topics."""
-    return [encode(output) for output in outputs]

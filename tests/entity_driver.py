@@ -1,10 +1,19 @@
-"""What drivers of entities have in common: what came out, and the parts that a store would have."""
+"""Drivers of entities: their state, the parts that a store would have, their log's places and clock, what came out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from models.events import Position
+from models.events.registry import EntityKind
+from models.partition.commands import FOLDS
+from models.policy import Policy
+from models.state.entity import Due
+from models.wire.arrival import Command
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Entities = dict[str, dict[str, bytes]]
 
 
@@ -29,7 +38,13 @@ class EntityDriver:
 
     state: Any
     stored: dict[str, bytes]
-    outputs: list[Any]
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.stored = {}
+        self.outputs: list[Any] = []
+        self.offset = 0
+        self.now = NOON
 
     def load(self) -> Any:
         """The state as it is stored."""
@@ -43,3 +58,46 @@ class EntityDriver:
     def of(self, kind: type[Any]) -> list[Any]:
         """Outputs of a kind."""
         return [output for output in self.outputs if isinstance(output, kind)]
+
+
+class MemoryDriver(EntityDriver):
+    """A user, space or project: each command has the next offset of one log."""
+
+    def __init__(self, kind: EntityKind, standing_of: type[Any], policy: Policy, key: str, **ids: str) -> None:
+        super().__init__(policy)
+        self.key = key
+        self.ids = ids
+        self._folding = FOLDS[kind.name]
+        self._standing_of = standing_of
+        self.state = self.load()
+
+    def put(self, event: Any) -> list[Any]:
+        """Fold one event; gives its outputs."""
+        command = Command(event, Position("commands", 5, self.offset), self.now)
+        outputs, done = self._folding.fold(self.state, command, self.policy)
+        while not done:
+            more, done = self._folding.fold(self.state, command, self.policy)
+            outputs += more
+        self.offset += 1
+        self.outputs += outputs
+        return outputs
+
+    def wait(self, **time: float) -> list[Any]:
+        """Time passes, then the worker says that work may be due."""
+        self.now += timedelta(**time)
+        assert self._folding.remind is not None
+        name = next(name for field, name in self.ids.items() if field != "app_id")
+        return self.put(self._folding.remind(Due(self.now, self.ids["app_id"], name), self.now))
+
+    def load(self) -> Any:
+        """The state as it is stored."""
+        return self.read(self.stored)
+
+    def read(self, parts: Mapping[str, bytes]) -> Any:
+        """A working copy of these parts."""
+        return self._folding.state(self.key, lambda _: parts, self.policy)
+
+    @property
+    def standing(self) -> Any:
+        """How far it is, as last told."""
+        return self.of(self._standing_of)[-1]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
+from models.entities import PROJECT
 from models.events import (
     Position,
     ProjectChanged,
@@ -21,48 +22,38 @@ from models.events import (
     ProjectMemory,
     ProjectOutput,
     ProjectTurnAdded,
-    ProjectWorkDue,
     Role,
     project_key,
 )
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
-from models.project.fold import fold
 from models.project.mentions import item_of
 from models.project.state import ProjectState
-from models.wire.codec import encode
-from tests.entity_driver import Entities, EntityDriver, keep_entities
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+from tests.entity_driver import Entities, MemoryDriver, keep_entities
 
 
-class Project(EntityDriver):
+class Project(MemoryDriver):
     """One project: commands get the next offset and a second each, turns the next place of `turns.v1`.
 
     Attributes:
         told: Kind and slot → the latest item event, as a reader of the compacted topic has them.
     """
 
+    stored: Entities  # type: ignore[assignment] # a project is stored in several entities
+
     def __init__(self, policy: Policy | None = None, *, stores: bool = False, **projects: object) -> None:
-        self.policy = policy or Policy(projects=msgspec.convert(projects, ProjectPolicy))
-        self.ids = {"app_id": "shop", "project_id": "web"}
-        self.key = project_key(**self.ids)
-        self.stored: Entities = {}  # type: ignore[assignment] # a project is stored in several entities
+        policy = policy or Policy(projects=msgspec.convert(projects, ProjectPolicy))
+        key = project_key("shop", "web")
+        super().__init__(PROJECT, ProjectChanged, policy, key, app_id="shop", project_id="web")
         self.stores = stores
-        self.state: ProjectState = self.load()
-        self.outputs = []
         self.told: dict[tuple[str, int], ProjectItemChanged] = {}
-        self.offset = 0
-        self.now = NOON
         self._turns: dict[str, int] = {}
         self._place = 0
 
     def put(self, event: ProjectEvent | ProjectErasure) -> list[ProjectOutput]:
         """Fold one event; gives its outputs."""
         self.now += timedelta(seconds=1)
-        outputs = fold(self.state, event, Position("commands", 5, self.offset), self.now, self.policy)
-        self.offset += 1
-        self.outputs += outputs
+        outputs = super().put(event)
         if isinstance(event, ProjectErased):
             self.told.clear()  # whoever erases takes them from the topic
         for output in outputs:
@@ -109,11 +100,6 @@ class Project(EntityDriver):
             more |= {"request_id": f"r{self.offset}"}
         return self.put(msgspec.convert(more | fields, kind))
 
-    def wait(self, **time: float) -> list[ProjectOutput]:
-        """Time passes, then the worker says that work may be due."""
-        self.now += timedelta(**time)
-        return self.do(ProjectWorkDue)
-
     def store(self) -> None:
         """Write changed parts, forget the working copy and read it back."""
         keep_entities(self.stored, self.state.changed())
@@ -137,12 +123,6 @@ class Project(EntityDriver):
         return found
 
     @property
-    def standing(self) -> ProjectChanged:
-        """How far the project is, as last told."""
-        standing: ProjectChanged = self.of(ProjectChanged)[-1]
-        return standing
-
-    @property
     def result(self) -> tuple[str, str, int]:
         """Outcome, item and count of the last command by hand."""
         last = self.standing.results[-1]
@@ -161,8 +141,3 @@ def causes(outputs: Sequence[ProjectOutput], kind: str = "memory") -> list[tuple
         for output in outputs
         if isinstance(output, ProjectItemChanged) and output.kind == kind
     ]
-
-
-def written(outputs: Sequence[ProjectOutput]) -> list[bytes]:
-    """Outputs as they stand on their topics."""
-    return [encode(output) for output in outputs]

@@ -31,10 +31,8 @@ class Session(EntityDriver):
     """One session on one partition: inputs get the next offset and a clock that follows them."""
 
     def __init__(self, policy: Policy = POLICY) -> None:
-        self.policy = policy
+        super().__init__(policy)
         self.state: SessionState | None = None
-        self.stored, self.outputs = {}, []
-        self.offset = 0
         self.watermark = NOON
 
     def put(self, event: SessionEvent, *, risk: float | None = None, vector: Sequence[float] | None = None) -> None:

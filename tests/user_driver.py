@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from models.entities import USER
 from models.events import (
     EpisodeCompressed,
     EpisodeRequested,
@@ -21,8 +22,6 @@ from models.events import (
     Retraction,
     Role,
     UserErased,
-    UserErasure,
-    UserEvent,
     UserMemoryChanged,
     UserOutput,
     UserSessionErased,
@@ -30,32 +29,19 @@ from models.events import (
 )
 from models.events.user import SessionTurns
 from models.policy import Policy, UserPolicy
-from models.user.fold import fold
-from models.user.state import UserState
-from models.wire.codec import encode
-from tests.entity_driver import EntityDriver
+from tests.entity_driver import MemoryDriver
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class User(EntityDriver):
+class User(MemoryDriver):
     """One user of one app: commands get the next offset, turns the next place of their partition and a minute each."""
 
     def __init__(self, policy: Policy | None = None, **users: object) -> None:
-        self.policy = policy or Policy(users=msgspec.convert(users, UserPolicy))
-        self.stored, self.outputs = {}, []
-        self.state: UserState = self.load()
-        self.offset = 0
-        self.now = NOON
+        policy = policy or Policy(users=msgspec.convert(users, UserPolicy))
+        super().__init__(USER, UserMemoryChanged, policy, "user:a/u", app_id="a", user_id="u")
         self._offsets: dict[int, int] = {}
         self._numbers: dict[str, int] = {}
-
-    def put(self, event: UserEvent | UserErasure) -> list[UserOutput]:
-        """Fold one event; gives its outputs."""
-        outputs = fold(self.state, event, Position("commands", 5, self.offset), self.policy)
-        self.offset += 1
-        self.outputs += outputs
-        return outputs
 
     def say(self, content: str = "The boat needs sails.", **more: Any) -> list[UserOutput]:
         """One message, by default of the user in session `s`; gives its outputs."""
@@ -92,14 +78,6 @@ class User(EntityDriver):
         """A session is erased, by default whenever it was (minutes from noon), or without one the user."""
         return self.put(session_erased(session, first, last) if session else user_erased())
 
-    def load(self) -> UserState:
-        """The state as it is stored."""
-        return self.read()
-
-    def read(self, parts: Mapping[str, bytes] | None = None) -> UserState:
-        """A working copy of what is stored, or of other parts."""
-        return UserState("user:a/u", lambda _: self.stored if parts is None else parts, self.policy)
-
     @property
     def requests(self) -> list[tuple[int, int]]:
         """First and last turn of every episode that was asked for."""
@@ -119,12 +97,6 @@ class User(EntityDriver):
     def changes(self) -> list[FactChanged]:
         """Everything told of facts."""
         return self.of(FactChanged)
-
-    @property
-    def standing(self) -> UserMemoryChanged:
-        """How far the memory is, as last told."""
-        standing: UserMemoryChanged = self.of(UserMemoryChanged)[-1]
-        return standing
 
     @property
     def at_hand(self) -> list[tuple[str, int]]:
@@ -184,8 +156,3 @@ def flat(runs: Sequence[SessionTurns]) -> list[tuple[str, int]]:
 def causes(changes: Sequence[FactChanged]) -> list[tuple[str, str, str]]:
     """What became of which fact, in order."""
     return [(change.key, change.value, change.cause) for change in changes]
-
-
-def written(outputs: Sequence[UserOutput]) -> list[bytes]:
-    """Outputs as they stand on their topics."""
-    return [encode(output) for output in outputs]

@@ -37,9 +37,9 @@ from models.policy.app import AppPolicy, EnergyPolicy
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
-from tests.app_driver import NOON, Space, ended
+from tests.app_driver import Space, ended
 from tests.cut_log import assert_cuts_change_nothing, assert_entities_are_apart
-from tests.entity_driver import Entities
+from tests.entity_driver import NOON, Entities
 from tests.limits import too_large
 from tests.user_partition import keep
 

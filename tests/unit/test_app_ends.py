@@ -11,7 +11,8 @@ from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemorySkipped, Position
 from models.events.app import MemoryDeleted, MemoryEdited
 from models.policy import Policy
-from tests.app_driver import NOON, THINGS, Space, causes, ended
+from tests.app_driver import THINGS, Space, causes, ended
+from tests.entity_driver import NOON
 
 
 def test_partitions_of_turns_are_told_apart() -> None:

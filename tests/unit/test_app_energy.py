@@ -10,7 +10,8 @@ import pytest
 from models.app.energy import Energy, Work, begins_at, charge, cost_units, level_units, may_begin
 from models.events import AppMemoriesChanged
 from models.policy.app import EnergyPolicy
-from tests.app_driver import NOON, THINGS, Space
+from tests.app_driver import THINGS, Space
+from tests.entity_driver import NOON
 
 POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
 HOUR = timedelta(hours=1)

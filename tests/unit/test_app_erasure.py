@@ -12,8 +12,8 @@ from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
 from models.state.seen import MOST_SHORT_IDS
 from models.wire.codec import encode
-from tests.app_driver import NOON, THINGS, Space
-from tests.entity_driver import Entities
+from tests.app_driver import THINGS, Space
+from tests.entity_driver import NOON, Entities
 from tests.user_partition import commands
 
 CANARY = "zebrafinch"

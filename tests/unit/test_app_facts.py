@@ -51,7 +51,7 @@ def test_a_state_without_them_gives_the_same() -> None:
     assert kept(older)[1] is not None
     fields = list(msgspec.structs.astuple(older.memories[1]))[:-1]
     older.stored["m0"] = msgspec.msgpack.encode(fields)
-    older.state = older.read()
+    older.state = older.load()
 
     assert older.memories[1].facts is None
 

@@ -11,8 +11,8 @@ from models.events.erase import SpaceErased, UserErased
 from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
 from models.state.entity import Due
-from tests.app_driver import NOON, Space
-from tests.entity_driver import Entities
+from tests.app_driver import Space
+from tests.entity_driver import NOON, Entities
 from tests.user_driver import added
 from tests.user_partition import commands, keep
 

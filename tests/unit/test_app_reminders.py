@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from models.state.entity import Due
 from streams.roles.memory import TELL_AGAIN_S, Reminders
-from tests.app_driver import NOON, Space
+from tests.app_driver import Space
+from tests.entity_driver import NOON
 
 RESTED = [Due(NOON, f"app{n}", "") for n in range(5)]
 OVERDUE = Due(NOON, "shop", "", awaits_answer=True)

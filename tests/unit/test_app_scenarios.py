@@ -13,8 +13,8 @@ from models.text.summary import EXTRACTIVE
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import decode_command, encode
 from models.wire.envelope import key_of
-from tests.app_driver import NOON, Space, causes
-from tests.entity_driver import Entities
+from tests.app_driver import Space, causes
+from tests.entity_driver import NOON, Entities
 from tests.session_driver import Session
 from tests.user_partition import commands, keep
 
@@ -119,7 +119,7 @@ def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
     space.fill()
     space.store()
     space.policy = Policy(apps=Space(most=7, most_pinned=5).policy.apps)
-    space.state = space.read()
+    space.state = space.load()
     space.wait(seconds=1)
 
     assert list(space.active) == [4, 5, 6, 7, 8, 9, 10]

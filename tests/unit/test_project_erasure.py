@@ -25,8 +25,8 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
-from tests.entity_driver import Entities
-from tests.project_driver import NOON, Project
+from tests.entity_driver import NOON, Entities
+from tests.project_driver import Project
 from tests.user_partition import commands, gather, keep, keep_result
 
 GONE = "We decided to use PostgreSQL."

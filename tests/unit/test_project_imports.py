@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from models.events import MemoryRevision, ProjectConversation, ProjectImported, ProjectMemory, ProjectMemoryAdded
-from tests.project_driver import NOON, Project
+from tests.entity_driver import NOON
+from tests.project_driver import Project
 
 
 def bring(project: Project, **items: object) -> None:

@@ -21,7 +21,8 @@ from models.events import (
     RelationshipSet,
     Role,
 )
-from tests.project_driver import NOON, Project, causes
+from tests.entity_driver import NOON
+from tests.project_driver import Project, causes
 
 UNSURE = "Maybe we decided to use Redis."
 

@@ -9,9 +9,8 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import folded_offset
 from models.policy import Policy
 from models.session.bounds import STATE_WRITE_BYTES
-from tests.entity_driver import Entities
+from tests.entity_driver import NOON, Entities
 from tests.limits import WIDE, written_bytes
-from tests.project_driver import NOON
 from tests.user_partition import commands, keep, keep_result
 
 

@@ -273,7 +273,7 @@ def test_another_policy_goes_on_with_the_state() -> None:
     user.chat(75)
     user.store()
     user.policy = User(high_turns=4, keep_turns=2, waiting_episodes=1).policy
-    user.state = user.read()
+    user.state = user.load()
     user.chat(1)
     user.store()
 
@@ -289,7 +289,7 @@ def test_a_policy_that_keeps_more_begins_with_what_is_there() -> None:
     chat(user, 40)
     user.store()
     user.policy = User(high_turns=10, keep_turns=10).policy
-    user.state = user.read()
+    user.state = user.load()
     seen = []
     for _ in range(12):
         chat(user, 1)
