@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from datetime import timedelta
 
 import pytest
 
@@ -12,14 +13,18 @@ from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.codec import encode
-from tests.entity_driver import Entities
+from tests.entity_driver import NOON, Entities
 from tests.user_partition import gather, keep
+
+FAR_AHEAD = NOON + timedelta(days=9)
 
 
 def assert_cuts_change_nothing(
     log: Sequence[Command], policy: Policy, cuts: Sequence[int], rewinds: Sequence[int], *, small_chunks: bool
-) -> tuple[Entities, MemoryPartitionFold]:
+) -> None:
     """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost.
+
+    What is shown of the state, kept from write to write, is the same when it is read from the state anew.
 
     Args:
         log: Of one partition.
@@ -27,9 +32,6 @@ def assert_cuts_change_nothing(
         cuts: Sizes of the batches, over and over.
         rewinds: How far before it each batch begins, likewise; beyond six its state was lost, too.
         small_chunks: Whether results are cut small.
-
-    Returns:
-        State and fold of the whole.
     """
     whole: Entities = {}
     whole_outputs: dict[str, bytes] = {}
@@ -52,7 +54,10 @@ def assert_cuts_change_nothing(
 
     assert cut == whole
     assert cut_outputs == whole_outputs
-    return whole, fold
+    anew = MemoryPartitionFold(whole, policy)
+    for kind, progress in fold.progress.items():
+        assert anew.progress[kind].totals == progress.totals
+        assert anew.progress[kind].due(FAR_AHEAD) == progress.due(FAR_AHEAD)
 
 
 def assert_entities_are_apart(log: Sequence[Command], policy: Policy, keys: Iterable[str]) -> None:

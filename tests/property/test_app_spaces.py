@@ -165,10 +165,7 @@ def test_batches_and_crashes_change_nothing(
     steps: list[Step], policy: Policy, cuts: list[int], rewinds: list[int], small_chunks: bool
 ) -> None:
     """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
-    whole, fold = assert_cuts_change_nothing(log_of(steps), policy, cuts, rewinds, small_chunks=small_chunks)
-    progress, anew = fold.progress["app"], MemoryPartitionFold(whole, policy).progress["app"]
-    assert anew.totals == progress.totals
-    assert anew.due(NOON + timedelta(days=9)) == progress.due(NOON + timedelta(days=9))
+    assert_cuts_change_nothing(log_of(steps), policy, cuts, rewinds, small_chunks=small_chunks)
 
 
 @given(STEPS, POLICIES)

@@ -191,6 +191,8 @@ class Watched(User):
         waiting = [n for first, last in head.waiting for n in range(first, last + 1)]
         at_hand = flat(self.state.at_hand())
         assert at_hand == said[len(said) - len(at_hand) :]
+        (backlog,) = self.state.figures(head, self.state.parts.count)
+        assert backlog == head.requested - min([first - 1 for first, _ in head.waiting] or [head.requested])
         assert set(open_turns) <= {*waiting, *range(len(said) - len(at_hand) + 1, len(said) + 1)}
         assert min(len(said), SMALL.keep_turns) <= len(at_hand) < SMALL.high_turns
         assert len(head.waiting) <= SMALL.waiting_episodes

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from models.events import CommandEvent, InputEvent, Position, Role, SessionErased, Turn
+from models.events import CommandEvent, InputEvent, Position, SessionErased
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import ERASED_PART, PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
 from models.policy import Policy
+from tests.entity_driver import Entities, keep_entities
+from tests.session_driver import NOON, said
 from tests.user_driver import User, session_erased, user_erased
 from tests.user_partition import commands
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def marks(results: Sequence[PartitionFolded]) -> list[tuple[int, set[str], int | None]]:
@@ -52,32 +51,17 @@ def test_users_erased_among_others() -> None:
 def test_a_session_erased_among_others(known: bool) -> None:
     """An erasure of a session that is not there is written alone too."""
     events: list[InputEvent] = [
-        turn("s", 0),
-        turn("t", 0),
+        said(0),
+        said(0, session_id="t"),
         SessionErased(session_id="s" if known else "x", timestamp=NOON, request_id="r"),
-        turn("t", 1),
+        said(1, session_id="t"),
     ]
-    entities: dict[str, dict[str, bytes]] = {}
+    entities: Entities = {}
     results = []
     arrivals = [Arrival(event, Position("turns", 0, n), NOON) for n, event in enumerate(events)]
     for result in PartitionFold(entities, Policy()).fold(arrivals):
         results.append(result)
-        for entity, parts in result.changed.items():
-            kept = {name: value for name, value in (entities.get(entity, {}) | parts).items() if value is not None}
-            entities[entity] = kept
+        keep_entities(entities, result.changed)
 
     assert marks(results) == [(0, {"s", "t", ""}, None), (1, {"s", ""} if known else {""}, 2), (0, {"t", ""}, None)]
-    assert entities["s"] == {} if known else entities["s"] != {}
-
-
-def turn(session: str, number: int) -> Turn:
-    """A turn of a user."""
-    return Turn(
-        session_id=session,
-        user_id="u",
-        app_id="a",
-        turn=number,
-        role=Role.USER,
-        content="What of boats?",
-        timestamp=NOON,
-    )
+    assert ("s" in entities) is not known

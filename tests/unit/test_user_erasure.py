@@ -9,7 +9,7 @@ import pytest
 from models.events import EpisodeCompressed, EpisodeRequested, FactCategory, FactChanged, Retraction, UserMemoryChanged
 from models.text.summary import EXTRACTIVE
 from models.user.facts import part_of
-from tests.user_driver import NOON, User, causes, fact, flat, summarised
+from tests.user_driver import NOON, User, causes, fact, flat
 
 
 def two_sessions(user: User, turns: int = 4) -> None:
@@ -105,17 +105,21 @@ def test_an_episode_asked_for_later_has_the_other_turns(stored: bool) -> None:
 
 
 def test_an_episode_that_waits_is_made_of_the_other_turns_and_its_answer_is_nobody_s() -> None:
-    """What the slower stage was told and has not answered cannot come back; another request is left alone."""
+    """What the slower stage was told and has not answered cannot come back; another request is left alone.
+
+    As everywhere the standing comes last: who reads it has what it says.
+    """
     user = User(high_turns=4, keep_turns=1)
     user.chat(4, session="other")
     two_sessions(user, 2)
     assert user.requests == [(1, 4), (5, 8)]
-    user.erase("gone")
+    outputs = user.erase("gone")
     (episode,) = user.episodes
 
     assert (episode.turn_range, episode.summarised_by) == ("turns 5-8", EXTRACTIVE)
     assert flat(episode.turns) == [("kept", 0), ("kept", 1)]
     assert "canary" not in episode.summary
+    assert [type(o) for o in outputs] == [EpisodeCompressed, UserMemoryChanged]
     assert episode.started_at == NOON + timedelta(minutes=6)
     assert user.answer(5, 8, "The canary.") == []
     assert user.answer(1, 4) != []
@@ -215,16 +219,6 @@ def test_a_session_of_which_nothing_is_kept_changes_nothing_else() -> None:
     assert ([type(o) for o in outputs], user.stored) == ([UserMemoryChanged], before)
 
 
-def test_a_turn_that_comes_again_after_the_erasure_stays_away() -> None:
-    """A crash of the sessions role repeats it; its place in the log was seen."""
-    user = User()
-    turn = user.turn("My name is Canary.", session="gone")
-    user.put(turn)
-    user.erase("gone")
-
-    assert (user.put(turn), user.at_hand, user.profile) == ([], [], {})
-
-
 def test_long_pasts_go_whole_so_that_one_write_takes_them() -> None:
     """Many facts with long values, each with a past value of the session's time: more than a megabyte as they are."""
     user = User(facts={"most": 1_000, "history": 64})
@@ -240,13 +234,3 @@ def test_long_pasts_go_whole_so_that_one_write_takes_them() -> None:
     assert (len(changes), {len(change.history) for change in changes}) == (128, {0})
     assert bytes_after - bytes_before < 1024 * 1024
     assert len(user.profile) == 128
-
-
-def test_the_remade_episode_comes_before_the_standing() -> None:
-    """As everywhere: who reads how far a user is has what that says."""
-    user = User(high_turns=4, keep_turns=1)
-    two_sessions(user, 2)
-
-    assert [type(o) for o in user.erase("gone")] == [EpisodeCompressed, UserMemoryChanged]
-    assert (user.standing.episodes, user.standing.compressed_turns) == (1, 4)
-    assert user.put(summarised(1, 4)) == []

@@ -5,9 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from models.events import Role
-from models.events.topics import FACTS
-from models.wire.codec import decode_output, encode
-from models.wire.envelope import key_of
 from tests.user_driver import NOON, User, causes, fact
 
 MINUTE = timedelta(minutes=1)
@@ -75,31 +72,3 @@ def test_names_of_extractors_and_sessions_are_cut() -> None:
     (change,) = user.learn(fact("name", "Alex"), session_id="s" * 9_999, extracted_by="x" * 9_999)
 
     assert (len(change.session_id), len(change.extracted_by)) == (256, 256)
-
-
-def test_ids_are_unique_and_keys_tell_facts_apart() -> None:
-    """Many events of one record have ids of their own; a fact's last event survives compaction."""
-    user = User()
-    user.say("My name is Alex, I live in Paris, I'm vegetarian and I prefer Python.")
-    user.say("Forget everything you know about me. My name is Bob.")
-    user.say("My name is Alex")
-    ids = [output.id for output in user.outputs]
-    compacted = {key_of(change): change for change in user.changes}
-
-    assert len(ids) == len(set(ids))
-    assert {key: (c.value, c.active) for key, c in compacted.items()} == {
-        b"user:a/u/identity/name": ("Alex", True),
-        b"user:a/u/identity/location": ("Paris", False),
-        b"user:a/u/constraint/diet": ("vegetarian", False),
-        b"user:a/u/preference/language": ("Python", False),
-    }
-
-
-def test_events_survive_the_wire() -> None:
-    """What a reader decodes is what was told, history and times included."""
-    user = User()
-    user.say("I live in Paris")
-    user.say("I live in 東京")
-    user.say("I moved")
-
-    assert [decode_output(FACTS, encode(change)) for change in user.changes] == user.changes

@@ -49,17 +49,6 @@ def test_results_count_the_turns_they_hold() -> None:
     assert set(result.changed) == {"user:a/u", PARTITION_ENTITY}
 
 
-def test_only_users_that_were_spoken_to_are_written() -> None:
-    """However many the partition has."""
-    entities: Entities = {}
-    fold = MemoryPartitionFold(entities, POLICY)
-    keep(entities, fold, commands(*[said(0, f"u{n}") for n in range(20)]))
-    (result,) = fold.fold(commands(said(1, "u7"), first=20))
-
-    assert set(result.changed) == {"user:a/u7", PARTITION_ENTITY}
-    assert set(result.changed["user:a/u7"]) == {"head", "t2"}
-
-
 def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:
     """The role sets the record aside and goes on with a fold made anew; other users are whole."""
     entities: Entities = {}

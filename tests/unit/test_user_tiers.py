@@ -26,24 +26,6 @@ def chat(user: User, turns: int, **more: object) -> None:
             user.answer(*place)
 
 
-def test_a_hundred_turns_are_five_episodes_of_twenty() -> None:
-    """The counts of the source's example, without a gap or an overlap, and the last ten at hand."""
-    user = User()
-    chat(user, 100)
-
-    assert [e.turn_range for e in user.episodes] == [
-        "turns 1-20",
-        "turns 21-40",
-        "turns 41-60",
-        "turns 61-80",
-        "turns 81-100",
-    ]
-    assert [turn for e in user.episodes for turn in flat(e.turns)] == numbers(1, 100)
-    assert [e.episode for e in user.episodes] == [1, 2, 3, 4, 5]
-    assert user.at_hand == numbers(91, 100)
-    assert (user.standing.turn_count, user.standing.compressed_turns, user.standing.episodes) == (100, 100, 5)
-
-
 @pytest.mark.parametrize(
     ("high", "keep", "most"), [(20, 10, 19), (20, 20, 20), (20, 0, 19), (2, 0, 1), (40, 40, 40), (5, 3, 4)]
 )
@@ -62,7 +44,7 @@ def test_the_last_turns_are_at_hand_at_any_time(high: int, keep: int, most: int,
 
 @pytest.mark.parametrize(("high", "keep"), [(20, 10), (2, 0), (7, 7), (40, 1)])
 def test_other_policies_have_episodes_of_their_size(high: int, keep: int) -> None:
-    """However many turns stay at hand besides."""
+    """However many turns stay at hand besides; by default the source's, a hundred turns in five of twenty."""
     user = User(high_turns=high, keep_turns=keep)
     chat(user, 5 * high + 1)
 
@@ -85,25 +67,6 @@ def test_sessions_and_partitions_are_counted_together() -> None:
     ]
     assert user.at_hand == [("t", 1), ("u", 1)]
     assert user.standing.seen == {"0": 4, "1": 1}
-
-
-@pytest.mark.parametrize("late", [0, 1, 5, 19])
-def test_answers_may_be_late(late: int) -> None:
-    """Until the answer is here the turns of the request stay in the state; then they are an episode."""
-    user = User()
-    user.chat(20 + late)
-    assert user.standing.compressed_turns == 0
-    user.answer(1, 20, "They spoke of boats and of the sea.", key_topics=["boats"])
-    (episode,) = user.episodes
-
-    assert (episode.summary, episode.summarised_by, episode.key_topics) == (
-        "They spoke of boats and of the sea.",
-        "llm",
-        ["boats"],
-    )
-    assert flat(episode.turns) == numbers(1, 20)
-    assert (user.standing.compressed_turns, user.standing.requested_turns) == (20, 20)
-    assert user.at_hand == numbers(11 + late, 20 + late) if late <= 10 else numbers(21, 20 + late)
 
 
 def test_answers_may_come_in_any_order() -> None:
@@ -151,22 +114,6 @@ def test_without_any_answer_the_oldest_request_is_summarised_here() -> None:
     assert "boat" in episode.summary
     assert user.standing.compressed_turns == 20
     assert user.answer(1, 20, "Too late.") == []
-
-
-def test_a_stage_that_comes_back_goes_on_where_requests_wait() -> None:
-    """What waited is answered, what was summarised here meanwhile is not made anew."""
-    user = User(waiting_episodes=2)
-    user.chat(100)
-    for place in user.requests:
-        user.answer(*place)
-
-    assert [(e.turn_range, e.summarised_by) for e in user.episodes] == [
-        ("turns 1-20", EXTRACTIVE),
-        ("turns 21-40", EXTRACTIVE),
-        ("turns 41-60", EXTRACTIVE),
-        ("turns 61-80", "llm"),
-        ("turns 81-100", "llm"),
-    ]
 
 
 def test_turns_without_words_become_an_episode_that_says_so() -> None:
