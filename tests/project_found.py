@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,19 +28,21 @@ BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def memory(number: int, content: str, *, kind: MemoryType = MemoryType.FACT, at: datetime = BEGIN) -> ProjectMemory:
+def memory(
+    number: int, content: str, *, kind: MemoryType = MemoryType.FACT, at: datetime = BEGIN, **more: Any
+) -> ProjectMemory:
     """A memory that was said, recorded and last touched at one time."""
-    return ProjectMemory(
-        id=f"m-{number:03}",
-        type=kind,
-        content=content,
-        importance=0.5,
-        valid_from=at,
-        recorded_at=at,
-        created_at=at,
-        updated_at=at,
-        last_accessed_at=at,
-    )
+    times = dict.fromkeys(("valid_from", "recorded_at", "created_at", "updated_at", "last_accessed_at"), at)
+    fields: dict[str, Any] = {"id": f"m-{number:03}", "importance": 0.5} | times | more
+    return ProjectMemory(type=kind, content=content, **fields)
+
+
+def vertex(name: str, edges: Iterable[tuple[str, str, float]] = ()) -> ProjectMemory:
+    """A memory of this id, with relationships to others: whose, of which kind, how strong."""
+    made = memory(0, name, id=name)
+    for edge in edges:
+        made = related(made, *edge)
+    return made
 
 
 def related(source: ProjectMemory, target: str, kind: str = "related_to", strength: float = 1.0) -> ProjectMemory:

@@ -9,9 +9,9 @@ import networkx as nx  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events.project_items import MemoryType, ProjectMemory, Relationship
+from models.events.project_items import ProjectMemory
 from models.retrieval.relations import Graph, dependents, neighbours, path
-from tests.session_driver import NOON
+from tests.project_found import vertex
 
 NAMES = "abcdef"
 EDGES = st.lists(
@@ -29,15 +29,7 @@ Edges = list[tuple[str, str, str, float]]
 
 def memory(name: str, edges: Edges) -> ProjectMemory:
     """A memory with those of the edges that go out from it."""
-    return ProjectMemory(
-        id=name, type=MemoryType.FACT, content=name, importance=0.5, valid_from=NOON, recorded_at=NOON,
-        created_at=NOON, updated_at=NOON, last_accessed_at=NOON,
-        relationships=[
-            Relationship(target_id=target, type=kind, strength=strength, created_at=NOON)
-            for source, target, kind, strength in edges
-            if source == name
-        ],
-    )  # fmt: skip
+    return vertex(name, [(target, kind, strength) for source, target, kind, strength in edges if source == name])
 
 
 def graphs(edges: Edges) -> tuple[Graph, nx.MultiDiGraph[str]]:

@@ -8,7 +8,7 @@ import pytest
 
 from models.events import AlertStatus, Mode, Severity
 from models.policy import AlertPolicy
-from models.risk.alerts import Alert, Cause, Situation, acknowledge, after_turn, resolve
+from models.risk.alerts import Alert, Cause, Situation, acknowledge, after_turn
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = AlertPolicy()
@@ -80,11 +80,7 @@ def test_acknowledging_something_else_changes_nothing(alert_id: str) -> None:
     known = acknowledge(alert, "new")[0]
 
     assert ((alert, None), (known, None)) == (acknowledge(alert, alert_id), acknowledge(known, "new"))
-
-
-def test_no_alert_to_acknowledge() -> None:
-    """Without an alert nothing happens."""
-    assert (None, None) == acknowledge(None, "new")
+    assert (None, None) == acknowledge(None, alert_id)
 
 
 def test_critical_alert_stays_critical_when_the_mode_falls_to_elevated() -> None:
@@ -110,14 +106,3 @@ def test_resolved_after_quiet_turns() -> None:
 def test_no_renotification_while_it_calms_down() -> None:
     """Below elevated the next word is that it is resolved."""
     assert None is step(raised(), Mode.WATCH, minutes=90)[1]
-
-
-def test_resolve_keeps_everything_else() -> None:
-    """The last form names the same alert."""
-    alert = raised()
-
-    assert (alert.alert_id, alert.fired_at, AlertStatus.RESOLVED) == (
-        resolve(alert).alert_id,
-        resolve(alert).fired_at,
-        resolve(alert).status,
-    )

@@ -71,45 +71,34 @@ def test_phrase_of_what_was_sent_is_true_of_one_turn() -> None:
     assert f"with the risks that producers sent along, the seed's score is {said_.value:.2f}" == said_.why
 
 
-def test_other_weights_weigh_what_came_before_anew() -> None:
-    """A session judged by another model since the last turn still adds up, and only new turns have new shares."""
-    session = Session(POLICY)
-    escalate(session, 6)
-    before = judgement(session).turns
-    session.store()
-    other = structs.replace(MODEL, name="made-up 2", base=-20_000, weights={"level": 9_000, "cusum": 30_000})
-    session.policy = judged_by(other)
-    tell(session, 6, 0.5)
-    whole = judgement(session)
-
-    assert "made-up 2" == whole.model
-    assert before == whole.turns[:-1]
-    assert units(whole.log_odds) == -20_000 + units(whole.earlier_log_odds) + sum(
-        units(each.log_odds) for each in whole.turns
-    )
-    assert units(whole.log_odds) == -20_000 + sum(units(each.log_odds) for each in whole.contributions)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         {"model": structs.replace(MODEL, weights={"level": 9_000, "cusum": 30_000})},
+        {"model": structs.replace(MODEL, name="made-up 2", base=-20_000, weights={"level": 9_000, "cusum": 30_000})},
         {"model": structs.replace(MODEL, base=-20_000)},
         {"judge_weight": 0.1},
         {"judge_bound": 0.5},
     ],
 )
-def test_other_rules_under_the_same_name_weigh_anew(changes: dict[str, Any]) -> None:
-    """Contributions, shares and score add up after any change of the policy, before and after the next turn."""
+def test_other_rules_weigh_what_came_before_anew(changes: dict[str, Any]) -> None:
+    """Contributions, shares and score add up after any change of the policy, before and after the next turn.
+
+    Under the model's name or another; only new turns have new shares.
+    """
     session = Session(POLICY)
     escalate(session, 6)
     session.put(TurnsJudged(session_id="s", timestamp=NOON, alert_id=session.alerts[0].alert_id, judge="g",
                             probability=0.99))  # fmt: skip
     session.store()
     session.policy = judged_by(**changes)
-    found = [judgement(session)]
+    before = judgement(session)
     tell(session, 6, 0.5)
-    for whole in [*found, judgement(session)]:
+    after = judgement(session)
+
+    assert (session.policy.escalation.model or MODEL).name == after.model
+    assert before.turns == after.turns[:-1]
+    for whole in (before, after):
         base = units(whole.base_log_odds)
         by_signal = base + sum(units(each.log_odds) for each in whole.contributions)
         by_turn = base + units(whole.earlier_log_odds) + sum(units(each.log_odds) for each in whole.turns)

@@ -6,33 +6,18 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from models.events import Role
-from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode
 from models.policy.project import NarrativePolicy
 from models.project.narrative import Watch, detect, merge_overlapping, narrative_arc, take
 from tests.narrative_episodes import KEY, POLICY, episode, taken, told, turn
+from tests.project_found import memory, related
 from tests.session_driver import NOON
 
 CRASH = "There is a bug: the import crashes on long rows."
 SOLVED = "The import bug is fixed, long rows are split now."
-
-
-def memory(importance: float = 0.7, *, supersedes: bool = False) -> ProjectMemory:
-    """A decision that a turn made."""
-    edges = [Relationship(target_id="a-1", type="supersedes", created_at=NOON)] if supersedes else []
-    return ProjectMemory(
-        id="m-1",
-        type=MemoryType.DECISION,
-        content="Use Vue",
-        importance=importance,
-        valid_from=NOON,
-        recorded_at=NOON,
-        created_at=NOON,
-        updated_at=NOON,
-        last_accessed_at=NOON,
-        relationships=edges,
-    )
 
 
 def test_a_decision_is_told_with_its_reason() -> None:
@@ -88,11 +73,12 @@ def test_a_long_struggle_matters_more() -> None:
 def test_a_decision_that_takes_the_place_of_another_is_a_pivot() -> None:
     """Its memory says so, not its words; it links to it and gains by its importance."""
     said = turn(1, "We decided to use Vue.")
-    (found,) = detect(Watch(), said, [memory(0.9, supersedes=True)], KEY, POLICY)
-    (plain,) = detect(Watch(), said, [memory(0.5)], KEY, POLICY)
+    decided = memory(1, "Use Vue", kind=MemoryType.DECISION)
+    (found,) = detect(Watch(), said, [related(replace(decided, importance=0.9), "a-1", "supersedes")], KEY, POLICY)
+    (plain,) = detect(Watch(), said, [decided], KEY, POLICY)
 
     assert (found.kind, plain.kind) == (EpisodeKind.PIVOT, EpisodeKind.DECISION_MADE)
-    assert found.linked_memories == ["m-1"]
+    assert found.linked_memories == ["m-001"]
     assert found.significance == pytest.approx(POLICY.significance.pivot + 0.4 * POLICY.importance_gain)
 
 

@@ -355,13 +355,3 @@ def test_files_that_cannot_be_taken(files: dict[str, str], said: str) -> None:
 
     assert said in str(refused.value)
     assert "nothing was imported" in str(refused.value)
-
-
-def test_ten_thousand_pending_facts_are_all_there() -> None:
-    """None is lost on the way: pieces of two hundred."""
-    fact = saved().pending[0]
-    many = [msgspec.structs.replace(fact, id=f"p{n:05}-0") for n in range(10_000)]
-    files = written(SavedProject(pending=many), "web")
-    pieces = list(batches(read(files), 200, 10**9))
-
-    assert (len(pieces), sum(len(piece["pending"]) for piece in pieces)) == (50, 10_000)

@@ -5,32 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
 from models.retrieval.relations import Edge, Graph, neighbours, path
-from tests.session_driver import NOON
-
-
-def memory(name: str, *edges: tuple[str, str, float]) -> ProjectMemory:
-    """A memory with relationships to others."""
-    return ProjectMemory(
-        id=name, type=MemoryType.FACT, content=name, importance=0.5, valid_from=NOON, recorded_at=NOON,
-        created_at=NOON, updated_at=NOON, last_accessed_at=NOON,
-        relationships=[
-            Relationship(target_id=target, type=name, strength=strength, created_at=NOON)
-            for target, name, strength in edges
-        ],
-    )  # fmt: skip
+from tests.project_found import episode, vertex
 
 
 def chain() -> Graph:
     """A → b → c → a, c → d, and e alone."""
     return Graph(
         [
-            memory("a", ("b", "depends_on", 0.5)),
-            memory("b", ("c", "depends_on", 0.8)),
-            memory("c", ("a", "related_to", 1.0), ("d", "depends_on", 1.0)),
-            memory("d"),
-            memory("e"),
+            vertex("a", [("b", "depends_on", 0.5)]),
+            vertex("b", [("c", "depends_on", 0.8)]),
+            vertex("c", [("a", "related_to", 1.0), ("d", "depends_on", 1.0)]),
+            vertex("d"),
+            vertex("e"),
         ]
     )
 
@@ -64,14 +51,11 @@ def test_a_path_names_its_edges_as_they_are_directed() -> None:
 
 def test_linked_memories_are_part_of_their_episode() -> None:
     """An episode brings memories together."""
-    episode = ProjectEpisode(
-        id="e", kind=EpisodeKind.PIVOT, title="t", summary="s", significance=0.8, linked_memories=["a", "b"],
-        conversation_id="s1", first_turn=0, last_turn=1, started_at=NOON, ended_at=NOON, last_accessed_at=NOON,
-    )  # fmt: skip
-    graph = Graph([memory("a"), memory("b"), episode])
+    told_of = episode(1, "t", linked=("a", "b"))
+    graph = Graph([vertex("a"), vertex("b"), told_of])
 
-    assert [("e", 1), ("b", 2)] == [(each.id, each.distance) for each in neighbours(graph, "a", 2)]
+    assert [("e-1", 1), ("b", 2)] == [(each.id, each.distance) for each in neighbours(graph, "a", 2)]
 
-    graph.put(msgspec.structs.replace(episode, linked_memories=["a"]))
+    graph.put(msgspec.structs.replace(told_of, linked_memories=["a"]))
 
-    assert ["e"] == [each.id for each in neighbours(graph, "a", 2)]
+    assert ["e-1"] == [each.id for each in neighbours(graph, "a", 2)]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -44,13 +40,6 @@ def blocks(talk: Talk) -> list[BlockRef]:
     return talk.active.packed
 
 
-def unpacked_by_anyone(talk: Talk, block: BlockRef) -> list[dict[str, Any]]:
-    """Messages of a block, without this project's code."""
-    packed = talk.topics.store.packed_block(talk.topics.active or 0, block)
-    messages: list[dict[str, Any]] = json.loads(gzip.decompress(base64.b64decode(packed.data)))
-    return messages
-
-
 def test_thirteenth_message_packs_nine() -> None:
     """Twelve messages lie at hand; the next packs all but the last four (source: 12 and 4)."""
     talk = Talk()
@@ -74,22 +63,6 @@ def test_only_the_topic_that_grew_is_compacted() -> None:
     talk.discuss(0, 13)
 
     assert [12, 4] == [topic.active_messages for _, topic in talk.topics.store.topics()]
-
-
-def test_packed_text_holds_the_seeds_fields() -> None:
-    """Base64, gzip, JSON; role, content and Unix time in seconds, in order of time."""
-    talk = Talk()
-    talk.discuss(0, 13)
-    (block,) = blocks(talk)
-
-    assert [
-        {
-            "role": "assistant" if n % 2 else "user",
-            "content": f"Message {n} of it.",
-            "timestamp": (NOON + timedelta(minutes=n + 1)).timestamp(),
-        }
-        for n in range(9)
-    ] == unpacked_by_anyone(talk, block)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "deflate"])

@@ -85,34 +85,19 @@ def test_control_of_an_unknown_topic_is_nothing() -> None:
     assert told == len(talk.changes)
 
 
-def test_control_before_the_first_message_is_nothing() -> None:
-    """There is no session and no topic yet."""
-    talk = Talk()
-    adjust(talk, importance=0.9)
-    feedback(talk, 1)
+def test_control_without_an_open_session_is_nothing() -> None:
+    """Neither before the first message nor after the end, when topics rest, nor where topics are off."""
+    unknown, closed, off = Talk(), two_topics()[0], Talk(enabled=False)
+    closed.end()
+    off.ask(0)
+    for talk in (unknown, closed, off):
+        told = len(talk.outputs)
+        adjust(talk, importance=0.9)
+        feedback(talk, 1)
 
-    assert ([], False) == (talk.outputs, talk.state is not None and talk.state.deadline is not None)
-
-
-def test_control_after_the_end_is_nothing() -> None:
-    """A closed session's topics rest until it goes on."""
-    talk, first, _ = two_topics()
-    talk.end()
-    told = len(talk.outputs)
-    adjust(talk, topic_id=first, importance=0.9)
-
-    assert (told, 0.5) == (len(talk.outputs), talk.topics.store.topic(0).importance)
-
-
-def test_controls_do_nothing_when_topics_are_off() -> None:
-    """No parts, no events."""
-    talk = Talk(enabled=False)
-    talk.ask(0)
-    before = len(talk.outputs)
-    adjust(talk, importance=1)
-    feedback(talk, 1)
-
-    assert before == len(talk.outputs)
+        assert told == len(talk.outputs)
+    assert 0.5 == closed.topics.store.topic(0).importance
+    assert unknown.state is None or unknown.state.deadline is None
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, 0.6), (0.5, 0.55), (0, 0.5), (-0.5, 0.45), (-1, 0.4)])

@@ -53,11 +53,6 @@ NOTHING_WHOLE: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda _: b"",
     "wrong JSON": lambda _: packed("Hello"),
 }
-TWO_WHOLE = {
-    "wrong role": with_third(role="captain"),
-    "huge timestamp": with_third(timestamp=1e300),
-    "content of another type": with_third(content=["Hello"]),
-}
 
 
 def damaged(damage: Callable[[bytes], bytes], messages: int = 13, **topics: object) -> tuple[Talk, bytes]:
@@ -93,14 +88,14 @@ def test_topic_goes_on_when_nothing_is_whole(damage: Callable[[bytes], bytes]) -
     assert [] == [part for part in talk.stored if part.startswith(("tp", "th"))]
 
 
-@pytest.mark.parametrize("damage", TWO_WHOLE.values(), ids=TWO_WHOLE.keys())
-def test_messages_before_the_damage_are_kept(damage: Callable[[bytes], bytes]) -> None:
-    """Two of nine are whole."""
-    talk, wrong = damaged(damage)
+def test_messages_before_the_damage_are_kept() -> None:
+    """Two of nine are whole; of the others the letter tells the reason and the numbers alone: details are logged."""
+    talk, wrong = damaged(with_third(role="captain"))
     unpacked = talk.ask(0)[-1]
     (letter,) = talk.damages
 
     assert ([0, 1, 9, 10, 11, 12, 14], 7, wrong) == (unpacked.active_turns, unpacked.released_messages, letter.value)
+    assert not {"Message", "captain"} & set(letter.detail.split())
 
 
 @pytest.mark.parametrize("damage", [flip_a_letter, with_third(content="Message 3 of it.")])
@@ -135,15 +130,6 @@ def test_checksum_alone_costs_nothing() -> None:
     unpacked = talk.ask(0)[-1]
 
     assert ([*range(13), 14], []) == (unpacked.active_turns, talk.damages)
-
-
-def test_damage_never_holds_text_in_its_detail() -> None:
-    """Only the reason and the numbers: details are logged."""
-    talk, _ = damaged(with_third(role="captain"))
-    talk.ask(0)
-
-    assert "Message" not in talk.damages[0].detail
-    assert "captain" not in talk.damages[0].detail
 
 
 def test_damage_is_found_by_a_compaction_too() -> None:

@@ -128,20 +128,6 @@ def test_more_than_forty_fresh_topics() -> None:
     assert {"more than 40 topics"} == {change.detail for change in evicted}
 
 
-def test_event_time_decides_not_the_wall_clock() -> None:
-    """The same messages, dated ten years later, do the same; only the times differ."""
-
-    def folded(years: int) -> list[tuple[str, str, float]]:
-        talk = Talk()
-        talk.watermark = when(365 * years)
-        for n in range(30):
-            talk.ask(n, f"topic {n}", timestamp=when(365 * years + n / 4))
-        return [(change.cause, change.title, round(change.priority, 12)) for change in talk.changes]
-
-    assert folded(0) == folded(10)
-    assert folded(0) == folded(-2)
-
-
 def test_watermark_of_the_partition_is_the_clock() -> None:
     """Other sessions move it: a topic's age is counted from there, also when this session's own clock lags."""
     talk = Talk()

@@ -138,13 +138,20 @@ def test_greeting_before_the_first_question() -> None:
     assert [0, 1, 2] == talk.at_hand("Good morning!")
 
 
-def test_title_is_the_first_80_characters_on_one_line() -> None:
-    """As the source cuts it; line breaks become spaces."""
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [
+        ("One line\nand\tanother  one " + "x" * 100, "One line and another one " + "x" * 55),
+        ("\n" * 1_000_000, ""),
+    ],
+    ids=["lines", "blank"],
+)
+def test_title_is_the_first_80_characters_on_one_line(content: str, title: str) -> None:
+    """As the source cuts it; line breaks become spaces, and alone say nothing."""
     talk = Talk()
-    talk.ask(0, "One line\nand\tanother  one " + "x" * 100)
+    talk.ask(0, content)
 
-    assert "One line and another one " + "x" * 55 == talk.active.title
-    assert 80 == len(talk.active.title)
+    assert title == talk.active.title
 
 
 def test_title_of_a_million_characters_is_cut() -> None:
@@ -156,14 +163,6 @@ def test_title_of_a_million_characters_is_cut() -> None:
 
     assert ("boat " * 16, 16_000, "…") == (talk.active.title, len(message.content), message.content[-1])
     assert sum(len(value) for part, value in talk.stored.items() if part.startswith("t")) < 17_000
-
-
-def test_title_of_blank_space_is_none() -> None:
-    """A million line breaks say nothing."""
-    talk = Talk()
-    talk.ask(0, "\n" * 1_000_000)
-
-    assert "" == talk.active.title
 
 
 def test_every_message_refreshes_its_topic() -> None:

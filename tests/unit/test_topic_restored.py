@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 
 import msgspec
 
@@ -118,22 +118,14 @@ def test_restored_topic_without_a_vector_is_kept() -> None:
 
 
 def test_kept_topic_is_not_restored_over() -> None:
-    """A restoration that comes twice, or for a topic that is still there, changes nothing."""
+    """A restoration that comes twice, for a topic that is still there, or without messages changes nothing."""
     talk = two_topics()
     talk.put(restored())
     told = len(talk.changes)
     talk.put(restored())
+    talk.put(restored(0, topic_id="older"))
 
     assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
-
-
-def test_restoration_without_messages_is_nothing() -> None:
-    """There is nothing to bring back."""
-    talk = two_topics()
-    told = len(talk.changes)
-    talk.put(restored(0))
-
-    assert told == len(talk.changes)
 
 
 def test_message_that_is_restored_twice_is_kept_once() -> None:
@@ -185,16 +177,3 @@ def test_restored_times_are_utc() -> None:
 
     assert told[0] == told[1]
     assert b"+02:00" not in told[0]
-
-
-def test_messages_from_before_1970_are_restored_too() -> None:
-    """A broken clock in the archive costs nothing of the topic."""
-    talk = two_topics()
-    early = [
-        msgspec.structs.replace(message, turn=100 + n, timestamp=datetime(1969, 1, 1, tzinfo=UTC) + timedelta(days=n))
-        for n, message in enumerate(kept(10))
-    ]
-    talk.put(restored(messages=early), vector=matter(7))
-    (_, unpacked) = talk.ask(7)
-
-    assert ([], [*range(100, 110), 1002]) == (talk.damages, unpacked.active_turns)
