@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import inspect
 
 from models.events.project_items import (
     ConversationChunk,
-    EpisodeKind,
     ImportedMessage,
-    MemoryRevision,
     MemorySource,
     MemoryType,
     PendingFact,
@@ -38,24 +38,52 @@ from models.project.saved import (
 )
 
 AT = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
-_times = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - made aware
-_words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
-_ratios = st.floats(0, 1)
-_counts = st.integers(0, 10**6)
-_names = st.sampled_from(["s1", "s2", "gone"])
-_roles = st.sampled_from(["user", ""])
-_sources = st.builds(
-    MemorySource,
-    conversation_id=_names,
-    turn=_counts,
-    role=st.sampled_from(["user", ""]),
-    user_id=_words,
-    said_at=_times,
-)
 
 
 def _ids(letter: str, number: int) -> str:
     return f"{letter}{number:07}-00000000"
+
+
+_TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - made aware
+_NAMES = st.sampled_from(["s1", "s2", "gone"])
+_GIVEN: dict[str, st.SearchStrategy[Any]] = {
+    "id": st.just("x-0"),
+    "conversation_id": _NAMES,
+    "valid_from": st.just(AT),
+    "valid_until": st.none() | st.just(datetime(2027, 1, 1, tzinfo=UTC)),
+    "closed_by": st.sampled_from(["", _ids("m", 0)]),
+    "linked_memories": st.lists(st.just(_ids("m", 0)), max_size=1),
+    "relationships": st.builds(list),
+}
+"""Fields that must fit others."""
+
+
+def any_of(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """Any value of a struct, but for fields that must fit others."""
+    return _any(inspect.type_info(kind))
+
+
+def _any(kind: inspect.Type) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind of type
+    match kind:
+        case inspect.StructType():
+            return st.builds(kind.cls, **{f.name: _GIVEN.get(f.name, _any(f.type)) for f in kind.fields})
+        case inspect.ListType():
+            return st.lists(_any(kind.item_type), max_size=2)
+        case inspect.UnionType():
+            return st.one_of(map(_any, kind.types))
+        case inspect.Metadata():
+            return _any(kind.type)
+        case inspect.EnumType():
+            return st.sampled_from(kind.cls)
+        case inspect.LiteralType():
+            return st.sampled_from(kind.values)
+        case inspect.FloatType():
+            return st.floats(-1 if kind.ge is None else kind.ge, 1)
+        case inspect.IntType():
+            return st.integers(0, 10**6)
+        case inspect.StrType():
+            return st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+    return {inspect.BoolType: st.booleans(), inspect.DateTimeType: _TIMES, inspect.NoneType: st.none()}[type(kind)]
 
 
 def _numbered(letter: str, made: list[Any]) -> list[Any]:
@@ -63,156 +91,27 @@ def _numbered(letter: str, made: list[Any]) -> list[Any]:
 
 
 @st.composite
-def memories(draw: st.DrawFn) -> list[ProjectMemory]:
-    """Memories with relationships to later ones, so that none goes in a circle."""
-    count = draw(st.integers(0, 4))
-    return [
-        ProjectMemory(
-            id=_ids("m", n),
-            type=draw(st.sampled_from(MemoryType)),
-            content=draw(_words),
-            category=draw(st.sampled_from(["", "technical"])),
-            tags=draw(st.lists(_words, max_size=2)),
-            subject=draw(st.sampled_from(["", "database"])),
-            importance=draw(_ratios),
-            confidence=draw(_ratios),
-            archived=draw(st.booleans()),
-            valid_from=AT,
-            valid_until=draw(st.none() | st.just(datetime(2027, 1, 1, tzinfo=UTC))),
-            closed_by=draw(st.sampled_from(["", _ids("m", 0)])),
-            recorded_at=draw(_times),
-            created_at=draw(_times),
-            updated_at=draw(_times),
-            sources=draw(st.lists(_sources, max_size=3)),
-            mentions=draw(_counts),
-            access_count=draw(_counts),
-            last_accessed_at=draw(_times),
-            decay_factor=draw(_ratios),
-            tokens=draw(_counts),
-            relationships=[
-                Relationship(target_id=_ids("m", n + 1), type="depends_on", strength=draw(_ratios), created_at=AT)
-            ]
-            if n + 1 < count and draw(st.booleans())
-            else [],
-            history=draw(
-                st.lists(
-                    st.builds(
-                        MemoryRevision,
-                        recorded_at=_times,
-                        content=_words,
-                        importance=_ratios,
-                        valid_from=_times,
-                        valid_until=st.none() | _times,
-                    ),
-                    max_size=2,
-                )
-            ),
-        )
-        for n in range(count)
-    ]
-
-
-_episodes = st.lists(
-    st.builds(
-        ProjectEpisode,
-        id=st.just("x-0"),
-        kind=st.sampled_from(EpisodeKind),
-        title=_words,
-        summary=_words,
-        context=_words,
-        participants=st.lists(_words, max_size=2),
-        outcome=st.none() | _words,
-        emotional_valence=st.floats(-1, 1),
-        significance=_ratios,
-        linked_memories=st.lists(st.just(_ids("m", 0)), max_size=1),
-        conversation_id=_names,
-        first_turn=_counts,
-        last_turn=_counts,
-        started_at=_times,
-        ended_at=_times,
-        merged_ids=st.lists(_words, max_size=1),
-        access_count=_counts,
-        last_accessed_at=_times,
-        tokens=_counts,
-    ),
-    max_size=2,
-)
-_chunks = st.lists(
-    st.builds(
-        ConversationChunk,
-        id=st.just("x-0"),
-        conversation_id=_names,
-        first_number=_counts,
-        last_number=_counts,
-        first_turn=_counts,
-        last_turn=_counts,
-        messages=_counts,
-        summary=_words,
-        key_topics=st.lists(_words, max_size=2),
-        token_count=_counts,
-        summary_tokens=_counts,
-        started_at=_times,
-        ended_at=_times,
-        created_at=_times,
-    ),
-    max_size=2,
-)
-_pending = st.lists(
-    st.builds(
-        PendingFact,
-        id=st.just("x-0"),
-        content=_words,
-        type=st.sampled_from(MemoryType),
-        confidence=_ratios,
-        source=_sources,
-        extracted_at=_times,
-        doubts=st.lists(st.sampled_from(["question", "negated"]), max_size=2),
-    ),
-    max_size=3,
-)
-_conversations = st.builds(
-    ProjectConversation,
-    id=st.just("s1"),
-    status=st.sampled_from(["active", "paused", "ended"]),
-    started_at=_times,
-    last_at=_times,
-    ended_at=st.none() | _times,
-    total_turns=_counts,
-    recent=st.lists(st.integers(0, 9), max_size=3),
-    chunks=_counts,
-    active_facts=st.lists(_words, max_size=1),
-    milestones=st.lists(_words, max_size=1),
-    summary=_words,
-)
-_messages = st.lists(
-    st.builds(SavedMessage, turn=_counts, role=st.just("user"), content=_words, timestamp=_times),
-    min_size=1,
-    max_size=2,
-)
-
-
-@st.composite
 def projects(draw: st.DrawFn) -> SavedProject:
-    """Any project; of its two conversations one may be gone."""
-    first = draw(_conversations)
-    talks = [first] + [msgspec.structs.replace(draw(_conversations), id="s2")] * draw(st.booleans())
-    messages = {"s1": draw(_messages)} if draw(st.booleans()) else {}
-    by_conversation = sorted(
-        _numbered("p", draw(_pending)),
-        key=lambda fact: [*(each.id for each in talks), "gone", "s2"].index(fact.source.conversation_id),
-    )
-    return msgspec.convert(
-        msgspec.to_builtins(
-            SavedProject(
-                memories=draw(memories()),
-                episodes=_numbered("e", draw(_episodes)),
-                conversations=talks,
-                chunks=_numbered("k", draw(_chunks)),
-                pending=by_conversation,
-                messages=messages,
-            )
+    """Any project; relationships lead to later memories, so that none goes in a circle; a conversation may be gone."""
+    memories = _numbered("m", draw(st.lists(any_of(ProjectMemory), max_size=4)))
+    for memory, later in pairwise(memories):
+        if draw(st.booleans()):
+            edge = Relationship(target_id=later.id, type="depends_on", strength=draw(st.floats(0, 1)), created_at=AT)
+            memory.relationships.append(edge)
+    conversations = ["s1", "s2"][: draw(st.integers(1, 2))]
+    talks = [msgspec.structs.replace(draw(any_of(ProjectConversation)), id=name) for name in conversations]
+    messages = st.lists(any_of(SavedMessage), min_size=1, max_size=2)
+    places = ["s1", "s2", "gone"] if len(talks) > 1 else ["s1", "gone", "s2"]
+    return SavedProject(
+        memories=memories,
+        episodes=_numbered("e", draw(st.lists(any_of(ProjectEpisode), max_size=2))),
+        conversations=talks,
+        chunks=_numbered("k", draw(st.lists(any_of(ConversationChunk), max_size=2))),
+        pending=sorted(
+            _numbered("p", draw(st.lists(any_of(PendingFact), max_size=3))),
+            key=lambda fact: places.index(fact.source.conversation_id),
         ),
-        SavedProject,
+        messages={"s1": draw(messages)} if draw(st.booleans()) else {},
     )
 
 
