@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from models.app.rules import compose, conflicts, decide, merged_into, oldest, refusal
 from models.events import Position, Role
-from models.events.app import ConversationEnded, MemoryToKeep, NotableKind, NotableSentence
+from models.events.app import MemoryToKeep, NotableKind, NotableSentence
 from models.language.notable import notables_of
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
+from tests.app_driver import ended
 from tests.session_driver import NOON
 
 PHRASES = (
@@ -41,11 +42,8 @@ def test_memories_fit_and_ask_nothing(spoken: list[tuple[Role, str]], summary: s
         NotableSentence(NotableKind.FACT, role, number, content, 0.5) for number, (role, content) in enumerate(spoken)
     ]
     for found in (notables, odd):
-        event = ConversationEnded(
-            id="i", session_id="s", user_id="u", app_id="a", timestamp=NOON, source=Position("t", 0, 0), space="app",
-            reason="ended", first_turn=0, last_turn=5, turn_count=len(spoken), summary=summary, key_topics=["boat"],
-            notables=found, turns=[], started_at=NOON, ended_at=NOON,
-        )  # fmt: skip
+        told = {"turn_count": len(spoken), "key_topics": ["boat"], "notables": found}
+        event = ended(summary, "s", Position("t", 0, 0), NOON, **told)
         draft = compose(event, policy)
 
         assert draft == compose(event, policy)

@@ -9,25 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, Turn
+from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, SessionErased
 from models.partition.sessions import Arrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
 from models.wire.codec import encode
 from tests.entity_driver import Entities, keep_entities
+from tests.session_driver import said
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=5), closed_retention=timedelta(minutes=20)))
 
-EVENT = st.tuples(
-    st.sampled_from(["turn", "turn", "turn", "turn", "turn", "ended", "tick"]),
-    st.integers(0, 3),
-    st.integers(0, 30),
-    st.one_of(st.none(), st.floats(0, 1)),
-    st.integers(0, 400),
-)
+Event = tuple[str, int, int, float | None, int]
 
 
-def arrivals(events: Sequence[tuple[str, int, int, float | None, int]]) -> list[Arrival]:
+def events_of(sessions: int, turns: int, most: int) -> st.SearchStrategy[list[Event]]:
+    """Kind, session, turn, risk and seconds since the event before."""
+    kinds = st.sampled_from([*["turn"] * 6, "ended", "tick", "erased"])
+    risk = st.one_of(st.none(), st.floats(0, 1))
+    event = st.tuples(kinds, st.integers(0, sessions), st.integers(0, turns), risk, st.integers(0, 400))
+    return st.lists(event, max_size=most)
+
+
+def arrivals(events: Sequence[Event]) -> list[Arrival]:
     """A log: each event's time a little after, or long after, the one before."""
     now, log = START, []
     for offset, (kind, session, turn, risk, seconds) in enumerate(events):
@@ -36,92 +39,66 @@ def arrivals(events: Sequence[tuple[str, int, int, float | None, int]]) -> list[
         event: InputEvent
         match kind:
             case "turn":
-                event = Turn(
-                    session_id=session_id,
-                    user_id="u",
-                    app_id=f"a{session % 2}",
-                    turn=turn,
-                    role=Role.USER if turn % 2 == 0 else Role.ASSISTANT,
-                    content=f"What is the limit of number {turn}?",
-                    timestamp=now,
-                    risk=risk,
-                )
+                role = Role.USER if turn % 2 == 0 else Role.ASSISTANT
+                app, content = f"a{session % 2}", f"What is the limit of number {turn}?"
+                event = said(turn, content, session_id=session_id, app_id=app, role=role, timestamp=now, risk=risk)
             case "ended":
                 event = SessionEnded(session_id=session_id, timestamp=now)
+            case "erased":
+                event = SessionErased(session_id=session_id, timestamp=now, request_id="r")
             case _:
                 event = ClockTicked(session_id="clock-0", timestamp=now)
         log.append(Arrival(event, Position("t", 0, offset), now, 0.1))
     return log
 
 
-def apply(entities: Entities, fold: PartitionFold, log: Sequence[Arrival], outputs: dict[str, bytes]) -> None:
-    """Fold and keep, as the role does; a repeated id must say the same."""
-    for folded in fold.fold(log):
-        for event in folded.outputs:
-            assert outputs.setdefault(event.id, encode(event)) == encode(event)
-        keep_entities(entities, folded.changed)
+def fold_and_keep(
+    log: Sequence[Arrival], policy: Policy, cuts: Sequence[int], rewinds: Sequence[int] = (0,)
+) -> tuple[Entities, dict[str, bytes], PartitionFold]:
+    """Fold and keep in batches of these sizes, each by a fresh fold from some records before it, as the role does.
 
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(EVENT, max_size=60), st.lists(st.integers(1, 10), min_size=1), st.lists(st.integers(0, 8), min_size=1))
-def test_batches_and_crashes_change_nothing(
-    events: list[tuple[str, int, int, float | None, int]], cuts: list[int], rewinds: list[int]
-) -> None:
-    """One call over the whole log equals many calls with a fresh fold and repeated records each time."""
-    log = arrivals(events)
-    whole: Entities = {}
-    whole_outputs: dict[str, bytes] = {}
-    apply(whole, PartitionFold(whole, POLICY), log, whole_outputs)
-
-    cut: Entities = {}
-    cut_outputs: dict[str, bytes] = {}
+    A repeated id must say the same.
+    """
+    entities: Entities = {}
+    outputs: dict[str, bytes] = {}
+    fold = PartitionFold(entities, policy)
     position, step = 0, 0
     while position < len(log):
         size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
-        begin = max(0, position - rewind)
-        apply(cut, PartitionFold(cut, POLICY), log[begin : position + size], cut_outputs)
+        fold = PartitionFold(entities, policy)
+        for folded in fold.fold(log[max(0, position - rewind) : position + size]):
+            for event in folded.outputs:
+                assert outputs.setdefault(event.id, encode(event)) == encode(event)
+            keep_entities(entities, folded.changed)
         position, step = position + size, step + 1
-
-    assert cut == whole
-    assert cut_outputs == whole_outputs
+    return entities, outputs, fold
 
 
-CROWDED = st.tuples(
-    st.sampled_from(["turn", "turn", "turn", "turn", "turn", "turn", "ended", "tick"]),
-    st.integers(0, 9),
-    st.integers(0, 6),
-    st.one_of(st.none(), st.floats(0, 1)),
-    st.integers(0, 400),
-)
+@settings(max_examples=150, deadline=None)
+@given(events_of(3, 30, 60), st.lists(st.integers(1, 10), min_size=1), st.lists(st.integers(0, 8), min_size=1))
+def test_batches_and_crashes_change_nothing(events: list[Event], cuts: list[int], rewinds: list[int]) -> None:
+    """One call over the whole log equals many calls with a fresh fold and repeated records each time."""
+    log = arrivals(events)
+
+    assert fold_and_keep(log, POLICY, [len(log) or 1])[:2] == fold_and_keep(log, POLICY, cuts, rewinds)[:2]
+
+
 CROWDED_POLICY = Policy(
     session=POLICY.session, partition=PartitionPolicy(open_sessions=4, closed_sessions=3, open_apps=1)
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(CROWDED, max_size=80), st.lists(st.integers(1, 10), min_size=1))
-def test_bounds_act_alike_wherever_the_partition_is_recovered(
-    events: list[tuple[str, int, int, float | None, int]], cuts: list[int]
-) -> None:
+@given(events_of(9, 6, 80), st.lists(st.integers(1, 10), min_size=1))
+def test_bounds_act_alike_wherever_the_partition_is_recovered(events: list[Event], cuts: list[int]) -> None:
     """What is closed, evicted and forgotten, one per record, follows from the state alone, not from who folded it."""
     log = arrivals(events)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.partition.sessions.MAX_TIMEOUTS_PER_RECORD", 1)
         patch.setattr("models.partition.app_windows.MAX_CLOSINGS_PER_RECORD", 1)
-        whole: Entities = {}
-        whole_outputs: dict[str, bytes] = {}
-        fold = PartitionFold(whole, CROWDED_POLICY)
-        apply(whole, fold, log, whole_outputs)
+        *whole, fold = fold_and_keep(log, CROWDED_POLICY, [len(log) or 1])
+        *cut, _ = fold_and_keep(log, CROWDED_POLICY, cuts)
 
-        cut: Entities = {}
-        cut_outputs: dict[str, bytes] = {}
-        position, step = 0, 0
-        while position < len(log):
-            size = cuts[step % len(cuts)]
-            apply(cut, PartitionFold(cut, CROWDED_POLICY), log[position : position + size], cut_outputs)
-            position, step = position + size, step + 1
-
-    assert cut == whole
-    assert cut_outputs == whole_outputs
+    assert whole == cut
     # One record can end, and one can reopen, a session after the bound was looked at.
     assert fold.open_sessions <= 5

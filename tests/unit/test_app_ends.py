@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,22 +26,23 @@ def test_partitions_of_turns_are_told_apart() -> None:
     assert [m.session_id for m in space.active.values()] == ["s0-90", "s1-3", "s0-91", "s2-0"]
 
 
-@pytest.mark.parametrize("ask", [False, True])
-def test_an_end_without_turns_is_skipped_at_once(ask: bool) -> None:
-    """And costs nothing."""
+@pytest.mark.parametrize(
+    ("ask", "end"),
+    [
+        (False, {"turn_count": 0, "summary": ""}),
+        (True, {"turn_count": 0, "summary": ""}),
+        (False, {"summary": " \n "}),
+    ],
+    ids=["no turns", "no turns to ask about", "blank ones"],
+)
+def test_a_conversation_that_leaves_nothing_is_skipped(ask: bool, end: dict[str, Any]) -> None:
+    """At once, and it costs nothing."""
     space = Space(ask=ask)
-    outputs = space.end(session="s9", turn_count=0, notables=[], summary="")
+    outputs = space.end(session="s9", notables=[], **end)
 
     assert [type(output) for output in outputs] == [AppMemorySkipped, AppMemoriesChanged]
-    assert (space.skipped, space.standing.skipped, space.standing.spent_units) == ([("s9", "nothing_said")], 1, 0.0)
-
-
-def test_a_conversation_that_leaves_nothing_is_skipped() -> None:
-    """There are turns, but what was said of them is blank."""
-    space = Space()
-    space.end(session="s9", notables=[], summary=" \n ")
-
     assert (space.skipped, space.active) == ([("s9", "nothing_said")], {})
+    assert (space.standing.skipped, space.standing.spent_units) == (1, 0.0)
 
 
 def test_a_conversation_that_went_on_has_its_memory_remade() -> None:

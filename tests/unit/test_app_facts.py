@@ -6,7 +6,6 @@ import msgspec
 
 from models.app.memory import FACTS_CHARS, KeptMemory, facts_to_keep
 from models.events import AppMemoryChanged
-from models.events.app import MemoryEdited
 from tests.app_driver import Space
 
 OSLO, BERGEN = "I live in Oslo.", "I live in Bergen."
@@ -24,23 +23,6 @@ def test_facts_are_kept_with_a_memory() -> None:
     space.end(said=OSLO, key_topics=["moving"])
 
     assert kept(space) == {1: ({}, {"identity location": "Oslo"})}
-
-
-def test_they_follow_the_content() -> None:
-    """Edited, remade, merged: never those of another text."""
-    space = Space(most=2, most_pinned=0)
-    space.end(said=OSLO, session="a")
-    space.end(said="I decided to buy a boat.", session="b")
-    space.command(MemoryEdited, memory_id=2, content="User lives in Bergen.")
-
-    assert kept(space)[2] == ({"identity location": "Bergen"},)
-
-    space.command(MemoryEdited, memory_id=1, pinned=True)
-    space.end(said="I decided to sell a boat.", session="b", first_turn=9, last_turn=12)
-    space.end(said="I live in Oslo with a cat.", session="c")
-
-    assert len(kept(space)) == 2
-    assert kept(space) == {number: facts_to_keep(memory.content, {}) for number, memory in space.memories.items()}
 
 
 def test_a_state_without_them_gives_the_same() -> None:

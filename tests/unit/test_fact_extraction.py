@@ -301,13 +301,6 @@ def test_hedges_lower_confidence_below_what_is_stored() -> None:
     assert [] == extract("maybe forget my address").retractions
 
 
-def test_values_and_keys_have_bounds() -> None:
-    """However long the words are."""
-    fact = only_fact("Always " + "pneumonoultramicroscopic " * 40)
-
-    assert (True, True) == (len(fact.key) <= 64, len(fact.value) <= 400)
-
-
 def test_only_head_and_tail_of_a_long_text_count() -> None:
     """The cap of `models/text/words`: 4,000 and 1,000 characters."""
     filler = "The sky is blue and the sea is wide. " * 200

@@ -211,16 +211,3 @@ def test_an_erasure_moves_no_clock_and_closes_nothing() -> None:
 
     assert "199" not in kept.closed()
     assert len(kept.closed()) == len(set(kept.closed()))
-
-
-def test_erasures_come_out_the_same_however_the_log_is_cut() -> None:
-    """A turn behind the erasure begins anew, whether both are in one batch or a restart lies between."""
-    events = log(*(turn("a", n, START) for n in range(7)), erased("a", START), turn("a", 2, START), turn("a", 9, START))
-    whole, cut = Kept(), Kept()
-    whole.take(events)
-    for arrival in events:
-        cut.take([arrival])
-        cut.fold = PartitionFold(cut.entities, Policy())
-
-    assert (whole.entities, whole.outputs) == (cut.entities, cut.outputs)
-    assert "b2" not in whole.entities["a"]

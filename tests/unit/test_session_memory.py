@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import msgspec
 import pytest
 
 from models.events import EpisodeClosed, SegmentSummarised
 from tests.session_driver import NOON, Session
+
+
+def summarised(first: int, summary: str) -> SegmentSummarised:
+    """What a summariser made of five turns."""
+    at = NOON + timedelta(minutes=6)
+    return SegmentSummarised(
+        session_id="s", timestamp=at, first_turn=first, last_turn=first + 4, summary=summary, summarised_by="model-x"
+    )
 
 
 def test_segments_have_both_ends_inside() -> None:
@@ -31,16 +38,8 @@ def test_a_better_summary_replaces_the_segment() -> None:
     session = Session()
     for turn in range(5):
         session.say(turn)
-    better = SegmentSummarised(
-        session_id="s",
-        timestamp=NOON + timedelta(minutes=6),
-        first_turn=0,
-        last_turn=4,
-        summary="They talk about new sails for a wooden boat.",
-        summarised_by="model-x",
-    )
-    session.put(better)
-    session.put(msgspec.structs.replace(better, first_turn=5, last_turn=9, summary="Unknown segment."))
+    session.put(summarised(0, "They talk about new sails for a wooden boat."))
+    session.put(summarised(5, "Unknown segment."))
     session.end()
     first, second = session.segments
 
@@ -61,15 +60,6 @@ def test_working_memory_forgets_beyond_fifty_turns() -> None:
     for turn in range(55):
         session.say(turn)
     already = len(session.outputs)
-    session.put(
-        SegmentSummarised(
-            session_id="s",
-            timestamp=NOON + timedelta(minutes=60),
-            first_turn=0,
-            last_turn=4,
-            summary="Too late.",
-            summarised_by="model-x",
-        )
-    )
+    session.put(summarised(0, "Too late."))
 
     assert [] == session.outputs[already:]

@@ -194,15 +194,6 @@ def test_history_beyond_its_bytes_is_released_oldest_first() -> None:
     assert talk.active.message_count == talk.active.active_messages + len(kept) + len(released)
 
 
-def test_number_of_blocks_is_bounded() -> None:
-    """Short messages: the count of blocks is the limit, not their bytes."""
-    talk = Talk(blocks=2, block_messages=9)
-    talk.discuss(0, 13 + 9 * 5)
-
-    assert (2, 36) == (len(blocks(talk)), talk.active.released)
-    assert list(range(36, 54)) == talk.changes[-1].packed_turns
-
-
 def test_large_messages_fill_a_block_by_bytes() -> None:
     """JSON above `block_bytes` closes a block: merging never grows without end."""
     talk = Talk(block_bytes=2_048)

@@ -192,24 +192,3 @@ def test_merge_moves_feedback_and_controls_to_what_stays() -> None:
     gone = talk.caused("merged")[0]
 
     assert (None, 0) == (talk.topics.find(gone.topic_id), talk.topics.find(kept.topic_id))
-
-
-def test_evicted_topic_leaves_nothing_behind() -> None:
-    """Every entry of it is deleted; its place is taken by the next topic, which knows nothing of it."""
-    talk = Talk(max_topics=1, most_topics=2)
-    talk.discuss(0, 30)
-    talk.ask(0, metadata={"importance": 0.1})
-    talk.ask(1, "second")
-    talk.ask(2, "third")
-    talk.store()
-    (evicted,) = talk.caused("evicted")
-    parts = {part for part in talk.stored if part.startswith("t")}
-
-    assert (list(range(27)), list(range(27, 31)), 31) == (
-        evicted.packed_turns,
-        evicted.active_turns,
-        evicted.message_count,
-    )
-    assert {"ti", "t1", "te1", "tm1.0", "t2", "te2", "tm2.0"} == parts
-    started = talk.ask(3, "fourth", metadata={"importance": 1})[1]
-    assert ("fourth", None, 1, [33]) == (started.title, started.summary, started.message_count, started.active_turns)

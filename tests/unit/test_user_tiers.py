@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from models.errors import RecoveryFailed
 from models.events import EpisodeRequested, Role
 from models.policy.user import UserPolicy
 from models.text.summary import EXTRACTIVE
@@ -193,25 +192,6 @@ def test_an_episode_has_the_times_and_tokens_of_its_turns() -> None:
     assert (episode.started_at, episode.ended_at) == (early.timestamp, late.timestamp)
     assert (episode.tokens_before, episode.tokens_after) == (110, 11)
     assert episode.session_id == "s"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"head": None}, "part head is missing"),
-        ({"head": b"\xc1"}, "part head is unreadable"),
-        ({"head": b"\x91\x63"}, "version 99, this release reads 2"),
-    ],
-)
-def test_a_state_that_cannot_be_read_is_refused(change: dict[str, bytes | None], message: str) -> None:
-    """A user is not begun anew over the rest of what was known."""
-    user = User()
-    user.chat(3)
-    user.store()
-    parts = {name: value for name, value in (user.stored | change).items() if value is not None}
-
-    with pytest.raises(RecoveryFailed, match=message):
-        user.read(parts)
 
 
 def test_another_policy_goes_on_with_the_state() -> None:
