@@ -16,7 +16,7 @@ async def test_every_contender_recovers_every_key(kafka: str, tmp_path: Path) ->
     """Ours in memory, in an empty RocksDB and in a warm one, and stock Faust, each in a process of its own."""
     said: list[str] = []
 
-    report = await measure(Ground(kafka, tmp_path, 0.0), [Size(1_000, runs=1, stock_runs=1)], say=said.append)
+    report = await measure(Ground(kafka, tmp_path), [Size(1_000, runs=1, stock_runs=1)], say=said.append)
 
     (row,) = report.rows
     assert (1_000, 1_000) == (report.keys, row.keys)

@@ -21,7 +21,7 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
     said: list[str] = []
     size = Size(runs=1, probes=1, sessions=(200,), turns_each=1, passes=1, workers=(2,), backlog_turns=800)
 
-    report = await measure(Ground(kafka, tmp_path, 0.0), size, say=said.append)
+    report = await measure(Ground(kafka, tmp_path), size, say=said.append)
     section = section_of("scale", Measured(msgspec.to_builtins(report)))
 
     assert [(each.workers, each.turns_per_s > 0) for each in report.workers] == [(2, True)]

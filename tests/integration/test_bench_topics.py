@@ -5,9 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.page import section_of
+from jobs.lab.bench.page_parts import Measured
 from jobs.lab.bench.topics import Size, measure
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy
@@ -28,14 +31,15 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
         embedder_of(settings),
         policy_of(settings),
         size,
-        ground=nullcontext(Ground(kafka, tmp_path, 0.0)),
+        ground=nullcontext(Ground(kafka, tmp_path)),
         say=said.append,
     )
 
     role = report.ratio_throughput
     assert role is not None
     assert role.ratio == pytest.approx(role.with_topics_turns_per_s / role.without_topics_turns_per_s)
-    assert [figure.measured for figure in report.held if figure.figure == "ratio_throughput"] == [role.ratio]
+    held = section_of("topics", Measured(msgspec.to_builtins(report))).held
+    assert [figure.value for figure in held if figure.what == "topics: ratio_throughput"] == [role.ratio]
     assert [line.split(":")[0].strip() for line in said[-2:]] == [
         "sessions role without topics",
         "sessions role with topics",

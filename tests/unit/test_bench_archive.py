@@ -121,15 +121,19 @@ def test_landing_and_the_limit_take_the_same_turns(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
     """Each figure that is held to something has a verdict; a run cut short has no rows."""
-    held = [{"what": "landing to raw write", "value": 0.5, "bound": 0.7, "at_least": True, "unit": ""}]
-    printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "held": held}
+    printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "ratio_raw_write": 0.5}
     (tmp_path / "archive.json").write_text(json.dumps(printed))
     verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
     section = section_of("archive", Measured(printed))
 
-    assert verdicts == [("archive: landing to raw write", False)]
+    assert verdicts == [
+        ("archive: landing to raw write", False),
+        ("archive: slowest view", True),
+        ("archive: slowest mining job", True),
+    ]
     assert [list(row) for table in section.tables for row in table.rows] == [
         ["turns", "500,000"],
+        ["by the raw write", "0.5"],
         ["turns", "0.25"],
         ["drift", "3.5", ""],
     ]

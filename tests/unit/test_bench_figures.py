@@ -10,7 +10,7 @@ from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing, medians, ratio
 from jobs.lab.bench.sessions_role import time_of
-from jobs.lab.bench.stream import Latency, Round, figure_rows, latency, order, stage_rows, summarise
+from jobs.lab.bench.stream import Latency, Round, figure_rows, latency, order, summarise
 from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
 from models.events import AlertChanged, Turn
 from models.policy import Policy
@@ -68,9 +68,7 @@ def test_too_few_turns_are_no_measurement(timing: Timing) -> None:
 
 def test_report_compares_the_role_with_each() -> None:
     """Ratios by name, medians beside them; Quix is null only where it is not installed."""
-    report = summarise(
-        [measured(1000, 100), measured(1200, 100), measured(900, 100)], turns=50, load_average=0.5, cpus=2
-    )
+    report = summarise([measured(1000, 100), measured(1200, 100), measured(900, 100)], turns=50)
 
     assert (report.turns_per_s, report.runs) == (1000, 3)
     assert (report.ratio_plain_fold, report.ratio_per_event_faust, report.ratio_raw_read) == (0.5, 10.0, 0.1)
@@ -78,16 +76,14 @@ def test_report_compares_the_role_with_each() -> None:
     assert report.absolute_turns_per_s["per_event_faust"] == 100
     assert report.alert_latency_ms == Latency(p50=50.0, p99=99.0, alerts=9)
 
-    report = summarise([measured(1000, 100, quix=500)], turns=50, load_average=0.5, cpus=2)
+    report = summarise([measured(1000, 100, quix=500)], turns=50)
 
     assert report.ratio_quix == 2.0
 
 
 def test_report_has_every_round_and_its_range() -> None:
     """Whoever doubts a median finds what it was made of."""
-    report = summarise(
-        [measured(1000, 100), measured(1200, 150), measured(900, 100)], turns=50, load_average=0.5, cpus=2
-    )
+    report = summarise([measured(1000, 100), measured(1200, 150), measured(900, 100)], turns=50)
 
     assert [figures["ratio_per_event_faust"] for figures in report.rounds] == [10.0, 8.0, 9.0]
     assert report.ratio_per_event_faust == 9.0
@@ -97,14 +93,13 @@ def test_report_has_every_round_and_its_range() -> None:
     assert report.spread.keys() == report.rounds[0].keys()
 
 
-def test_table_shows_every_figure_and_every_stage() -> None:
-    """People see the median with its range, and where a turn's time goes, dearest first."""
-    report = summarise([measured(1000, 100), measured(1200, 100)], turns=50, load_average=0.5, cpus=2)
+def test_table_shows_every_figure() -> None:
+    """People see the median with its range."""
+    report = summarise([measured(1000, 100), measured(1200, 100)], turns=50)
 
     rows = {row["figure"]: row for row in figure_rows(report)}
     assert rows.keys() == report.spread.keys()
     assert rows["turns_per_s"] == {"figure": "turns_per_s", "median": "1,100", "min": "1,000", "max": "1,200"}
-    assert list(stage_rows(report)) == [{"stage": "fold", "µs per turn": "50.0", "share": "100%"}]
 
 
 def test_each_round_begins_with_another_contender() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.memories import Size, app_of, measure, memories_for, show
+from jobs.lab.bench.memories import Size, app_of, measure, memories_for
 from jobs.lab.bench.memories_work import Walked, ended_in, log_of, sessions_folded, taken_in, walk
-from jobs.lab.bench.page import section_of, write_page
-from jobs.lab.bench.page_parts import Measured
-from jobs.shared.output import Output, OutputFormat
+from jobs.lab.bench.page import write_page
+from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy
 from models.policy.app import AppPolicy
@@ -78,7 +78,7 @@ async def test_everything_is_measured_and_shown(
 ) -> None:
     """As often as wanted, held to the limits of app memory; the page and the table show every figure."""
     report = await measure(tmp_path, Policy(), embedder, TINY, say=lambda _: None)
-    show(Output(OutputFormat.TABLE), report)
+    section = publish("memories", OutputFormat.TABLE, lambda _: report)
 
     assert [(each.what, each.count) for each in [*report.work, *report.reading]] == [
         ("creation", 10),
@@ -90,7 +90,7 @@ async def test_everything_is_measured_and_shown(
     assert (report.memories, report.ends.ended, report.ends.left, report.ends.most) == (200, 100, 10, 10)
     assert report.ends.merged + report.ends.deleted == 90
     assert 0 < report.share.whole_percent < report.share.spaces_percent < 100
-    assert [(figure.figure, figure.limit) for figure in report.held] == [
+    assert [(figure.what, figure.bound) for figure in section.held] == [
         ("creation, p99", 50.0),
         ("creation and compaction, p99", 50.0),
         ("memories of a space, p99", 5.0),
@@ -101,11 +101,9 @@ async def test_everything_is_measured_and_shown(
     ]
 
     printed = msgspec.to_builtins(report)
-    section = section_of("memories", Measured(printed))
     (tmp_path / "memories.json").write_text(json.dumps(printed))
     held = write_page(tmp_path)
     assert [len(table.rows) for table in section.tables] == [2, 3, 1, 1, 1]
-    assert [figure.what for figure in held] == [figure.figure for figure in report.held]
-    assert [figure.reached for figure in held] == [figure.reached for figure in report.held]
+    assert held == section.held
     assert "## Memories of apps" in (tmp_path / "README.md").read_text()
     assert "the source's context" in capsys.readouterr().out

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.page import section_of, write_page
-from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.project import Size, measure, show, talk_of
+from jobs.lab.bench.command_output import publish
+from jobs.lab.bench.page import write_page
+from jobs.lab.bench.project import Size, measure, talk_of
 from jobs.lab.bench.project_work import FILLED, Log, consolidated, filled, read, retrieved, spoken
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat
 from models.policy import Policy
 
 TINY = Size(memories=80, asked=5, talks=((40, 1),))
@@ -52,9 +52,9 @@ def test_turns_are_compared_by_tenths() -> None:
 def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Held to the limits of project memory; the page and the table show every figure."""
     report = measure(Policy(), TINY, say=lambda _: None)
-    show(Output(OutputFormat.TABLE), report)
+    section = publish("project", OutputFormat.TABLE, lambda _: report)
 
-    assert [(figure.figure, figure.limit) for figure in report.held] == [
+    assert [(figure.what, figure.bound) for figure in section.held] == [
         ("retrieval, p99", 5.0),
         ("retrieval after a change, p99", 5.0),
         ("consolidation of 100 memories", 100.0),
@@ -69,10 +69,9 @@ def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.Capture
     ]
 
     printed = msgspec.to_builtins(report)
-    section = section_of("project", Measured(printed))
     (tmp_path / "project.json").write_text(json.dumps(printed))
     held = write_page(tmp_path)
     assert [len(table.rows) for table in section.tables] == [3, 2, 1, 1]
-    assert [figure.what for figure in held] == [figure.figure for figure in report.held]
+    assert held == section.held
     assert "## Memory of projects" in (tmp_path / "README.md").read_text()
     assert "retrieval after a change" in capsys.readouterr().out

@@ -31,11 +31,9 @@ def test_ratio_is_taken_where_both_ran_and_medians_over_all() -> None:
 def test_the_first_size_stands_for_the_report() -> None:
     """What is held to a bound is the first row."""
     rows = [row_of(Size(keys, 1, 1), [seconds(1.0, ratio)]) for keys, ratio in ((100, 11.0), (1_000, 30.0))]
-    report = report_of(rows, load_average=0.123)
+    report = report_of(rows)
 
-    assert (100, 11.0, 100.0, 0.12) == (
-        report.keys, report.recovery_ratio, report.records_per_s, report.load_average_at_start,
-    )  # fmt: skip
+    assert (100, 11.0, 100.0) == (report.keys, report.recovery_ratio, report.records_per_s)
 
 
 async def test_readiness_tells_how_far_recovery_is(tmp_path: Path) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.retrieve import Report, at_most, held_figures, printable, show
+from jobs.lab.bench.page import section_of
+from jobs.lab.bench.page_parts import Held, Measured
+from jobs.lab.bench.retrieve import Report
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -21,7 +26,7 @@ from jobs.lab.bench.retrieve_corpus import (
 )
 from jobs.lab.bench.retrieve_end_to_end import EndToEnd
 from jobs.lab.bench.retrieve_http import CONNECTIONS, WARM_UP_S, Load, Loaded, Route, Timetable, Within, route_of
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
 from streams.index.edge import EdgeStore
@@ -38,7 +43,8 @@ def corpus() -> Corpus:
 
 def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside: Within | None = None) -> Route:
     """A route as it was measured."""
-    return Route("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside)
+    ratio = None if inside is None else p99_ms / inside.p99_ms
+    return Route("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside, ratio)
 
 
 def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Report:
@@ -54,11 +60,13 @@ def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Report:
         routes=[retrieve],
         rate_that_holds=200.0,
         end_to_end=end_to_end,
-        held=[],
-        load_average_at_start=0.0,
         load_average_at_end=0.0,
-        cpus=2,
     )
+
+
+def held_of(measured: Report) -> Sequence[Held]:
+    """What the page holds to a limit."""
+    return section_of("retrieve", Measured(msgspec.to_builtins(measured))).held
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
@@ -144,7 +152,7 @@ def test_a_run_is_measured_from_when_requests_were_due() -> None:
 )
 def test_the_limit_holds_only_for_answers_that_keep_up(measured: Route, reached: bool) -> None:
     """A server that refuses or falls behind has not reached it, however fast the others were answered."""
-    (held,) = held_figures(report(measured))
+    (held,) = held_of(report(measured))
 
     assert held.reached is reached
 
@@ -152,18 +160,17 @@ def test_the_limit_holds_only_for_answers_that_keep_up(measured: Route, reached:
 def test_what_was_measured_is_held_to_its_limit() -> None:
     """Inside the process, and end to end, where a prompt without its turn reaches nothing."""
     end = EndToEnd(9, 200.0, 50.0, 90.0, 100.0, 120.0, without_turn=1, role_cpus={}, load_average=0.0)
-    held = held_figures(report(route(inside=Within(1.0, 2.0, 6.0)), end))
+    held = held_of(report(route(p99_ms=15.0, inside=Within(1.0, 2.0, 6.0)), end))
 
-    assert [(each.limit_ms, each.reached) for each in held] == [(15.0, True), (5.0, False), (500.0, False)]
-    assert at_most("p99", 5.0, 5.0).reached
+    assert [(each.bound, each.reached) for each in held] == [(15.0, True), (5.0, False), (500.0, False)]
 
 
 def test_figures_are_printed_with_their_ratio(capsys: pytest.CaptureFixture[str]) -> None:
     """As JSON and as a table."""
     measured = report(route(inside=Within(1.0, 2.0, 4.0)))
-    Output(OutputFormat.JSON).record(printable(measured))
+    publish("retrieve", OutputFormat.JSON, lambda _: measured)
     as_json = json.loads(capsys.readouterr().out)
-    show(Output(OutputFormat.TABLE), measured)
+    publish("retrieve", OutputFormat.TABLE, lambda _: measured)
     as_table = capsys.readouterr().out
 
     assert as_json["routes"][0]["ratio_p99"] == 2.5

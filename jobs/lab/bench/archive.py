@@ -27,7 +27,6 @@ from jobs.lab.bench import measuring
 from jobs.lab.bench.archive_landing import Filled, Spent, fill, speed
 from jobs.lab.bench.archive_traffic import Size, Traffic
 from jobs.lab.bench.measuring import Say, peak_mb
-from jobs.lab.bench.page_parts import Held
 from jobs.shared.progress import Progress
 from streams.archive.catalog import METADATA, LakePaths, paths_of, reading
 from streams.archive.schema import TABLES
@@ -42,8 +41,6 @@ _LANDED_CHUNKS = (4, 12)
 _JOB_DAYS = 7
 _THREADS = "POLARS_MAX_THREADS"
 _MB = 1_000_000
-_RATIO_RAW, _RATIO_JSON, _QUERY_S, _JOB_S, _PEAK_MB, _REPORT_S = 0.7, 8.0, 1.0, 300.0, 8_000.0, 30.0
-"""What is held to (the issue that asked for it)."""
 
 
 class Report(Struct, frozen=True):
@@ -95,7 +92,6 @@ class Report(Struct, frozen=True):
     job_peak_mb: dict[str, float]
     job_failed: dict[str, str]
     report_day_s: float | None
-    held: list[Held]
 
 
 def headline_queries() -> dict[str, str]:
@@ -155,15 +151,10 @@ def _summary(
 ) -> Report:
     (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report) = landed, asked, made
     done = {name: each for name, each in mined.items() if not each.failure}
-    report_s = None if report.failure else report.seconds
-    ratio_raw = spent.turns_per_s / max(each.turns_per_s for each in raw.values())
-    ratio_json = filled.json_bytes / holds.bytes
-    job_s = {name: each.seconds for name, each in done.items()}
-    peaks = {name: each.peak_mb for name, each in done.items()}
     return Report(
         turns=filled.turns,
-        ratio_raw_write=ratio_raw,
-        ratio_json_size=ratio_json,
+        ratio_raw_write=spent.turns_per_s / max(each.turns_per_s for each in raw.values()),
+        ratio_json_size=filled.json_bytes / holds.bytes,
         ratio_json_size_turns=holds.turns_json_bytes / holds.bytes_by_table["turns"],
         landing_turns_per_s=spent.turns_per_s,
         landing_mb_per_s=spent.mb_per_s,
@@ -179,18 +170,10 @@ def _summary(
         files_looked_into=read.files_looked_into,
         files_of_turns=read.files_of_turns,
         query_peak_mb=query_peak_mb,
-        job_s=job_s,
-        job_peak_mb=peaks,
+        job_s={name: each.seconds for name, each in done.items()},
+        job_peak_mb={name: each.peak_mb for name, each in done.items()},
         job_failed={name: each.failure for name, each in {**mined, "report": report}.items() if each.failure},
-        report_day_s=report_s,
-        held=[
-            Held("landing to raw write", ratio_raw, _RATIO_RAW, at_least=True),
-            Held("JSON to Parquet, bytes", ratio_json, _RATIO_JSON, at_least=True),
-            Held("slowest view", max(read.query_s.values(), default=0.0), _QUERY_S, unit="s"),
-            *([Held("slowest mining job", max(job_s.values()), _JOB_S, unit="s")] if job_s else []),
-            Held("most memory", max([landing_peak_mb, query_peak_mb, *peaks.values()]), _PEAK_MB, unit="MB"),
-            *([Held("report on one day", report_s, _REPORT_S, unit="s")] if report_s is not None else []),
-        ],
+        report_day_s=None if report.failure else report.seconds,
     )
 
 

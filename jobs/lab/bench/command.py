@@ -9,7 +9,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.lab.bench.command_layers import layers
-from jobs.lab.bench.command_output import Form, on_kafka, plain, print_report, print_tables
+from jobs.lab.bench.command_output import Form, on_kafka, plain, publish
 from jobs.shared.output import Output, OutputFormat
 
 app = typer.Typer(
@@ -36,13 +36,16 @@ def stream(
     same round, and the median over rounds is printed with its range: above 1 the role is faster.
     """
     from jobs.lab.bench.contender import missing_packages
-    from jobs.lab.bench.stream import FULL, QUICK, measure, show
+    from jobs.lab.bench.stream import FULL, QUICK, figure_rows, measure
 
-    printed = Output(output)
     for package in missing_packages():
-        printed.message(f"{package} is left out: `uv run --group bench turntide bench stream` installs it")
-    report = on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=printed.message))
-    print_report(printed, report, lambda: show(printed, report))
+        Output(output).message(f"{package} is left out: `uv run --group bench turntide bench stream` installs it")
+    publish(
+        "stream",
+        output,
+        lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say)),
+        show=lambda printed, report: printed.rows("Throughput, latency, size", figure_rows(report)),
+    )
 
 
 @app.command(epilog=examples("turntide bench kills", "turntide bench kills --kills 3 --contender quix_exactly_once"))
@@ -63,13 +66,18 @@ def kills(
     from jobs.lab.bench.contender import missing_packages
     from jobs.lab.bench.kills import contenders, measure
 
-    printed, names = Output(output), contender or contenders()
+    names = contender or contenders()
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
     for package in missing_packages():
-        printed.message(f"{package} is left out: `uv run --group bench turntide bench kills` installs it")
-    report = on_kafka(lambda ground: measure(ground, names=names, kills=count, seed=seed, say=printed.message))
-    print_report(printed, report, rows := lambda: printed.rows(f"After {count} kills each", plain(report.rows)), rows)
+        Output(output).message(f"{package} is left out: `uv run --group bench turntide bench kills` installs it")
+    publish(
+        "kills",
+        output,
+        lambda say: on_kafka(lambda ground: measure(ground, names=names, kills=count, seed=seed, say=say)),
+        show=(show := lambda printed, report: printed.rows(f"After {count} kills each", plain(report.rows))),
+        csv=show,
+    )
 
 
 @app.command(
@@ -91,18 +99,15 @@ def scale(
     faster, and the broker runs beside them here. Without --quick it takes about a quarter of an hour; a number of
     sessions that does not fit into the memory that is free is left out, and said.
     """
-    from jobs.lab.bench.page import section_of
-    from jobs.lab.bench.page_parts import Measured
     from jobs.lab.bench.scale import FULL, QUICK, measure
 
-    printed = Output(output)
-    report = on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=printed.message))
-    section = section_of("scale", Measured(plain(report)))
-    print_report(printed, report, lambda: print_tables(printed, section.tables))
+    section = publish(
+        "scale", output, lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say))
+    )
     if pictures is not None:
         for picture in section.pictures:
             picture.draw(pictures / picture.file)
-        printed.message(f"{len(section.pictures)} pictures drawn into {pictures}")
+        Output(output).message(f"{len(section.pictures)} pictures drawn into {pictures}")
 
 
 @app.command(epilog=examples("turntide bench page", "turntide bench page deploy/measurements --output json"))
@@ -147,15 +152,17 @@ def memory(
     Needs no Kafka: fold and table in this process. `mb_per_10000_sessions` is what open sessions of twelve turns take,
     `is_level` whether the second half of the run needed no more than 5 % above its middle.
     """
-    from jobs.lab.bench.machine import envelope
     from jobs.lab.bench.memory import QUICK, Size, measure
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    printed = Output(output)
-    size = QUICK if quick else Size(sessions=sessions, open=open_at_once)
-    report = measure(size, policy_of(load_settings()), say=printed.message)
-    print_report(printed, report, lambda: printed.record(envelope(report)))
+    size, policy = QUICK if quick else Size(sessions=sessions, open=open_at_once), policy_of(load_settings())
+    publish(
+        "memory",
+        output,
+        lambda say: measure(size, policy, say=say),
+        show=lambda printed, report: printed.record(plain(report)),
+    )
 
 
 @app.command(epilog=examples("turntide bench recovery --quick", "turntide bench recovery --keys 100000 --output json"))
@@ -174,13 +181,11 @@ def recovery(
     """
     from jobs.lab.bench.recovery import FULL, QUICK, Size, measure
 
-    printed = Output(output)
     sizes: tuple[Size, ...] = QUICK if quick else FULL
     if keys:
         runs = sizes[0].runs
         sizes = tuple(Size(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys)
-    report = on_kafka(lambda ground: measure(ground, sizes, say=printed.message))
-    print_report(printed, report, lambda: printed.rows("recovery", plain(report.rows)))
+    publish("recovery", output, lambda say: on_kafka(lambda ground: measure(ground, sizes, say=say)))
 
 
 app.add_typer(layers)

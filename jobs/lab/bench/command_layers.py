@@ -10,16 +10,8 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.lab.bench.command_output import (
-    Form,
-    on_kafka,
-    own_folder,
-    plain,
-    print_held,
-    print_report,
-    print_tables,
-)
-from jobs.shared.output import Output, OutputFormat
+from jobs.lab.bench.command_output import Form, on_kafka, own_folder, plain, publish
+from jobs.shared.output import OutputFormat
 
 layers = typer.Typer()
 
@@ -52,23 +44,20 @@ def topics(
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
     from jobs.lab.bench.machine import own_ground
-    from jobs.lab.bench.topics import FULL, QUICK, measure, show
+    from jobs.lab.bench.topics import FULL, QUICK, measure
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
-    printed, settings = Output(output), load_settings()
-    report = asyncio.run(
-        measure(
-            read_dialogues(files or [], parse_conditions(where or [])),
-            embedder_of(settings),
-            policy_of(settings),
-            QUICK if quick else FULL,
-            ground=own_ground() if role else None,
-            say=printed.message,
-        )
+    settings, dialogues = load_settings(), read_dialogues(files or [], parse_conditions(where or []))
+    embedder, policy, size = embedder_of(settings), policy_of(settings), QUICK if quick else FULL
+    ground = own_ground() if role else None
+    publish(
+        "topics",
+        output,
+        lambda say: asyncio.run(measure(dialogues, embedder, policy, size, ground=ground, say=say)),
+        csv="held",
     )
-    print_held(printed, report, show)
 
 
 @layers.command(
@@ -95,10 +84,9 @@ def retrieve(
     machine. Where the limit does not hold at the rate, lower ones are tried.
     """
     from jobs.lab.bench.machine import own_ground
-    from jobs.lab.bench.retrieve import QUICK, Size, measure, printable, show
+    from jobs.lab.bench.retrieve import QUICK, Size, measure
     from streams.settings import load_settings
 
-    printed = Output(output)
     size = QUICK if quick else Size(memories=memories, rate=rate, seconds=seconds)
     with ExitStack() as stack:
         if end_to_end:
@@ -107,8 +95,7 @@ def retrieve(
         else:
             settings = load_settings(data_dir=stack.enter_context(own_folder()))
         settings.data_dir.mkdir(exist_ok=True)
-        report = asyncio.run(measure(settings, size, end_to_end=end_to_end, say=printed.message))
-    print_report(printed, printable(report), lambda: show(printed, report))
+        publish("retrieve", output, lambda say: asyncio.run(measure(settings, size, end_to_end=end_to_end, say=say)))
 
 
 @layers.command(
@@ -126,15 +113,16 @@ def memories(
     Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
     limit that it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.memories import QUICK, Size, measure, show
+    from jobs.lab.bench.memories import QUICK, Size, measure
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
-    printed, settings = Output(output), load_settings()
-    size = QUICK if quick else Size()
+    settings, size = load_settings(), QUICK if quick else Size()
+    policy, embedder = policy_of(settings), embedder_of(settings)
     with own_folder() as folder:
-        report = asyncio.run(measure(folder, policy_of(settings), embedder_of(settings), size, say=printed.message))
-    print_held(printed, report, show)
+        publish(
+            "memories", output, lambda say: asyncio.run(measure(folder, policy, embedder, size, say=say)), csv="held"
+        )
 
 
 @layers.command(
@@ -152,13 +140,12 @@ def project(
     Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
     it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.project import QUICK, Size, measure, show
+    from jobs.lab.bench.project import QUICK, Size, measure
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    printed = Output(output)
-    report = measure(policy_of(load_settings()), QUICK if quick else Size(), say=printed.message)
-    print_held(printed, report, show)
+    size, policy = QUICK if quick else Size(), policy_of(load_settings())
+    publish("project", output, lambda say: measure(policy, size, say=say), csv="held")
 
 
 @layers.command(
@@ -175,15 +162,10 @@ def roles(
 
     Starts a Kafka of its own in a temporary folder and all roles that a turn passes. `turntide sizing` plans with it.
     """
-    from jobs.lab.bench.page import section_of
-    from jobs.lab.bench.page_parts import Measured
     from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
 
-    printed = Output(output)
     turns = QUICK_TURNS if quick else FULL_TURNS
-    report = on_kafka(lambda ground: measure(ground, turns=turns, say=printed.message))
-    section = section_of("roles", Measured(plain(report)))
-    print_report(printed, report, shown := lambda: print_tables(printed, section.tables), shown)
+    publish("roles", output, lambda say: on_kafka(lambda ground: measure(ground, turns=turns, say=say)), csv="tables")
 
 
 @layers.command(epilog=examples("turntide bench live", "turntide bench live --pages 200 --stuck 50 --seconds 60"))
@@ -203,8 +185,13 @@ def live(
     from jobs.lab.bench.live import LivePlan, measure
 
     plan = LivePlan(sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
-    report, printed = asyncio.run(measure(plan)), Output(output)
-    print_report(printed, report, shown := lambda: printed.record(plain(report)), shown)
+    publish(
+        "live",
+        output,
+        lambda _say: asyncio.run(measure(plan)),
+        show=(show := lambda printed, report: printed.record(plain(report))),
+        csv=show,
+    )
 
 
 @layers.command(epilog=examples("turntide bench metrics --quick", "turntide bench metrics --output json"))
@@ -219,10 +206,12 @@ def metrics(
     """
     from jobs.lab.bench.metrics_cost import FULL, QUICK, measure, shown
 
-    printed = Output(output)
-    report = on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=printed.message))
-    title = f"metrics, {len(report.pairs)} rounds, goal {report.goal_ratio}"
-    print_report(printed, report, lambda: printed.rows(title, shown(report)))
+    publish(
+        "metrics",
+        output,
+        lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say)),
+        show=lambda printed, report: printed.rows(f"metrics, {len(report.pairs)} rounds", shown(report)),
+    )
 
 
 @layers.command(
@@ -246,19 +235,14 @@ def archive(
     to; --output csv prints these alone.
     """
     from jobs.lab.bench.archive import FULL, QUICK, measure
-    from jobs.lab.bench.page import section_of
-    from jobs.lab.bench.page_parts import Measured, held_table
     from jobs.shared.progress import progress_bar
     from streams.settings import load_settings
 
-    printed, size = Output(output), QUICK if quick else FULL
+    settings, size = load_settings(), QUICK if quick else FULL
     with own_folder() as folder, progress_bar("turns") as progress:
-        report = measure(data_dir or folder, load_settings(), size, say=printed.message, progress=progress)
-    section = section_of("archive", Measured(plain(report)))
-    held = held_table(section.held)
-    print_report(
-        printed,
-        report,
-        lambda: print_tables(printed, [*section.tables, held]),
-        csv=lambda: print_tables(printed, [held]),
-    )
+        publish(
+            "archive",
+            output,
+            lambda say: measure(data_dir or folder, settings, size, say=say, progress=progress),
+            csv="held",
+        )

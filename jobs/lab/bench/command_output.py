@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+import os
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -15,10 +16,12 @@ from jobs.shared.output import Output, OutputFormat
 
 if TYPE_CHECKING:
     from jobs.lab.bench.machine import Ground
-    from jobs.lab.bench.page_parts import Table
+    from jobs.lab.bench.measuring import Say
+    from jobs.lab.bench.page_parts import Section
 
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _Report = TypeVar("_Report")
+Show = Callable[[Output, _Report], None]
 
 
 def on_kafka(measure: Callable[[Ground], Coroutine[Any, Any, _Report]]) -> _Report:
@@ -43,31 +46,47 @@ def plain(report: Any) -> Any:
     return msgspec.to_builtins(report)
 
 
-def print_report(printed: Output, report: Any, show: Callable[[], None], csv: Callable[[], None] | None = None) -> None:
-    """Print a report: as tables for people, as CSV if there is a form for it, else whole in its envelope."""
+def publish(
+    name: str,
+    output: OutputFormat,
+    measure: Callable[[Say], _Report],
+    *,
+    show: Show[_Report] | None = None,
+    csv: Literal["held", "tables"] | Show[_Report] | None = None,
+) -> Section:
+    """Measure and print: the tables of the section that the page has of it, or everything in its envelope.
+
+    Args:
+        name: Of the section.
+        output: How the figures are printed.
+        measure: Gives the report; is told how to say what is going on.
+        show: Prints further tables for people, before those of the section.
+        csv: What is printed as CSV: figures that are held to a limit, the tables, or by a function; none: everything.
+
+    Returns:
+        The section.
+    """
     from jobs.lab.bench.machine import envelope
+    from jobs.lab.bench.page import section_of
+    from jobs.lab.bench.page_parts import Measured, held_table
 
-    if printed.form is OutputFormat.TABLE:
-        show()
-    elif printed.form is OutputFormat.CSV and csv is not None:
-        csv()
+    printed, load_average = Output(output), os.getloadavg()[0]
+    report = measure(printed.message)
+    fields = {**plain(report), "load_average_at_start": load_average, "cpus": os.cpu_count() or 1}
+    section = section_of(name, Measured(fields))
+    held = [figure.printed() for figure in section.held]
+    if callable(csv) and output is OutputFormat.CSV:
+        csv(printed, report)
+    elif csv == "held" and output is OutputFormat.CSV:
+        printed.rows("held", held)
+    elif output is OutputFormat.TABLE or (csv == "tables" and output is OutputFormat.CSV):
+        for said in section.said:
+            printed.message(said)
+        if show is not None:
+            show(printed, report)
+        for table in (*section.tables, held_table(section.held)):
+            printed.table(table.columns[0], table.columns, table.rows)
+        printed.message(f"load average before: {load_average:.2f}, {fields['cpus']} CPUs")
     else:
-        printed.record(envelope(report))
-
-
-def print_held(printed: Output, report: Any, show: Callable[[Output, Any], None]) -> None:
-    """Print a report with figures that are held to a limit; as CSV these alone."""
-    from jobs.lab.bench.measuring import held_row
-
-    print_report(
-        printed,
-        report,
-        lambda: show(printed, report),
-        lambda: printed.rows("held", [held_row(figure) for figure in report.held]),
-    )
-
-
-def print_tables(printed: Output, tables: Iterable[Table]) -> None:
-    """Print the tables of a section of the page."""
-    for table in tables:
-        printed.table(table.columns[0], table.columns, table.rows)
+        printed.record(envelope({**fields, "held": held}))
+    return section

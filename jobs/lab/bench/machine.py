@@ -114,13 +114,11 @@ class Ground(NamedTuple):
     Attributes:
         bootstrap: Address of the broker.
         home: An empty folder.
-        load_average: Of the last minute, before the broker was started.
         broker_pid: The broker's process, where it is ours.
     """
 
     bootstrap: str
     home: Path
-    load_average: float
     broker_pid: int | None = None
 
     def settings(self, name: str = "bench", *, partitions: int = 4, home: Path | None = None, **kafka: Any) -> Settings:
@@ -146,9 +144,8 @@ def own_ground() -> Iterator[Ground]:
     Raises:
         BrokerError: It does not start.
     """
-    load_average = os.getloadavg()[0]
     with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         with LocalKafka(home) as broker:
             record = broker.running()
-            yield Ground(broker.bootstrap, home, load_average, record.pid if record else None)
+            yield Ground(broker.bootstrap, home, record.pid if record else None)

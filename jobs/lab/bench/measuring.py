@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from models.errors import TurntideError
 
@@ -150,37 +150,6 @@ async def printed_by(
     return printed
 
 
-class Figure(Struct, frozen=True):
-    """A figure and what it is held to."""
-
-    figure: str
-    measured: float
-    limit: float
-    at_least: bool
-    unit: str
-    reached: bool
-
-
-def at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
-    """A figure that must not be more than its limit."""
-    return Figure(figure, measured, limit, at_least=False, unit=unit, reached=measured <= limit)
-
-
-def at_least(figure: str, measured: float, limit: float, unit: str) -> Figure:
-    """A figure that must not be less than its limit."""
-    return Figure(figure, measured, limit, at_least=True, unit=unit, reached=measured >= limit)
-
-
-def held_row(figure: Figure) -> dict[str, str]:
-    """A figure beside its limit, for people."""
-    return {
-        "figure": figure.figure,
-        "held to": f"{'≥' if figure.at_least else '≤'} {figure.limit:g} {figure.unit}",
-        "measured": f"{figure.measured:.3g} {figure.unit}",
-        "": "reached" if figure.reached else "missed",
-    }
-
-
 class Spread(NamedTuple):
     """Milliseconds (`numpy.percentile`, linear)."""
 
@@ -211,17 +180,6 @@ class Times(Struct, frozen=True):
 def times(what: str, values_ms: Sequence[float]) -> Times:
     """Percentiles of something."""
     return Times(what, *spread_ms(values_ms), count=len(values_ms))
-
-
-def rounded(figures: Struct) -> dict[str, Any]:
-    """The fields of a row with three decimals, for people; without their unit, which stands in the title."""
-    values: dict[str, Any] = to_builtins(figures)
-    return {
-        name.removesuffix("_ms") if isinstance(figures, Times) else name: round(value, 3)
-        if isinstance(value, float)
-        else value
-        for name, value in values.items()
-    }
 
 
 def peak_mb() -> float:

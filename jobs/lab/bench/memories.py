@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -10,11 +9,10 @@ from pathlib import Path
 from statistics import mean
 from time import perf_counter
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Figure, Say, Times, at_most, held_row, rounded, spread_ms, times
+from jobs.lab.bench.measuring import BenchFailed, Say, Times, spread_ms, times
 from jobs.lab.bench.memories_work import (
     ENDS,
     Share,
@@ -26,7 +24,6 @@ from jobs.lab.bench.memories_work import (
     taken_in,
     walk,
 )
-from jobs.shared.output import Output
 from models.events import AppMemoryChanged, Position
 from models.events.topics import COMMANDS
 from models.policy import Policy
@@ -35,11 +32,6 @@ from streams.index.app_memory import AppMemories
 from streams.index.edge import EdgeStore
 from streams.ports import Embedder
 
-CREATION_MS = 50.0
-"""Of an ended conversation without a language model; the source allows five seconds."""
-READ_MS = 5.0
-"""Inside the process; the source allows 100 ms."""
-SHARE_PERCENT = 5.0
 _BUDGET_TOKENS = 2_000
 _BATCH_POINTS = 500
 _QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
@@ -90,7 +82,6 @@ class Report(Struct, frozen=True):
     """Everything about memories of apps.
 
     Attributes:
-        held: What has a limit, in one list.
         work: Making and compacting, CPU time of a fold that reads and writes the space's state.
         reading: Of a store with so many apps and memories, time that passes.
         ends: A hundred on one app.
@@ -101,7 +92,6 @@ class Report(Struct, frozen=True):
         fill_s: Indexing the store's memories.
     """
 
-    held: list[Figure]
     embedder: str
     apps: int
     memories: int
@@ -113,8 +103,6 @@ class Report(Struct, frozen=True):
     ratio_compaction: float
     ratio_context: float
     fill_s: float
-    load_average_at_start: float
-    cpus: int
 
 
 async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Report:
@@ -123,7 +111,6 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
     Raises:
         BenchFailed: No conversation became a memory.
     """
-    load_average = os.getloadavg()[0]
     policy = replace(policy, apps=replace(policy.apps, ask=False))
     say(f"folding {size.turns:,} turns of the demo's conversations, {size.rounds} times")
     log = log_of(size.turns)
@@ -140,24 +127,20 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
         await store.add_changes([(memory, first + n) for n, memory in enumerate(batch)])
     fill_s = perf_counter() - began_s
     say(f"asking {size.asked:,} times each")
-    report = Report(
-        held=[],
+    reading = await _read(store, policy, size)
+    return Report(
         embedder=embedder.name,
         apps=size.apps,
         memories=len(memories),
         work=[times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
-        reading=await _read(store, policy, size),
+        reading=reading,
         ends=Ends(ENDS, walked.made, walked.merged, walked.deleted, walked.left[1], walked.most),
         share=share,
         own_words_percent=own_words_percent(share, walked),
         ratio_compaction=spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,
-        ratio_context=0.0,
+        ratio_context=reading[1].p99_ms / reading[0].p99_ms,
         fill_s=fill_s,
-        load_average_at_start=load_average,
-        cpus=os.cpu_count() or 1,
     )
-    memories_ms, context_ms = report.reading[0].p99_ms, report.reading[1].p99_ms
-    return replace(report, held=held_figures(report, policy.apps.most), ratio_context=context_ms / memories_ms)
 
 
 def memories_for(walked: Walked, apps: int, each: int) -> list[AppMemoryChanged]:
@@ -233,31 +216,3 @@ async def _asked(ask: Callable[[str], Awaitable[bool]], apps: Sequence[str], wha
             raise BenchFailed(f"{what}: {app_id} was not answered as it should")
         taken_ms.append((perf_counter() - began_s) * 1000)
     return taken_ms
-
-
-def held_figures(report: Report, most: int) -> list[Figure]:
-    """Every figure with a limit, the slowest of a hundred where it is a time."""
-    return [
-        *(at_most(f"{each.what}, p99", each.p99_ms, CREATION_MS, "ms") for each in report.work),
-        *(at_most(f"{each.what}, p99", each.p99_ms, READ_MS, "ms") for each in report.reading[:2]),
-        at_most("memories of an app at any time", report.ends.most, most, ""),
-        at_most("spaces' share of the folds", report.share.spaces_percent, SHARE_PERCENT, "%"),
-        at_most("… with words of their own", report.own_words_percent, SHARE_PERCENT, "%"),
-    ]
-
-
-def show(printed: Output, report: Report) -> None:
-    """Print the tables."""
-    share = report.share
-    printed.rows("What is held to", [held_row(figure) for figure in report.held])
-    printed.rows("Making memories, CPU ms", map(rounded, report.work))
-    printed.rows(f"Reading {report.memories:,} memories of {report.apps:,} apps, ms", map(rounded, report.reading))
-    printed.rows("Conversations that end on one app", [msgspec.to_builtins(report.ends)])
-    printed.message(
-        f"A conversation that also compacts takes {report.ratio_compaction:.2f} times one that does not; the context "
-        f"{report.ratio_context:.2f} times the memories alone. Of the folds over {share.turns:,} turns spaces take "
-        f"{share.spaces_percent:.1f} %, of these with decoding, scoring and embedding {share.whole_percent:.1f} %, "
-        f"{report.own_words_percent:.1f} % with words of their own; the "
-        f"sessions' fold takes {share.ratio_sessions_fold:.2f} times that without "
-        f"memories of apps. Load average before: {report.load_average_at_start:.1f}, {report.cpus} CPUs"
-    )

@@ -8,7 +8,6 @@ few percent, so the order changes every round, ratios are taken within a round, 
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 from datetime import UTC, datetime
 
@@ -81,8 +80,6 @@ class MetricsCost(Struct, frozen=True):
     cpu_ratio: float
     cpu_ratio_range: tuple[float, float]
     goal_ratio: float
-    load_average_at_start: float
-    cpus: int
 
 
 async def measure(ground: Ground, size: Size, *, say: Say) -> MetricsCost:
@@ -99,10 +96,10 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> MetricsCost:
             name = "with metrics" if counted else "without"
             say(f"round {number + 1}, {name}: {run.turns_per_s:,.0f} turns/s, {run.cpu_us_per_turn:,.0f} µs CPU a turn")
         pairs.append(Pair(runs[True], runs[False]))
-    return summarise(pairs, size.turns, ground.load_average)
+    return summarise(pairs, size.turns)
 
 
-def summarise(pairs: list[Pair], turns: int, load_average: float) -> MetricsCost:
+def summarise(pairs: list[Pair], turns: int) -> MetricsCost:
     """Medians over rounds, and their ranges."""
     throughput, cpu = [pair.throughput_ratio for pair in pairs], [pair.cpu_ratio for pair in pairs]
     return MetricsCost(
@@ -113,8 +110,6 @@ def summarise(pairs: list[Pair], turns: int, load_average: float) -> MetricsCost
         cpu_ratio=statistics.median(cpu),
         cpu_ratio_range=(min(cpu), max(cpu)),
         goal_ratio=GOAL_RATIO,
-        load_average_at_start=load_average,
-        cpus=os.cpu_count() or 1,
     )
 
 

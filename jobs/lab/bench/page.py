@@ -20,7 +20,6 @@ from jobs.lab.bench.page_parts import (
     Section,
     Table,
     as_markdown,
-    held_as_printed,
     held_table,
     number,
     table_as_markdown,
@@ -121,11 +120,10 @@ def section_of(name: str, measured: Measured, before: Measured | None = None) ->
     layout = _LAYOUTS[kind]
     named = {key: measured.text(key) or number(measured.number(key)) for key in ("embedder", "turns", "turn_bytes")}
     same, others = sections_of_roles.also_said(kind, measured)
-    held = _HELD.get(kind)
     return Section(
         title=layout.title.format(**named),
         said=[f"{layout.said.format(**named)} {same}".rstrip(), *others, *measured.texts("notes")],
-        held=held(measured) if held else held_as_printed(measured, layout.prefix),
+        held=[*layout.figures(measured), *(_HELD[kind](measured) if kind in _HELD else [])],
         tables=[table.table(measured, sections_of_roles.FOUND_BY) for table in layout.tables],
         pictures=_PICTURES[kind](measured) if kind in _PICTURES else [],
     )

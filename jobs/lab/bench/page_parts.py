@@ -101,6 +101,7 @@ class Held(Struct, frozen=True):
         bound: What it is held to.
         at_least: Whether the bound is a least value; else it is a greatest.
         unit: Of both.
+        valid: Whether the measurement may reach its bound at all.
     """
 
     what: str
@@ -108,6 +109,7 @@ class Held(Struct, frozen=True):
     bound: float
     at_least: bool = False
     unit: str = ""
+    valid: bool = True
 
     @property
     def reached(self) -> bool:
@@ -116,17 +118,34 @@ class Held(Struct, frozen=True):
         >>> Held("p99", 80.0, 75.0).reached, Held("ratio", 6.0, 5.0, at_least=True).reached
         (False, True)
         """
-        return self.value >= self.bound if self.at_least else self.value <= self.bound
+        return self.valid and (self.value >= self.bound if self.at_least else self.value <= self.bound)
+
+    def printed(self) -> dict[str, Any]:
+        """As JSON and CSV have it."""
+        return {
+            "figure": self.what,
+            "measured": self.value,
+            "limit": self.bound,
+            "at_least": self.at_least,
+            "unit": self.unit,
+            "reached": self.reached,
+        }
 
 
 def held(
-    what: str, value: float | None, *, at_least: float | None = None, at_most: float | None = None, unit: str = ""
+    what: str,
+    value: float | None,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    unit: str = "",
+    valid: bool = True,
 ) -> list[Held]:
     """A figure with one of the bounds; none if it was not measured or has no bound."""
     bound = at_most if at_least is None else at_least
     if value is None or bound is None:
         return []
-    return [Held(what, value, bound, at_least is not None, unit)]
+    return [Held(what, value, bound, at_least is not None, unit, valid)]
 
 
 class Table(Struct, frozen=True):
@@ -229,6 +248,36 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
                 yield name, Measured({"value": value})
 
 
+class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """Figures with a bound, as `sections.toml` has them.
+
+    Attributes:
+        what: Their name, in which `{name}` stands for the row's.
+        value: Path of the figure, with points.
+        each: List whose rows have one each; none: the measurement itself.
+        name: Key of a row's name.
+        only: Only rows of these names; none: all.
+    """
+
+    what: str
+    value: str
+    at_least: float | None = None
+    at_most: float | None = None
+    unit: str = ""
+    each: str = ""
+    name: str = ""
+    only: list[str] = []
+
+    def figures(self, measured: Measured) -> Iterator[Held]:
+        """Those that were measured."""
+        for row in measured.rows(self.each) if self.each else [measured]:
+            name = row.text(self.name) or number(row.number(self.name))
+            if not self.only or name in self.only:
+                value = row.number(*self.value.split("."))
+                what = self.what.format(name=name)
+                yield from held(what, value, at_least=self.at_least, at_most=self.at_most, unit=self.unit)
+
+
 class Layout(Struct, frozen=True, forbid_unknown_fields=True):
     """How a section is made of what a command printed, as `sections.toml` has it.
 
@@ -236,13 +285,18 @@ class Layout(Struct, frozen=True, forbid_unknown_fields=True):
         title: Heading; a key of the measurement in braces stands for its text or number, as in `said`.
         said: What was measured and how.
         tables: In order.
-        prefix: Before the names of figures that the command printed with their bounds.
+        held: Figures with a bound.
     """
 
     title: str
     said: str
     tables: list[TableLayout]
-    prefix: str = ""
+    held: list[HeldLayout] = []
+
+    def figures(self, measured: Measured) -> Iterator[Held]:
+        """Figures with a bound, as far as they were measured."""
+        for each in self.held:
+            yield from each.figures(measured)
 
 
 def number_table(first: str, columns: Mapping[str, str], rows: Sequence[tuple[str, Measured]]) -> Table:
@@ -272,21 +326,6 @@ def _named(written: str) -> tuple[str, str]:
     """
     key, colon, heading = written.partition(": ")
     return key, heading if colon else key
-
-
-def held_as_printed(measured: Measured, prefix: str = "") -> list[Held]:
-    """Figures that a command printed with their bounds, in any of the forms there are."""
-    found = []
-    for row in measured.rows("held"):
-        value, bound = (
-            next((number for key in keys if (number := row.number(key)) is not None), None)
-            for keys in (("value", "measured", "measured_ms"), ("bound", "limit", "limit_ms"))
-        )
-        if value is not None and bound is not None:
-            what = row.text("what") or row.text("figure")
-            unit = "ms" if row.number("limit_ms") is not None else row.text("unit")
-            found.append(Held(prefix + what, value, bound, row.flag("at_least"), unit))
-    return found
 
 
 def curve_picture(file: str, shows: str, curves: Sequence[Curve], **looks: Any) -> list[Picture]:

@@ -96,15 +96,12 @@ class RecoveryReport(Struct, frozen=True):
     records_per_s: float
     rows: list[Row]
     value_bytes: int
-    load_average_at_start: float
 
 
-def report_of(rows: Sequence[Row], *, load_average: float) -> RecoveryReport:
+def report_of(rows: Sequence[Row]) -> RecoveryReport:
     """The report of all rows."""
     first = rows[0]
-    return RecoveryReport(
-        first.keys, first.recovery_ratio, first.records_per_s, list(rows), VALUE_BYTES, round(load_average, 2)
-    )
+    return RecoveryReport(first.keys, first.recovery_ratio, first.records_per_s, list(rows), VALUE_BYTES)
 
 
 def row_of(size: Size, rounds: Sequence[dict[str, float]]) -> Row:
@@ -135,8 +132,7 @@ async def measure(ground: Ground, sizes: Sequence[Size], *, say: Say) -> Recover
     Raises:
         BenchFailed: A contender failed, or did not recover everything.
     """
-    rows = [await _row(ground, size, say) for size in sizes]
-    return report_of(rows, load_average=ground.load_average)
+    return report_of([await _row(ground, size, say) for size in sizes])
 
 
 async def _row(ground: Ground, size: Size, say: Say) -> Row:

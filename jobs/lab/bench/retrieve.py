@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import Any
 
 import httpx
-import msgspec
 from msgspec import Struct, json
 from msgspec.structs import replace
 
@@ -19,8 +18,8 @@ from jobs.lab.bench.measuring import BenchFailed, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, Question, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import EndToEnd, question_to_context
 from jobs.lab.bench.retrieve_http import Route, Server, Within, serving, time_http
+from jobs.lab.bench.sections_of_memories import RETRIEVE_MS
 from jobs.shared.bytecode import with_bytecode
-from jobs.shared.output import Output
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
@@ -35,9 +34,6 @@ from streams.wiring import embedder_of, policy_of
 RETRIEVE, CONTEXT, SEARCH = "/v1/retrieve", "/v1/context", "/v1/search"
 HTTP_ALONE = "/livez"
 """Touches no memory: what the server and the machine take for themselves."""
-RETRIEVE_MS = 15.0
-IN_PROCESS_MS = 5.0
-END_TO_END_MS = 500.0
 _LOWER = (0.75, 0.5, 0.25, 0.1)
 """Of the rate, tried one after the other where it does not hold."""
 _SHORT_S = 5.0
@@ -95,7 +91,6 @@ class Report(Struct, frozen=True):
         routes: Those that do; `/v1/search` is the hybrid search of a user's turns.
         rate_that_holds: Requests a second at which the limit for `/v1/retrieve` holds; 0 for none that was tried.
         end_to_end: From a turn that is sent to a context that has it; None where it was not asked for.
-        held: What has a limit, in one list.
     """
 
     memories: int
@@ -108,10 +103,7 @@ class Report(Struct, frozen=True):
     routes: list[Route]
     rate_that_holds: float
     end_to_end: EndToEnd | None
-    held: list[Figure]
-    load_average_at_start: float
     load_average_at_end: float
-    cpus: int
 
 
 async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say) -> Report:
@@ -127,7 +119,7 @@ async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say)
         BenchFailed: A process failed, or memory gave no answers.
     """
     home, policy, embedder = settings.data_dir, policy_of(settings), embedder_of(settings)
-    load_average, began_s = os.getloadavg()[0], perf_counter()
+    began_s = perf_counter()
     corpus, users = Corpus(policy), users_for(size.memories)
     say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
     await _filled(home / _FOLDER, embedder, corpus, users)
@@ -139,12 +131,12 @@ async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say)
         sending = _Sending(server, questions, home, say)
         await sending.warm()
         http_alone = await sending.route(HTTP_ALONE, size.rate, size.seconds)
-        routes = [
-            replace(await sending.route(path, size.rate, size.seconds), inside=within)
-            for path, within in inside.items()
-        ]
+        routes = list[Route]()
+        for path, within in inside.items():
+            route = await sending.route(path, size.rate, size.seconds)
+            routes.append(replace(route, inside=within, ratio_p99=route.p99_ms / within.p99_ms))
         holds = await sending.rate_that_holds(routes[0], size)
-    report = Report(
+    return Report(
         memories=users * MEMORIES_EACH,
         users=users,
         embedder=embedder.name,
@@ -155,37 +147,8 @@ async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say)
         routes=routes,
         rate_that_holds=holds,
         end_to_end=await question_to_context(settings, size.seconds, say=say) if end_to_end else None,
-        held=[],
-        load_average_at_start=load_average,
         load_average_at_end=os.getloadavg()[0],
-        cpus=os.cpu_count() or 1,
     )
-    return replace(report, held=held_figures(report))
-
-
-def held_figures(report: Report) -> list[Figure]:
-    """What is held to a limit; where answers did not keep up with the rate, it is not reached."""
-    retrieve = next(route for route in report.routes if route.path == RETRIEVE)
-    figures = [
-        at_most(
-            f"retrieve over HTTP at {report.rate:g}/s, p99",
-            retrieve.p99_ms,
-            RETRIEVE_MS,
-            answered=retrieve.keeps_up(report.rate),
-        )
-    ]
-    if retrieve.inside is not None:
-        figures.append(at_most("retrieve inside the process, p99", retrieve.inside.p99_ms, IN_PROCESS_MS))
-    if report.end_to_end is not None:
-        figures.append(
-            at_most(
-                "turn sent to context with it, p99",
-                report.end_to_end.p99_ms,
-                END_TO_END_MS,
-                answered=not report.end_to_end.without_turn,
-            )
-        )
-    return figures
 
 
 async def _filled(folder: Path, embedder: Embedder, corpus: Corpus, users: int) -> None:
@@ -275,55 +238,3 @@ class _Sending:
             rate = lower.pop(0)
             found = await self.route(RETRIEVE, rate, min(size.seconds, _SHORT_S))
         return rate
-
-
-class Figure(Struct, frozen=True):
-    """A time and its limit."""
-
-    figure: str
-    measured_ms: float
-    limit_ms: float
-    reached: bool
-
-
-def at_most(figure: str, measured_ms: float, limit_ms: float, *, answered: bool = True) -> Figure:
-    """A time that has a limit; one of answers that did not all come has not reached it.
-
-    >>> at_most("p99", 15.0, 15.0).reached, at_most("p99", 15.1, 15.0).reached
-    (True, False)
-    """
-    return Figure(figure, measured_ms, limit_ms, answered and measured_ms <= limit_ms)
-
-
-def printable(report: Report) -> dict[str, Any]:
-    """A report as JSON has it: with the ratio of each route."""
-    routes = [{**msgspec.to_builtins(route), "ratio_p99": route.ratio_p99} for route in report.routes]
-    return {**msgspec.to_builtins(report), "routes": routes}
-
-
-def show(printed: Output, report: Report) -> None:
-    """Print the tables."""
-    printed.rows(
-        f"{report.memories:,} memories, {report.rate:g} requests/s", map(_row, [report.http_alone, *report.routes])
-    )
-    if report.end_to_end is not None:
-        printed.rows("from a turn that is sent to its context", [msgspec.to_builtins(report.end_to_end)])
-    printed.rows("held to", [msgspec.to_builtins(figure) for figure in report.held])
-    printed.message(
-        f"retrieve holds its limit at {report.rate_that_holds:g} requests/s; load average "
-        f"{report.load_average_at_start:.1f} before, {report.load_average_at_end:.1f} after, {report.cpus} CPUs"
-    )
-
-
-def _row(route: Route) -> dict[str, Any]:
-    inside, ratio = route.inside, route.ratio_p99
-    digits = {"rate": 1, "errors": 0, "p50_ms": 2, "p95_ms": 2, "p99_ms": 2}
-    return {
-        "route": route.path,
-        **{name: round(getattr(route, name), places or None) for name, places in digits.items()},
-        "inside_p50_ms": None if inside is None else round(inside.p50_ms, 2),
-        "inside_p99_ms": None if inside is None else round(inside.p99_ms, 2),
-        "ratio_p99": None if ratio is None else round(ratio, 1),
-        "server_cpus": round(route.server_cpus, 2),
-        "client_cpus": round(route.client_cpus, 2),
-    }

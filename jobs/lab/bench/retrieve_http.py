@@ -28,6 +28,7 @@ import psutil
 from msgspec import Struct
 
 from jobs.lab.bench.measuring import BenchFailed, printed_by, spread_ms
+from jobs.lab.bench.sections_of_memories import KEPT_UP
 from jobs.operate.worker import run_until_stopped
 from streams.api.assembly import memory_api
 from streams.http.health import create_api, serve
@@ -302,10 +303,6 @@ async def _serve(folder: Path, stop: asyncio.Event) -> None:
         await store.close()
 
 
-_KEPT_UP = 0.98
-"""Of the wanted rate: at the end of a run some requests are still due."""
-
-
 class Within(Struct, frozen=True):
     """A route's work inside the process, one question after the other, milliseconds."""
 
@@ -326,6 +323,7 @@ class Route(Struct, frozen=True):
         server_cpus: CPUs that the server used, on average, 1 for a whole one.
         client_cpus: The same of the sender.
         inside: The same work without HTTP.
+        ratio_p99: Over HTTP divided by inside.
     """
 
     path: str
@@ -341,15 +339,11 @@ class Route(Struct, frozen=True):
     server_cpus: float
     client_cpus: float
     inside: Within | None = None
+    ratio_p99: float | None = None
 
     def keeps_up(self, rate: float) -> bool:
         """Whether every request was answered, as many a second as were wanted."""
-        return not self.errors and self.rate >= _KEPT_UP * rate
-
-    @property
-    def ratio_p99(self) -> float | None:
-        """Over HTTP divided by inside."""
-        return None if self.inside is None else self.p99_ms / self.inside.p99_ms
+        return not self.errors and self.rate >= KEPT_UP * rate
 
 
 def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> Route:

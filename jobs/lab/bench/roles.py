@@ -84,7 +84,6 @@ class RolesReport(Struct, frozen=True):
     topics: list[TopicCost]
     archive_bytes_per_turn: float
     index_bytes_per_turn: float
-    load_average_at_start: float
 
 
 async def measure(ground: Ground, *, turns: int, say: Say) -> RolesReport:
@@ -120,7 +119,6 @@ async def measure(ground: Ground, *, turns: int, say: Say) -> RolesReport:
         topics=[await _topic_cost(settings, topic, turns) for topic in REGISTRY.topics],
         archive_bytes_per_turn=_bytes_below(ground.home / "archive", ".parquet") / turns,
         index_bytes_per_turn=_bytes_below(ground.home / "vectors") / turns,
-        load_average_at_start=ground.load_average,
     )
 
 

@@ -72,8 +72,6 @@ class ScaleReport(Struct, frozen=True):
         partitions: That the workers share.
         notes: What was left out, and why.
         runs: Medians are taken over so many.
-        load_average_at_start: Over the last minute, before anything was started.
-        cpus: More workers than these cannot be faster; the broker needs some of them too.
     """
 
     ratio_long_session: float
@@ -83,8 +81,6 @@ class ScaleReport(Struct, frozen=True):
     partitions: int
     notes: list[str]
     runs: int
-    load_average_at_start: float
-    cpus: int
 
 
 async def measure(ground: Ground, size: Size, *, say: Say) -> ScaleReport:
@@ -104,8 +100,6 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> ScaleReport:
         partitions=PARTITIONS,
         notes=notes,
         runs=size.runs,
-        load_average_at_start=ground.load_average,
-        cpus=os.cpu_count() or 1,
     )
 
 

@@ -28,7 +28,7 @@ _RATIO_AT_LEAST = {"plain_fold": 0.5, "per_event_faust": 5.0, "quix": 1.5}
 """What the sessions role's throughput, divided by the other's, is held to (design §8)."""
 _LATENCY_MS_AT_MOST = {"p50": 15.0, "p99": 75.0}
 _CHANGELOG_PER_TURN_BYTE, _CHANGELOG_BESIDE_BYTES = 2.0, 1_000.0
-_LONG_SESSION_RATIO, _RECOVERY_RATIO, _LEVEL_RATIO = 1.3, 10.0, 1.05
+_LONG_SESSION_RATIO = 1.3
 _KILLS_AT_LEAST, _SEEDS_AT_LEAST = 200, 20
 _AFTER_TIMEOUT_S = 1.0
 """So much later than the session time-out may an alert come after a kill."""
@@ -211,18 +211,7 @@ def _scale_pictures(measured: Measured) -> list[Picture]:
 
 
 def _recovery_rows(measured: Measured) -> list[tuple[str, Measured]]:
-    rows = measured.rows("rows") or ([measured] if measured.number("records_per_s") is not None else [])
-    return [(f"{number(row.number('keys'))} keys", row) for row in rows]
-
-
-def _recovery_held(measured: Measured) -> list[Held]:
-    return [
-        figure
-        for name, row in _recovery_rows(measured)
-        for figure in held(
-            f"recovery of {name} to stock Faust", row.number("recovery_ratio"), at_least=_RECOVERY_RATIO, unit="×"
-        )
-    ]
+    return [(f"{number(row.number('keys'))} keys", row) for row in measured.rows("rows")]
 
 
 def _recovery_picture(measured: Measured) -> list[Picture]:
@@ -258,15 +247,6 @@ def _memory_picture(measured: Measured) -> list[Picture]:
 
 def _kills_rows(measured: Measured) -> list[tuple[str, Measured]]:
     return [(CONTENDERS.get(name := row.text("contender"), name), row) for row in measured.rows("rows")]
-
-
-def _kills_held(measured: Measured) -> list[Held]:
-    ours = next((row for row in measured.rows("rows") if row.text("contender") == _OURS), Measured({}))
-    return [
-        figure
-        for key in (*_WRONG, "repeats_other_id")
-        for figure in held(f"sessions role under kills: {words(key)}", ours.number(key), at_most=0)
-    ]
 
 
 def _kills_picture(measured: Measured) -> list[Picture]:
@@ -361,12 +341,7 @@ FOUND_BY: Mapping[str, Rows] = {
 }
 """Rows of tables in `sections.toml` that need more than keys."""
 HELD: Mapping[str, Callable[[Measured], list[Held]]] = {
-    "recovery": _recovery_held,
     "scale": _scale_held,
-    "memory": lambda measured: held(
-        "memory of the second half to its middle", measured.number("level_ratio"), at_most=_LEVEL_RATIO, unit="×"
-    ),
-    "kills": _kills_held,
     "chaos": _chaos_held,
 }
 PICTURES: Mapping[str, Callable[[Measured], list[Picture]]] = {

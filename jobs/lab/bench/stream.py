@@ -21,7 +21,6 @@ from jobs.lab.bench.page_parts import number
 from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
-from jobs.shared.output import Output
 
 _PER_EVENT = ("per_event_faust", "quix")
 
@@ -96,7 +95,6 @@ class Report(Struct, frozen=True):
         rounds: The figures of each round under the keys of this report; the percentiles as `alert_latency_ms_p50` and
             `alert_latency_ms_p99`, throughputs as `<contender>_turns_per_s`.
         spread: Each of these keys → smallest and largest over the rounds.
-        load_average_at_start: Over the last minute, before anything was started.
     """
 
     turns_per_s: float
@@ -115,8 +113,6 @@ class Report(Struct, frozen=True):
     spread: dict[str, tuple[float, float]]
     runs: int
     turns: int
-    load_average_at_start: float
-    cpus: int
 
 
 def latency(rounds: Sequence[Sequence[float]]) -> Latency:
@@ -146,7 +142,7 @@ def figures_of(measured: Round) -> dict[str, float]:
     }
 
 
-def summarise(rounds: Sequence[Round], *, turns: int, load_average: float, cpus: int) -> Report:
+def summarise(rounds: Sequence[Round], *, turns: int) -> Report:
     """The report of all rounds.
 
     Raises:
@@ -167,8 +163,6 @@ def summarise(rounds: Sequence[Round], *, turns: int, load_average: float, cpus:
         spread={key: spread(by_round, key) for key in middle},
         runs=len(rounds),
         turns=turns,
-        load_average_at_start=load_average,
-        cpus=cpus,
     )
 
 
@@ -182,7 +176,7 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> Report:
     for run in range(size.runs):
         say(f"run {run + 1} of {size.runs}")
         rounds.append(await _round(ground, size, run, say))
-    return summarise(rounds, turns=size.turns, load_average=ground.load_average, cpus=os.cpu_count() or 1)
+    return summarise(rounds, turns=size.turns)
 
 
 async def _round(ground: Ground, size: Size, run: int, say: Say) -> Round:
@@ -224,16 +218,6 @@ def order(number: int) -> list[str]:
     return names[first:] + names[:first]
 
 
-def show(printed: Output, report: Report) -> None:
-    """Print the tables."""
-    printed.message(
-        f"rounds: {report.runs}, turns in each: {report.turns:,}, CPUs: {report.cpus}, load average before: "
-        f"{report.load_average_at_start:.2f}"
-    )
-    printed.rows("Throughput, latency, size", figure_rows(report))
-    printed.rows("What a turn costs the role", stage_rows(report))
-
-
 def figure_rows(report: Report) -> Iterator[dict[str, str]]:
     """Every figure of the rounds, ratios as such."""
     latency = report.alert_latency_ms
@@ -245,10 +229,3 @@ def figure_rows(report: Report) -> Iterator[dict[str, str]]:
     for key, (smallest, largest) in report.spread.items():
         median = middle[key] if key in middle else getattr(report, key)
         yield {"figure": key, "median": number(median), "min": number(smallest), "max": number(largest)}
-
-
-def stage_rows(report: Report) -> Iterator[dict[str, str]]:
-    """Stage, microseconds per turn and share, dearest first."""
-    total = sum(report.stage_us_per_turn.values())
-    for name, us in sorted(report.stage_us_per_turn.items(), key=lambda item: -item[1]):
-        yield {"stage": name, "µs per turn": f"{us:.1f}", "share": f"{us / total:.0%}"}

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from statistics import median
-from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Figure, Say, at_least, at_most, held_row
+from jobs.lab.bench.measuring import BenchFailed, Say
 from jobs.lab.bench.topics_ratio import (
     PackingRow,
     Ratio,
@@ -27,24 +23,11 @@ from jobs.lab.bench.topics_ratio import (
 )
 from jobs.lab.bench.topics_work import TWENTY, Probes, Walked, long_sessions, match_ms, probe_packed, walk
 from jobs.lab.eval.topics_dialogues import Dialogue
-from jobs.shared.output import Output
 from models.policy import Policy
 from streams.ports import Embedder
 
-ADD_MS = 1.0
-MATCH_MS = 1.0
-UNPACK_MS = 5.0
-SAVES_PERCENT = 70.0
-KB_PER_TOPIC = 20.0
-KB_FOR_20_TOPICS = 400.0
-THROUGHPUT_RATIO = 0.6
 FOLD_RUNS = 3
 _KB = 1_000
-_TIMED = (
-    "add_ms", "match_ms", "unpack_ms", "unpack_deflate_ms", "add_with_compaction_ms", "add_with_unpacking_ms",
-)  # fmt: skip
-_RATIOS = ("ratio_throughput", "ratio_fold", "ratio_fold_traffic")
-_SIZES = ("kb_per_topic", "kb_for_20_topics")
 
 
 class Size(Struct, frozen=True):
@@ -88,7 +71,6 @@ class Report(Struct, frozen=True):
     """Everything about topic memory on these conversations.
 
     Attributes:
-        held: What has a limit, in one list.
         add_ms: Adding a message that neither packs nor unpacks anything, from stored parts to changed ones.
         match_ms: Comparing a message with twenty topics.
         unpack_ms: Unpacking fifty messages, as the source packs them.
@@ -105,7 +87,6 @@ class Report(Struct, frozen=True):
         probes: What a search finds of packed messages.
     """
 
-    held: list[Figure]
     embedder: str
     similarity_threshold: float
     dialogues: int
@@ -127,8 +108,6 @@ class Report(Struct, frozen=True):
     probes: Probes
     notes: list[str]
     runs: int
-    load_average_at_start: float
-    cpus: int
 
 
 async def measure(
@@ -145,7 +124,6 @@ async def measure(
     Raises:
         BenchFailed: The conversations are too short, or the role failed.
     """
-    load_average = os.getloadavg()[0]
     sessions = long_sessions(dialogues, embedder, size.sessions)
     turns = sum(len(session.turns) for session in sessions)
     say(f"{len(sessions)} long sessions of {turns:,} turns, message by message")
@@ -163,8 +141,7 @@ async def measure(
         say("the sessions role with topics and without")
         with ground as place:
             role = await role_ratio(place, conversations, policy, runs=size.runs, turns=size.role_turns, say=say)
-    report = Report(
-        held=[],
+    return Report(
         embedder=embedder.name,
         similarity_threshold=policy.topics.threshold,
         dialogues=len(dialogues),
@@ -186,30 +163,7 @@ async def measure(
         probes=probes,
         notes=_notes(walked, packing, role),
         runs=size.runs,
-        load_average_at_start=load_average,
-        cpus=os.cpu_count() or 1,
     )
-    return replace(report, held=held_figures(report))
-
-
-def held_figures(report: Report) -> list[Figure]:
-    """Every figure with a limit, the slowest of a hundred where it is a time, the largest where it is a size."""
-    figures = [
-        at_most("add_ms, median", report.add_ms.median, ADD_MS, "ms"),
-        at_most("add_ms, p99", report.add_ms.p99, ADD_MS, "ms"),
-        at_most("match_ms at 20 topics, p99", report.match_ms.p99, MATCH_MS, "ms"),
-        at_most("unpack_ms at 50 messages, p99", report.unpack_ms.p99, UNPACK_MS, "ms"),
-    ]
-    for row in report.packing:
-        what = f"saved at {row.messages} messages"
-        figures.append(at_least(f"{what}, gzip and base64", row.gzip_base64_saves_percent, SAVES_PERCENT, "%"))
-        figures.append(at_least(f"{what}, deflate", row.deflate_saves_percent, SAVES_PERCENT, "%"))
-    figures.append(at_most("kb_per_topic, largest", report.kb_per_topic.largest, KB_PER_TOPIC, "KB"))
-    if report.kb_for_20_topics is not None:
-        figures.append(at_most("kb_for_20_topics, largest", report.kb_for_20_topics.largest, KB_FOR_20_TOPICS, "KB"))
-    if report.ratio_throughput is not None:
-        figures.append(at_least("ratio_throughput", report.ratio_throughput.ratio, THROUGHPUT_RATIO, "×"))
-    return figures
 
 
 def times(values_ms: Sequence[float]) -> Times:
@@ -238,43 +192,3 @@ def _notes(walked: Walked, packing: Sequence[PackingRow], role: Ratio | None) ->
     if role is None:
         notes.append("the sessions role was not run: ratio_fold is the fold alone, where topics weigh most")
     return notes
-
-
-def show(printed: Output, report: Report) -> None:
-    """Print the tables, then what there is to say about them."""
-    printed.message(
-        f"{report.dialogues:,} dialogues as {report.sessions} long sessions of {report.turns:,} turns; "
-        f"{report.embedder} at {report.similarity_threshold:g}; load average before: {report.load_average_at_start:.2f}"
-    )
-    printed.rows("What is held to", [held_row(figure) for figure in report.held])
-    printed.rows("Time, CPU ms", _rows(report, _TIMED, lambda each: {
-        "median": f"{each.median:.3f}", "p99": f"{each.p99:.3f}", "count": str(each.count),
-    }))  # fmt: skip
-    printed.rows("Packing", map(_short, report.packing))
-    printed.rows("Throughput with topics to that without", _rows(report, _RATIOS, lambda each: {
-        "ratio": f"{each.ratio:.2f}",
-        "rounds": " ".join(f"{one:.2f}" for one in each.rounds),
-        "with, turns/s": f"{each.with_topics_turns_per_s:,.0f}",
-        "without, turns/s": f"{each.without_topics_turns_per_s:,.0f}",
-    }))  # fmt: skip
-    printed.rows("State, KB of 1,000 bytes", _rows(report, _SIZES, lambda each: {
-        "median": f"{each.median:.1f}", "largest": f"{each.largest:.1f}",
-    }))  # fmt: skip
-    printed.rows("Packed messages, searched for", [_short(report.probes)])
-    for note in report.notes:
-        printed.message(note)
-
-
-def _rows(report: Report, names: Sequence[str], row: Callable[[Any], dict[str, str]]) -> Iterator[dict[str, str]]:
-    """A row for each of these figures that was measured."""
-    for name in names:
-        if (measured := getattr(report, name)) is not None:
-            yield {"what": name, **row(measured)}
-
-
-def _short(row: Struct) -> dict[str, str]:
-    """Each value in three figures."""
-    return {
-        name: f"{value:.3g}" if isinstance(value, float) else "" if value is None else f"{value}"
-        for name, value in msgspec.to_builtins(row).items()
-    }
