@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.eval.extraction_scoring import by_seed_patterns, measure
 from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
-from jobs.lab.eval.ratios import Figures
+from jobs.lab.eval.judged import Figures
 from models.errors import ConfigurationError
 from models.events.base import Role
 from models.events.project_items import MemoryType

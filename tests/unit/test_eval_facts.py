@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
 from jobs.lab.eval.facts_scoring import Extract, measure, same_value
-from jobs.lab.eval.ratios import Figures
+from jobs.lab.eval.judged import Figures
 from models.errors import ConfigurationError
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.policy.user import FactPolicy

@@ -10,8 +10,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.lab.eval.escalation_command import ESCALATION_EXAMPLES, escalation_command
-from jobs.lab.eval.extraction import EXTRACTION_EXAMPLES, extraction_command
-from jobs.lab.eval.facts import FACTS_EXAMPLES, facts_command
+from jobs.lab.eval.understanding import EXTRACTION_EXAMPLES, FACTS_EXAMPLES, extraction_command, facts_command
 from jobs.shared.output import Output, OutputFormat
 from jobs.shared.progress import progress_bar
 

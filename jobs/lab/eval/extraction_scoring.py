@@ -9,7 +9,17 @@ from time import perf_counter
 from msgspec import Struct
 
 from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement
-from jobs.lab.eval.ratios import Figures, GroupFigures, figures_of, group_figures, grouped
+from jobs.lab.eval.judged import (
+    Figures,
+    GroupFigures,
+    Judged,
+    Miss,
+    by_kind,
+    by_split,
+    figures,
+    figures_of,
+    share_clean,
+)
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import Found
@@ -23,17 +33,6 @@ _SEED_PATTERNS = (
 )
 """Project memory, Automatic Extraction, as they stand there."""
 _ROUNDS = 5
-
-
-class Miss(Struct, frozen=True):
-    """A message that was not read as labelled; entries are `type` or `type: subject, not subject`."""
-
-    id: str
-    split: str
-    difficulty: str
-    text: str
-    missed: list[str]
-    wrong: list[str]
 
 
 class Report(Struct, frozen=True):
@@ -60,11 +59,10 @@ class Report(Struct, frozen=True):
     misses: list[Miss]
 
 
-class _Judged(Struct, frozen=True):
-    sentence: LabelledSentence
-    right: list[tuple[LabelledStatement, Found]]
-    missed: list[LabelledStatement]
-    wrong: list[Found]
+class _JudgedSentence(Judged, frozen=True):
+    """With the subjects that were labelled, each beside what was found."""
+
+    subjects: list[tuple[str, str]]
 
 
 def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> Report:
@@ -75,28 +73,24 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
         extract: From a message to statements.
         promote_from: Statements less sure count as not found, as they become no memory.
     """
-    judged = [_judge(each, _sure(extract(each), promote_from)) for each in sentences]
-    bare = [_judge(each, _sure(by_seed_patterns(each), promote_from)) for each in sentences]
-    rules, patterns = _figures(judged), _figures(bare)
-    negatives = [each for each in judged if not each.sentence.expected]
+    judged = [_judge(each, extract(each), promote_from) for each in sentences]
+    bare = [_judge(each, by_seed_patterns(each), promote_from) for each in sentences]
+    rules, patterns = figures(judged), figures(bare)
     return Report(
         all=rules,
-        held_out=_figures(_held_out(judged)),
-        by_split={name: _figures(group) for name, group in grouped(judged, lambda each: each.sentence.split).items()},
-        by_type={type_.value: _figures(judged, type_) for type_ in MemoryType},
-        by_difficulty={
-            name: _of_difficulty(group)
-            for name, group in grouped(judged, lambda each: each.sentence.difficulty).items()
-        },
-        subjects=_subjects(judged),
+        held_out=figures(_held_out(judged)),
+        by_split=by_split(judged),
+        by_type={type_.value: figures(judged, type_) for type_ in MemoryType},
+        by_difficulty=by_kind(judged),
+        subjects=_subjects([pair for each in judged for pair in each.subjects]),
         seed_patterns=patterns,
-        seed_patterns_held_out=_figures(_held_out(bare)),
+        seed_patterns_held_out=figures(_held_out(bare)),
         f1_ratio=rules.f1 / patterns.f1 if rules.f1 is not None and patterns.f1 else None,
         messages=len(sentences),
-        negatives=len(negatives),
-        negatives_clean=_share_clean(negatives),
+        negatives=sum(not each.expected for each in sentences),
+        negatives_clean=share_clean(judged),
         us_per_message=_microseconds(sentences, extract),
-        misses=[miss for each in judged if (miss := _miss(each)) is not None],
+        misses=[each.miss for each in judged if each.miss is not None],
     )
 
 
@@ -111,55 +105,43 @@ def by_seed_patterns(sentence: LabelledSentence) -> list[Found]:
     ]
 
 
-def _sure(found: Iterable[Found], promote_from: float) -> list[Found]:
-    return [each for each in found if each.confidence >= promote_from]
-
-
-def _judge(sentence: LabelledSentence, left: list[Found]) -> _Judged:
+def _judge(sentence: LabelledSentence, found: Iterable[Found], promote_from: float) -> _JudgedSentence:
+    left = [each for each in found if each.confidence >= promote_from]
     right: list[tuple[LabelledStatement, Found]] = []
-    missed: list[LabelledStatement] = []
+    absent: list[str] = []
     for label in sentence.expected:
         match = next((each for each in left if each.type is label.type), None)
         if match is None:
-            missed.append(label)
+            absent.append(label.type.value)
         else:
             left.remove(match)
             right.append((label, match))
-    return _Judged(sentence, right, missed, left)
-
-
-def _figures(judged: Iterable[_Judged], type_: MemoryType | None = None) -> Figures:
-    right = gold = found = 0
-    for each in judged:
-        hits = sum(type_ in (None, label.type) for label, _ in each.right)
-        right += hits
-        gold += hits + sum(type_ in (None, label.type) for label in each.missed)
-        found += hits + sum(type_ in (None, statement.type) for statement in each.wrong)
-    return figures_of(right, gold=gold, found=found)
-
-
-def _subjects(judged: Iterable[_Judged]) -> Figures:
-    looked_at = [
-        (label.subject, found.subject) for each in judged for label, found in each.right if label.subject is not None
+    wrong = [each.type.value for each in left]
+    missed = absent + [
+        f"{label.type.value}: {label.subject or '-'}, not {found.subject or '-'}"
+        for label, found in right
+        if label.subject not in (None, found.subject)
     ]
-    right = sum(label == found != "" for label, found in looked_at)
-    gold, found = (
-        (sum(subject != "" for subject in column) for column in zip(*looked_at, strict=True)) if looked_at else (0, 0)
+    named = (sentence.id, sentence.split, sentence.difficulty, sentence.text)
+    return _JudgedSentence(
+        sentence.split,
+        sentence.difficulty,
+        right=[label.type.value for label, _ in right],
+        missed=absent,
+        wrong=wrong,
+        clean=None if sentence.expected else not left,
+        miss=Miss(*named, missed, wrong) if missed or wrong else None,
+        subjects=[(label.subject, found.subject) for label, found in right if label.subject is not None],
     )
-    return figures_of(right, gold=gold, found=found)
 
 
-def _of_difficulty(judged: Sequence[_Judged]) -> GroupFigures:
-    clean = _share_clean([each for each in judged if not each.sentence.expected])
-    return group_figures(_figures(judged), messages=len(judged), clean=clean)
+def _subjects(pairs: Sequence[tuple[str, str]]) -> Figures:
+    right = sum(label == found != "" for label, found in pairs)
+    return figures_of(right, gold=sum(label != "" for label, _ in pairs), found=sum(found != "" for _, found in pairs))
 
 
-def _held_out(judged: Iterable[_Judged]) -> list[_Judged]:
-    return [each for each in judged if each.sentence.split != "dev"]
-
-
-def _share_clean(negatives: Sequence[_Judged]) -> float | None:
-    return sum(not each.wrong for each in negatives) / len(negatives) if negatives else None
+def _held_out(judged: Iterable[Judged]) -> list[Judged]:
+    return [each for each in judged if each.split != "dev"]
 
 
 def _microseconds(sentences: Sequence[LabelledSentence], extract: Extract) -> float:
@@ -170,17 +152,3 @@ def _microseconds(sentences: Sequence[LabelledSentence], extract: Extract) -> fl
             extract(sentence)
         times.append(perf_counter() - begin)
     return min(times) / len(sentences) * 1e6
-
-
-def _miss(each: _Judged) -> Miss | None:
-    missed = [label.type.value for label in each.missed]
-    missed += [
-        f"{label.type.value}: {label.subject or '-'}, not {found.subject or '-'}"
-        for label, found in each.right
-        if label.subject not in (None, found.subject)
-    ]
-    wrong = [found.type.value for found in each.wrong]
-    if not missed and not wrong:
-        return None
-    sentence = each.sentence
-    return Miss(sentence.id, sentence.split, sentence.difficulty, sentence.text, missed, wrong)

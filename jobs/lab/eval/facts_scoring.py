@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
-from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction
-from jobs.lab.eval.ratios import Figures, GroupFigures, figures_of, group_figures, grouped
+from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage
+from jobs.lab.eval.judged import (
+    Figures,
+    GroupFigures,
+    Judged,
+    Miss,
+    by_kind,
+    by_split,
+    figures,
+    figures_of,
+    share_clean,
+)
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.policy.user import FactPolicy
 
@@ -43,17 +52,6 @@ class Extracted(Protocol):
 Extract = Callable[[str], Extracted]
 
 
-class Miss(Struct, frozen=True):
-    """A message that was not read as labelled; entries are `category/key=value`, of retractions `-category/key`."""
-
-    id: str
-    split: str
-    kind: str
-    content: str
-    missed: list[str]
-    wrong: list[str]
-
-
 class Report(Figures, frozen=True):
     """All figures of one extractor on one set."""
 
@@ -69,20 +67,10 @@ class Report(Figures, frozen=True):
     misses: list[Miss]
 
 
-class _Judged(Struct, frozen=True):
-    """One message: which facts and retractions are right, missed, wrong."""
+class _JudgedMessage(Judged, frozen=True):
+    """With how many retractions are right, labelled and found."""
 
-    message: LabelledMessage
-    right: list[ExtractedFact]
-    missed: list[LabelledFact]
-    wrong: list[ExtractedFact]
-    retractions_right: int
-    retractions_missed: list[LabelledRetraction]
-    retractions_wrong: list[Retraction]
-
-    @property
-    def clean(self) -> bool:
-        return not (self.right or self.wrong or self.retractions_right or self.retractions_wrong)
+    retractions: tuple[int, int, int]
 
 
 def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> Report:
@@ -94,21 +82,17 @@ def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactP
         policy: Facts below its confidence or importance count as not found, as they are not stored.
     """
     judged = [_judge(message, extract(message.content), policy) for message in messages]
-    negatives = [each for each in judged if each.message.says_nothing]
+    right, gold, found = (sum(each.retractions[n] for each in judged) for n in range(3))
     return Report(
-        **asdict(_figures(judged)),
-        by_category={category: _figures(judged, category) for category in FactCategory},
-        by_kind={name: _of_kind(group) for name, group in grouped(judged, lambda each: each.message.kind).items()},
-        by_split={name: _figures(group) for name, group in grouped(judged, lambda each: each.message.split).items()},
-        retractions=_ratios(
-            sum(each.retractions_right for each in judged),
-            sum(len(each.retractions_missed) for each in judged),
-            sum(len(each.retractions_wrong) for each in judged),
-        ),
+        **asdict(figures(judged)),
+        by_category={category: figures(judged, category) for category in FactCategory},
+        by_kind=by_kind(judged),
+        by_split=by_split(judged),
+        retractions=figures_of(right, gold=gold, found=found),
         messages=len(judged),
-        negatives=len(negatives),
-        negatives_clean=_share_clean(negatives),
-        misses=[miss for each in judged if (miss := _miss(each)) is not None],
+        negatives=sum(each.clean is not None for each in judged),
+        negatives_clean=share_clean(judged),
+        misses=[each.miss for each in judged if each.miss is not None],
     )
 
 
@@ -141,38 +125,35 @@ def same_value(one: str, other: str) -> bool:
     return any(longer[at : at + len(shorter)] == shorter for at in range(len(longer) - len(shorter) + 1))
 
 
-def _judge(message: LabelledMessage, extracted: Extracted, policy: FactPolicy) -> _Judged:
+def _judge(message: LabelledMessage, extracted: Extracted, policy: FactPolicy) -> _JudgedMessage:
     left = [
         fact
         for fact in extracted.facts
         if fact.confidence >= policy.min_confidence and fact.importance >= policy.min_importance
     ]
-    right: list[ExtractedFact] = []
-    missed: list[LabelledFact] = []
+    right: list[str] = []
+    absent: list[LabelledFact] = []
     for label in sorted(message.facts, key=lambda label: label.key is None):  # those with a key choose first
         match = next((fact for fact in left if _agrees(label, fact)), None)
         if match is None:
-            missed.append(label)
+            absent.append(label)
         else:
             left.remove(match)
-            right.append(match)
+            right.append(match.category)
     said = Counter((retraction.category, retraction.key) for retraction in message.retractions)
-    retractions_wrong: list[Retraction] = []
-    for retraction in extracted.retractions:
-        name = (retraction.category, retraction.key)
-        if said[name]:
-            said[name] -= 1
-        else:
-            retractions_wrong.append(retraction)
-    retractions_missed = [LabelledRetraction(*name) for name in said.elements()]
-    return _Judged(
-        message=message,
+    taken_back = Counter((retraction.category, retraction.key) for retraction in extracted.retractions)
+    missed = [*map(_entry, absent), *map(_entry_of_retraction, (said - taken_back).elements())]
+    wrong = [*map(_entry, left), *map(_entry_of_retraction, (taken_back - said).elements())]
+    named = (message.id, message.split, message.kind, message.content)
+    return _JudgedMessage(
+        message.split,
+        message.kind,
         right=right,
-        missed=missed,
-        wrong=left,
-        retractions_right=len(message.retractions) - len(retractions_missed),
-        retractions_missed=retractions_missed,
-        retractions_wrong=retractions_wrong,
+        missed=[label.category for label in absent],
+        wrong=[fact.category for fact in left],
+        clean=not (right or left or taken_back) if message.says_nothing else None,
+        miss=Miss(*named, missed, wrong) if missed or wrong else None,
+        retractions=((said & taken_back).total(), said.total(), taken_back.total()),
     )
 
 
@@ -181,39 +162,10 @@ def _agrees(label: LabelledFact, fact: ExtractedFact) -> bool:
     return label.category == fact.category and same_key and same_value(label.value, fact.value)
 
 
-def _ratios(right: int, missed: int, wrong: int) -> Figures:
-    return figures_of(right, gold=right + missed, found=right + wrong)
-
-
-def _figures(judged: Iterable[_Judged], category: FactCategory | None = None) -> Figures:
-    def count(facts: Iterable[ExtractedFact | LabelledFact]) -> int:
-        return sum(category in (None, fact.category) for fact in facts)
-
-    counts = [(count(each.right), count(each.missed), count(each.wrong)) for each in judged]
-    return _ratios(*(sum(column) for column in zip(*counts, strict=True))) if counts else _ratios(0, 0, 0)
-
-
-def _of_kind(judged: Sequence[_Judged]) -> GroupFigures:
-    clean = _share_clean([each for each in judged if each.message.says_nothing])
-    return group_figures(_figures(judged), messages=len(judged), clean=clean)
-
-
-def _share_clean(negatives: Sequence[_Judged]) -> float | None:
-    return sum(each.clean for each in negatives) / len(negatives) if negatives else None
-
-
-def _miss(each: _Judged) -> Miss | None:
-    missed = [_entry(fact) for fact in each.missed] + [_entry_of_retraction(one) for one in each.retractions_missed]
-    wrong = [_entry(fact) for fact in each.wrong] + [_entry_of_retraction(one) for one in each.retractions_wrong]
-    if not missed and not wrong:
-        return None
-    message = each.message
-    return Miss(message.id, message.split, message.kind, message.content, missed, wrong)
-
-
 def _entry(fact: LabelledFact | ExtractedFact) -> str:
     return f"{fact.category}/{fact.key or '*'}={fact.value}"
 
 
-def _entry_of_retraction(retraction: LabelledRetraction | Retraction) -> str:
-    return f"-{retraction.category or '*'}/{retraction.key or '*'}"
+def _entry_of_retraction(name: tuple[FactCategory | None, str | None]) -> str:
+    category, key = name
+    return f"-{category or '*'}/{key or '*'}"
