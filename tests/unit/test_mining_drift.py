@@ -25,7 +25,8 @@ from jobs.analyse.mining.drift_shifts import METRICS, MODE, by_day, compared, ev
 from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import Source
-from jobs.analyse.mining.statistics import false_discovery_rates, wilson
+from jobs.analyse.mining.statistics import false_discovery_rates
+from jobs.shared.intervals import wilson
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined

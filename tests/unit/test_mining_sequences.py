@@ -17,7 +17,7 @@ from jobs.analyse.mining.run import run
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.sequences import JOB, transition_table
 from jobs.analyse.mining.source import Source
-from jobs.analyse.mining.statistics import wilson
+from jobs.shared.intervals import wilson
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined

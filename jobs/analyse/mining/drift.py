@@ -18,7 +18,7 @@ from jobs.analyse.mining.anonymity import ABOUT, ABOUT_TYPE, part_of
 from jobs.analyse.mining.drift_measures import calibration
 from jobs.analyse.mining.drift_shifts import by_day, compared, findings
 from jobs.analyse.mining.job import ALL_APPS, Asked, Found, Frames, Job, Period, Shown, about, figure
-from jobs.analyse.mining.statistics import wilson
+from jobs.shared.intervals import wilson
 from models.policy.archive import ArchivePolicy, DriftMining
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from jobs.analyse.mining.escalation import rounded
 from jobs.analyse.mining.job import Asked, Found, Frames, Job, Shown, figure
 from jobs.analyse.mining.sequence_events import MODE, events
 from jobs.analyse.mining.sequence_patterns import before_alerts, frequent_table, preceding
-from jobs.analyse.mining.statistics import wilson
 from jobs.analyse.mining.tables import Tables
+from jobs.shared.intervals import wilson
 from models.events import Mode
 from models.policy.archive import ArchivePolicy, SequenceMining
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from math import sqrt
-from statistics import NormalDist, median
+from statistics import median
 
 from msgspec import Struct
 
 from jobs.escalation.backtest.judging import Judged
+from jobs.shared.intervals import wilson
 
 _DAY = timedelta(days=1)
 
@@ -126,20 +126,14 @@ def differences(one: Sequence[Judged], other: Sequence[Judged]) -> list[Differen
     return [each for each in found if each.turns[0] != each.turns[1]]
 
 
-def wilson_interval(hits: int, of: int, confidence: float = 0.95) -> tuple[float, float] | None:
-    """Interval of a ratio that is also right for few cases (Wilson 1927); None of nothing.
+def wilson_interval(hits: int, of: int) -> tuple[float, float] | None:
+    """Wilson's 95 % interval of a ratio; None of nothing.
 
     >>> wilson_interval(0, 10), wilson_interval(5, 10)
     ((0.0, 0.2775), (0.2366, 0.7634))
     """
-    if not of:
-        return None
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    ratio = hits / of
-    middle = ratio + z * z / (2 * of)
-    reach = z * sqrt(ratio * (1 - ratio) / of + z * z / (4 * of * of))
-    scale = 1 + z * z / of
-    return round(max(0.0, (middle - reach) / scale), 4), round(min(1.0, (middle + reach) / scale), 4)
+    low, high = wilson(hits, of)
+    return (round(float(low), 4), round(float(high), 4)) if of else None
 
 
 def _first_turn(session: Judged) -> int | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.lab.eval.judged import cell, figure_rows, print_misread
+from jobs.lab.eval.judged import Figures, cell, figure_rows, print_misread
 from jobs.shared.output import Output, OutputFormat
 
 ShowMisses = Annotated[
@@ -79,7 +79,7 @@ def facts_command(
                 **report.by_category,
                 **{f"split {name}": figures for name, figures in report.by_split.items()},
                 "retractions": report.retractions,
-                "all facts": report,
+                "all facts": Figures(*(getattr(report, name) for name in Figures.__struct_fields__)),
             }
         ),
         "By kind of message": figure_rows(report.by_kind, "kind"),
