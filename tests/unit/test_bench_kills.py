@@ -142,4 +142,4 @@ def test_contenders_name_the_package_they_need() -> None:
     assert missing_package("per_event_faust_guarded") is None
     assert missing_package("plain_fold") is None
     assert missing_package("quix_exactly_once") in {None, "quixstreams"}
-    assert command_of("bytewax", 5)[1:] == ["-m", "jobs.lab.bench.contender", "bytewax", "5"]
+    assert command_of("bytewax")[1:] == ["-m", "jobs.lab.bench.contender", "bytewax"]

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +23,7 @@ from jobs.analyse.mining.jobs import job_names
 from jobs.archive.query_files import files_read
 from jobs.archive.view_meanings import VIEW_MEANINGS
 from jobs.lab.bench import measuring
+from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Filled, Spent, fill, speed
 from jobs.lab.bench.archive_traffic import Size, Traffic
 from jobs.lab.bench.measuring import Say, peak_mb
@@ -40,6 +40,8 @@ _LANDED_CHUNKS = (4, 12)
 """From-to, of the traffic that landing is timed on: the first ones hold nothing but beginnings."""
 _JOB_DAYS = 7
 _THREADS = "POLARS_MAX_THREADS"
+_WITHIN_S = 14_400.0
+_Result = TypeVar("_Result")
 _MB = 1_000_000
 
 
@@ -109,7 +111,7 @@ def measure(data_dir: Path, settings: Settings, size: Size, *, say: Say, progres
     data_dir.mkdir(parents=True, exist_ok=True)
     paths = paths_of(settings.model_copy(update={"data_dir": data_dir}))
     say("landing, and the same bytes by DuckDB and polars alone, in one thread each")
-    (spent, raw), landing_peak_mb = _apart(_landing, data_dir / "speed", settings.archive)
+    (spent, raw), landing_peak_mb = _apart(_landing, data_dir / "speed", settings.archive, threads="1")
     say(f"an archive of {size.turns:,} turns")
     filled = fill(data_dir, paths, size, progress=progress)
     holds = stored(paths)
@@ -120,21 +122,16 @@ def measure(data_dir: Path, settings: Settings, size: Size, *, say: Say, progres
     return _summary(filled, holds, (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report))
 
 
-_Result = TypeVar("_Result")
+def _with_peak(work: Callable[..., _Result], *arguments: object) -> tuple[_Result, float]:
+    """What it gives, and the most memory that the process had, in MB."""
+    return work(*arguments), peak_mb()
 
 
-def _apart(work: Callable[..., _Result], *arguments: object) -> tuple[_Result, float]:
-    """Run it in a process of its own; what it gives, and the most memory it had, in MB."""
-    before = os.environ.get(_THREADS)
-    if work is _landing:
-        os.environ[_THREADS] = "1"
-    try:
-        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
-            return process.submit(work, *arguments).result(), process.submit(peak_mb).result()
-    finally:
-        os.environ.pop(_THREADS, None)
-        if before is not None:
-            os.environ[_THREADS] = before
+def _apart(work: Callable[..., _Result], *arguments: object, threads: str | None = None) -> tuple[_Result, float]:
+    environment = {**os.environ, **({} if threads is None else {_THREADS: threads})}
+    return asyncio.run(
+        apart("measuring", _with_peak, work, *arguments, within_s=_WITHIN_S, too_slow="end", environment=environment)
+    )
 
 
 def _landing(folder: Path, settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:

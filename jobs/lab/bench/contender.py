@@ -1,8 +1,7 @@
-"""One contender in a process of its own: `python -m jobs.lab.bench.contender NAME [TURNS]`.
+"""One contender in a process of its own, for a number of turns or without end.
 
-With a number of turns it prints its time as JSON; without, it works until it is killed or its standard input closes.
-Settings come from the environment, as a role's do. Each contender reads `turns.v1` from its start, alone on the
-topic's partitions.
+`python -m jobs.lab.bench.contender NAME` works until it is killed or its standard input closes. Settings come from the
+environment, as a role's do. Each contender reads `turns.v1` from its start, alone on the topic's partitions.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-import msgspec
-
-from jobs.lab.bench.measuring import Timing, printed_by
+from jobs.lab.bench.apart import apart
+from jobs.lab.bench.measuring import Timing
 from jobs.shared.role_process import environment_of
 from streams.settings import Settings, load_settings
 
@@ -40,9 +38,9 @@ def missing_packages() -> list[str]:
     return [package for package in _PACKAGES.values() if find_spec(package) is None]
 
 
-def command_of(name: str, turns: int | None = None) -> list[str]:
-    """The command line of a contender."""
-    return [sys.executable, "-m", "jobs.lab.bench.contender", name, *([] if turns is None else [str(turns)])]
+def command_of(name: str) -> list[str]:
+    """The command line of a contender that works without end."""
+    return [sys.executable, "-m", "jobs.lab.bench.contender", name]
 
 
 async def run_contender(name: str, settings: Settings, turns: int, environment: Mapping[str, str]) -> Timing:
@@ -57,14 +55,21 @@ async def run_contender(name: str, settings: Settings, turns: int, environment: 
     Raises:
         BenchFailed: It ended badly or not in time; the message holds the end of its log.
     """
-    printed = await printed_by(
+    return await apart(
         name,
-        command_of(name, turns),
-        {**environment, **environment_of(settings)},
+        _fold,
+        name,
+        turns,
         within_s=_WITHIN_S,
         too_slow=f"take {turns} turns in {_WITHIN_S:g} s: run with fewer turns",
+        environment={**environment, **environment_of(settings)},
     )
-    return msgspec.json.decode(printed, type=Timing)
+
+
+def _fold(name: str, turns: int | None) -> Timing:
+    from jobs.lab.bench.contender_folds import FOLDS
+
+    return FOLDS[name](load_settings(), turns)
 
 
 def _end_with_parent() -> None:
@@ -74,17 +79,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _main(name: str, *turns: str) -> None:
-    from jobs.lab.bench.contender_folds import FOLDS
-
-    settings = load_settings()
-    if turns:
-        timing = FOLDS[name](settings, int(turns[0]))
-        sys.stdout.write(msgspec.json.encode(timing).decode())
-    else:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-        FOLDS[name](settings, None)
-
-
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _fold(sys.argv[1], None)

@@ -11,24 +11,24 @@ import logging
 import os
 import random
 import shutil
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 import faust
-import msgspec
 from msgspec import Struct
 
+from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Say, printed_by
+from jobs.lab.bench.measuring import BenchFailed, Say
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.topics import BrokerTopic, create
+from streams.observe.telemetry import configure_logging
 from streams.settings import Settings, StateSettings, load_settings
 from streams.state.changelog import OFFSET_BYTES, key_of, records_of
 from streams.state.table import StateTable
@@ -296,7 +296,7 @@ async def _stock_faust(settings: Settings, keys: int) -> Recovered:
         await app.stop()
 
 
-CONTENDERS: Mapping[str, Callable[[Settings, int], Awaitable[Recovered]]] = {
+CONTENDERS: Mapping[str, Callable[[Settings, int], Coroutine[Any, Any, Recovered]]] = {
     "turntide": _turntide,
     "stock_faust": _stock_faust,
 }
@@ -319,33 +319,21 @@ async def run(name: str, settings: Settings, keys: int, environment: Mapping[str
     Raises:
         BenchFailed: It ended badly or not in time, or not with all keys.
     """
-    printed = await printed_by(
+    recovered = await apart(
         name,
-        [sys.executable, "-m", "jobs.lab.bench.recovery", name, str(keys)],
-        {**environment, **environment_of(settings)},
+        _recover,
+        name,
+        keys,
         within_s=within_s,
         too_slow=f"recover {keys:,} keys in {within_s:g} s: run with fewer --keys",
+        environment={**environment, **environment_of(settings)},
     )
-    recovered = msgspec.json.decode(printed, type=Recovered)
     if recovered.keys != keys:
         raise BenchFailed(f"{name} recovered {recovered.keys:,} of {keys:,} keys")
     return recovered.seconds
 
 
-def main() -> None:
-    """Recover and print."""
-    name, keys = sys.argv[1:]
-    logging.getLogger().setLevel(logging.ERROR)
-    recovered = asyncio.run(_awaited(CONTENDERS[name](load_settings(), int(keys))))
-    sys.stdout.write(msgspec.json.encode(recovered).decode())
-
-
-async def _awaited(recovery: Awaitable[Recovered]) -> Recovered:
-    return await recovery
-
-
-if __name__ == "__main__":
-    from streams.observe.telemetry import configure_logging
-
+def _recover(name: str, keys: int) -> Recovered:
     configure_logging(level="warning")
-    main()
+    logging.getLogger().setLevel(logging.ERROR)
+    return asyncio.run(CONTENDERS[name](load_settings(), keys))

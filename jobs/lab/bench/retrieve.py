@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from jobs.lab.bench.measuring import BenchFailed, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, Question, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import EndToEnd, question_to_context
-from jobs.lab.bench.retrieve_http import Route, Server, Within, serving, time_http
+from jobs.lab.bench.retrieve_http import Load, Route, Server, Within, serving, time_http
 from jobs.lab.bench.sections_of_memories import RETRIEVE_MS
 from jobs.shared.bytecode import with_bytecode
 from models.policy import Policy
@@ -128,7 +128,7 @@ async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say)
     say("asking inside the process")
     inside = await _inside(home / _FOLDER, policy, embedder, questions, size.asked)
     async with serving(home / _FOLDER, _environment(), home / "server.log") as server:
-        sending = _Sending(server, questions, home, say)
+        sending = _Sending(server, questions, say)
         await sending.warm()
         http_alone = await sending.route(HTTP_ALONE, size.rate, size.seconds)
         routes = list[Route]()
@@ -201,14 +201,12 @@ class _Sending:
     Args:
         server: That answers.
         questions: What is asked.
-        home: A folder to work in.
         say: Told what is going on.
     """
 
-    def __init__(self, server: Server, questions: Sequence[Question], home: Path, say: Say) -> None:
+    def __init__(self, server: Server, questions: Sequence[Question], say: Say) -> None:
         self._server = server
         self._bodies = [json.encode(question).decode() for question in questions]
-        self._home = home
         self._say = say
 
     async def warm(self) -> None:
@@ -227,7 +225,7 @@ class _Sending:
         """One route at a rate."""
         self._say(f"{path} at {rate:g} requests/s for {seconds:g} s")
         bodies = [] if path == HTTP_ALONE else self._bodies
-        return await time_http(self._server, path, bodies, rate, seconds, _environment(), self._home)
+        return await time_http(self._server, path, Load(self._server.url + path, bodies, rate, seconds), _environment())
 
     async def rate_that_holds(self, retrieve: Route, size: Size) -> float:
         """The measured rate if its limit holds, else the highest of some lower ones that does; 0 for none."""

@@ -1,11 +1,10 @@
 """Requests at a steady rate, sent by locust from a process of its own, to the API over a store in another.
 
-`python -m jobs.lab.bench.retrieve_http send FILE`: the file holds a `Load` as JSON, and it prints a `Loaded`. The times
-at which requests are due are fixed before the first one is sent, and a time runs from there: where the server (or this
-process) falls behind, the wait counts. Locust's own `constant_throughput` starts the next interval when the last answer
-came, so that a server that stalls is simply asked less; here each user keeps its own timetable instead.
+The times at which requests are due are fixed before the first one is sent, and a time runs from there: where the server
+(or the sending process) falls behind, the wait counts. Locust's own `constant_throughput` starts the next interval when
+the last answer came, so that a server that stalls is simply asked less; here each user keeps its own timetable instead.
 
-`python -m jobs.lab.bench.retrieve_http serve FOLDER`: what the index role serves, without what it indexes: the same
+`python -m jobs.lab.bench.retrieve_http FOLDER`: what the index role serves, without what it indexes: the same
 app, limits and tools over the same Qdrant Edge. It prints its port and ends when its standard input closes.
 """
 
@@ -23,11 +22,11 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-import msgspec
 import psutil
 from msgspec import Struct
 
-from jobs.lab.bench.measuring import BenchFailed, printed_by, spread_ms
+from jobs.lab.bench.apart import apart
+from jobs.lab.bench.measuring import BenchFailed, spread_ms
 from jobs.lab.bench.sections_of_memories import KEPT_UP
 from jobs.operate.worker import run_until_stopped
 from streams.api.assembly import memory_api
@@ -93,29 +92,17 @@ class Loaded(Struct, frozen=True):
         return len(self.latencies_ms) / self.seconds if self.seconds > 0 else 0.0
 
 
-async def send(load: Load, environment: Mapping[str, str], folder: Path) -> Loaded:
-    """Send from a process of its own.
-
-    Args:
-        load: What.
-        environment: Of the process.
-        folder: Where what is to be sent can be left for it.
+async def send(load: Load, environment: Mapping[str, str]) -> Loaded:
+    """Send from a process of its own, with these variables.
 
     Raises:
         BenchFailed: Locust is not installed, or ended badly.
     """
     if find_spec("locust") is None:
         raise BenchFailed("locust sends the requests and is not installed: `uv run --group bench turntide bench …`")
-    plan = folder / "load.json"
-    plan.write_bytes(msgspec.json.encode(load))
-    printed = await printed_by(
-        "locust",
-        [sys.executable, "-m", __name__, "send", str(plan)],
-        environment,
-        within_s=load.seconds + _SPARE_S,
-        too_slow="end: is the machine overloaded?",
-    )
-    return msgspec.json.decode(printed, type=Loaded)
+    within_s = load.seconds + _SPARE_S
+    too_slow = "end: is the machine overloaded?"
+    return await apart("locust", run, load, within_s=within_s, too_slow=too_slow, environment=environment)
 
 
 class Timetable:
@@ -253,7 +240,7 @@ async def serving(folder: Path, environment: Mapping[str, str], log: Path) -> As
     """
     with log.open("wb") as messages:
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__, "serve", str(folder)),
+            *(sys.executable, "-m", __name__, str(folder)),
             env=dict(environment),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -368,26 +355,13 @@ def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> Route:
     )
 
 
-async def time_http(  # noqa: PLR0917 - one request's whole surroundings
-    server: Server,
-    path: str,
-    bodies: list[str],
-    rate: float,
-    seconds: float,
-    environment: Mapping[str, str],
-    home: Path,
-) -> Route:
-    """One route at a rate, asked with these bodies in turn."""
+async def time_http(server: Server, path: str, load: Load, environment: Mapping[str, str]) -> Route:
+    """A route under load, sent from a process with these variables."""
     cpu_s = server.cpu_s()
-    loaded = await send(Load(server.url + path, bodies, rate, seconds), environment, home)
+    loaded = await send(load, environment)
     return route_of(path, loaded, server_cpus=(server.cpu_s() - cpu_s) / (loaded.seconds + WARM_UP_S))
 
 
 if __name__ == "__main__":
-    what, where = sys.argv[1:]
-    if what == "send":
-        wanted = msgspec.json.decode(Path(where).read_bytes(), type=Load)
-        sys.stdout.buffer.write(msgspec.json.encode(run(wanted)))
-    else:
-        configure_logging(level="warning")
-        run_until_stopped(lambda stop: _serve(Path(where), stop), exit_with_parent=True, within_s=_ENDS_WITHIN_S)
+    configure_logging(level="warning")
+    run_until_stopped(lambda stop: _serve(Path(sys.argv[1]), stop), exit_with_parent=True, within_s=_ENDS_WITHIN_S)

@@ -91,7 +91,7 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> ScaleReport:
     """
     workers = await measure_workers(ground, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
-    sessions, notes = measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
+    sessions, notes = await measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
     return ScaleReport(
         ratio_long_session=lengths[-1].ratio,
         session_length=lengths,

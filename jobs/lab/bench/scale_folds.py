@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import gc
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from statistics import median
 
-import msgspec
 import psutil
 from msgspec import Struct
 
+from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.measuring import BenchFailed, Say
 from models.policy import Policy
@@ -139,7 +137,7 @@ _RESERVE = 1.3
 """Memory asked for is the estimate times this."""
 _FIRST_GUESS_BYTES = 8_192
 _WITHIN_S = 3_600.0
-_LOG_TAIL_CHARS = 2_000
+_TOO_SLOW = f"end within {_WITHIN_S:g} s: run with --quick"
 
 
 class SessionsCost(Struct, frozen=True):
@@ -250,7 +248,7 @@ def cost_of(sessions: int, turns_each: int, passes: int) -> SessionsCost:
     )
 
 
-def measure_sessions(
+async def measure_sessions(
     counts: Sequence[int], *, turns_each: int, passes: int, say: Say
 ) -> tuple[list[SessionsCost], list[str]]:
     """Measure each count in a process of its own, the smallest first.
@@ -270,7 +268,10 @@ def measure_sessions(
             say(note)
             return costs, [note]
         say(f"{sessions:,} open sessions")
-        costs.append(_in_child(sessions, turns_each, passes))
+        cost = await apart(
+            f"{sessions:,} sessions", cost_of, sessions, turns_each, passes, within_s=_WITHIN_S, too_slow=_TOO_SLOW
+        )
+        costs.append(cost)
     return costs, []
 
 
@@ -286,20 +287,3 @@ def does_not_fit(sessions: int, *, bytes_each: float, free_bytes: int) -> str | 
         return None
     needed, free = (f"{size / 2**30:.1f} GiB" for size in (needed_bytes, free_bytes))
     return f"{sessions:,} sessions are left out: they need about {needed}, {free} are free"
-
-
-def _in_child(sessions: int, turns_each: int, passes: int) -> SessionsCost:
-    arguments = [str(number) for number in (sessions, turns_each, passes)]
-    command = [sys.executable, "-m", "jobs.lab.bench.scale_folds", *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, check=True, timeout=_WITHIN_S)  # noqa: S603 - our own
-    except subprocess.CalledProcessError as error:
-        tail = error.stderr.decode(errors="replace")[-_LOG_TAIL_CHARS:]
-        raise BenchFailed(f"{sessions:,} sessions: ended with code {error.returncode}:\n{tail}") from error
-    except subprocess.TimeoutExpired as error:
-        raise BenchFailed(f"{sessions:,} sessions: not done within {_WITHIN_S:g} s; run with --quick") from error
-    return msgspec.json.decode(done.stdout, type=SessionsCost)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(msgspec.json.encode(cost_of(*map(int, sys.argv[1:]))).decode())

@@ -10,11 +10,12 @@ from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from jobs.lab.chaos.actions import OUTAGE_S, Act, plan
 from jobs.lab.chaos.delays import Raised, delays
 from jobs.lab.chaos.fault_injection import Harmer
-from jobs.lab.chaos.result import Result, lost_and_doubled
+from jobs.lab.chaos.result import Result, compared
 from jobs.lab.chaos.supervisor import Supervisor
 from jobs.lab.chaos.traffic import traffic
 from jobs.operate.broker.local_kafka import LocalKafka
@@ -89,7 +90,7 @@ class Run:
             harmer = Harmer(settings, supervisor, broker, self._tell)
             settled = await self._harm_and_settle(settings, supervisor, harmer)
             raised = await _raised(settings, settled.outputs[ALERTS.name])
-        return self._result(settled, supervisor, harmer, raised, monotonic() - began_s)
+        return self._result(settled, supervisor, harmer, raised, began_s)
 
     async def _harm_and_settle(self, settings: Settings, supervisor: Supervisor, harmer: Harmer) -> Settled:
         seconds, timeout_s = self._options.minutes * 60, SESSION_TIMEOUT.total_seconds()
@@ -134,32 +135,22 @@ class Run:
             await sender.finish()
 
     def _result(
-        self, settled: Settled, supervisor: Supervisor, harmer: Harmer, raised: list[Raised], seconds: float
+        self, settled: Settled, supervisor: Supervisor, harmer: Harmer, raised: list[Raised], began_s: float
     ) -> Result:
         found = settled.comparison
         late = delays(raised, harmer.done, session_timeout_s=SESSION_TIMEOUT.total_seconds())
-        lost, doubled = lost_and_doubled(settled, self._sent)
         return Result(
+            **asdict(compared(settled, self._sent, began_s)),
             seed=self._options.seed,
             kills=supervisor.kills,
             acts=dict(harmer.acts),
             restarts=supervisor.restarts,
-            turns=len(self._sent),
-            lost=lost,
-            doubled=doubled,
             alerts=found.checked[ALERTS.name],
             alerts_missing=found.count(ALERTS.name, Kind.MISSING),
             alerts_false=found.count(ALERTS.name, Kind.FALSE, Kind.CHANGED),
             worst_alert_delay_s=late.worst_s,
             worst_alert_delay_after_kill_s=late.worst_after_kill_s,
             alerts_after_kill=late.after_kill,
-            repeats=found.repeats,
-            differences=found.differences,
-            counts=found.counts,
-            checked=found.checked,
-            not_checked=found.not_checked,
-            examples=found.examples,
-            seconds=round(seconds, 1),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from time import monotonic
 
 from msgspec import Struct
 
@@ -15,20 +16,13 @@ LOG = "log"
 """Where a turn that the broker acknowledged, but no longer has, is missing."""
 
 
-class Result(Struct, kw_only=True):
-    """What a run did and found.
+class Compared(Struct, kw_only=True):
+    """What is left, compared with a replay of the logs.
 
     Attributes:
-        kills: Kill −9 of roles, broker and vector store.
-        acts: How often each act was done.
-        restarts: Roles that were started again, for whatever reason.
         turns: Distinct turns sent and acknowledged by the broker.
         lost: Turns missing from log, archive, a session's count or a user's memory.
         doubled: Turns twice in the archive or in a user's memory, or counted twice by a session.
-        worst_alert_delay_s: From the broker's time of a turn to that of the alert it raised, outages included.
-        worst_alert_delay_after_kill_s: The same after kills of session workers alone, from the last kill if that came
-            after the turn (`jobs.lab.chaos.delays`).
-        alerts_after_kill: Alerts that the figure rests on.
         repeats: Outputs that came again with the same id; allowed.
         differences: All differences from the replay.
         counts: Where and of which kind they are.
@@ -37,19 +31,9 @@ class Result(Struct, kw_only=True):
         seconds: Length of the whole run.
     """
 
-    seed: int
-    kills: int
-    acts: dict[str, int]
-    restarts: int
     turns: int
     lost: int
     doubled: int
-    alerts: int
-    alerts_missing: int
-    alerts_false: int
-    worst_alert_delay_s: float
-    worst_alert_delay_after_kill_s: float
-    alerts_after_kill: int
     repeats: int
     differences: int
     counts: dict[str, int]
@@ -57,6 +41,49 @@ class Result(Struct, kw_only=True):
     not_checked: dict[str, str]
     examples: list[Difference]
     seconds: float
+
+
+class Result(Compared, kw_only=True):
+    """What a run did and found.
+
+    Attributes:
+        kills: Kill −9 of roles, broker and vector store.
+        acts: How often each act was done.
+        restarts: Roles that were started again, for whatever reason.
+        worst_alert_delay_s: From the broker's time of a turn to that of the alert it raised, outages included.
+        worst_alert_delay_after_kill_s: The same after kills of session workers alone, from the last kill if that came
+            after the turn (`jobs.lab.chaos.delays`).
+        alerts_after_kill: Alerts that the figure rests on.
+    """
+
+    seed: int
+    kills: int
+    acts: dict[str, int]
+    restarts: int
+    alerts: int
+    alerts_missing: int
+    alerts_false: int
+    worst_alert_delay_s: float
+    worst_alert_delay_after_kill_s: float
+    alerts_after_kill: int
+
+
+def compared(settled: Settled, sent: Collection[tuple[str, int]], began_s: float) -> Compared:
+    """What was compared of a run that began at this time, `monotonic`; `sent` as in `lost_and_doubled`."""
+    lost, doubled = lost_and_doubled(settled, sent)
+    found = settled.comparison
+    return Compared(
+        turns=len(sent),
+        lost=lost,
+        doubled=doubled,
+        repeats=found.repeats,
+        differences=found.differences,
+        counts=found.counts,
+        checked=found.checked,
+        not_checked=found.not_checked,
+        examples=found.examples,
+        seconds=round(monotonic() - began_s, 1),
+    )
 
 
 def lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:

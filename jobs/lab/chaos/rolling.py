@@ -14,16 +14,16 @@ from itertools import pairwise
 from pathlib import Path
 from time import monotonic, time
 
-from msgspec import Struct
+from msgspec.structs import asdict
 
-from jobs.lab.chaos.result import lost_and_doubled
+from jobs.lab.chaos.result import Compared, compared
 from jobs.lab.chaos.supervisor import VectorServerProcess
 from jobs.lab.chaos.traffic import traffic
 from jobs.replay.comparison import settle
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError
-from streams.oracle.comparison import Difference, TopicOutputs
+from streams.oracle.comparison import TopicOutputs
 from streams.oracle.folded import FOLDED
 from streams.settings import Settings
 
@@ -37,39 +37,20 @@ _MOST_TURNS = 1_000_000
 _SETTLED_WITHIN_S = 180.0
 
 
-class RollingResult(Struct, kw_only=True):
+class RollingResult(Compared, kw_only=True):
     """What a rolling restart did and found.
 
     Attributes:
         restarted: Workers in the order in which they were restarted.
         not_in_order: Those of them that did not stop by themselves in time.
-        turns: Distinct turns sent and acknowledged by the broker.
-        lost: Turns missing from log, archive, a session's count or a user's memory.
-        doubled: Turns that one of these has twice.
         longest_pause_s: Folding role → longest time without an output of it, while turns were sent.
         restart_s: Longest time from asking a worker to stop until its successor was ready.
-        repeats: Outputs that came again with the same id; allowed.
-        differences: All differences from the replay.
-        counts: Where and of which kind they are.
-        not_checked: Where → why nothing was compared there.
-        examples: The first of each kind.
-        seconds: Length of the whole run.
     """
 
     restarted: list[str]
     not_in_order: list[str]
-    turns: int
-    lost: int
-    doubled: int
     longest_pause_s: dict[str, float]
     restart_s: float
-    repeats: int
-    differences: int
-    counts: dict[str, int]
-    checked: dict[str, int]
-    not_checked: dict[str, str]
-    examples: list[Difference]
-    seconds: float
 
     @property
     def failed(self) -> bool:
@@ -151,23 +132,12 @@ class Rolling:
             settled = await settle(
                 self._settings, within_s=_SETTLED_WITHIN_S, index_url=index.url if index is not None else None
             )
-        lost, doubled = lost_and_doubled(settled, self._sent)
-        found = settled.comparison
         return RollingResult(
+            **asdict(compared(settled, self._sent, began_s)),
             restarted=[*self._workers],
             not_in_order=hard,
-            turns=len(self._sent),
-            lost=lost,
-            doubled=doubled,
             longest_pause_s=pauses(settled.outputs, self._workers, began_ms, ended_ms),
             restart_s=took_s,
-            repeats=found.repeats,
-            differences=found.differences,
-            counts=found.counts,
-            checked=found.checked,
-            not_checked=found.not_checked,
-            examples=found.examples,
-            seconds=round(monotonic() - began_s, 1),
         )
 
     async def _restart_all(self) -> tuple[float, list[str]]:

@@ -143,8 +143,8 @@ def print_misread(
     elif printed.form is OutputFormat.CSV:
         printed.rows("", rows if misses is not None else next(iter(tables.values())))
     else:
-        for title, rows in tables.items():
-            printed.rows(title, rows)
+        for title, table in tables.items():
+            printed.rows(title, table)
         if misses is not None:
             printed.rows("Missed or wrong", rows)
 
