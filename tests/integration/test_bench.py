@@ -9,7 +9,7 @@ import pytest
 from jobs.lab.bench.contender import CONTENDERS, missing_package
 from jobs.lab.bench.kills import measure as measure_kills
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.stream import RATIO_OF, Size, measure
+from jobs.lab.bench.stream import Size, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -24,7 +24,7 @@ async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
     wanted = {"sessions_role", *(name for name in CONTENDERS if missing_package(name) is None)}
     assert set(report.absolute_turns_per_s) == wanted
     assert all(rate > 0 for rate in report.absolute_turns_per_s.values())
-    ratios = {name: getattr(report, key) for name, key in RATIO_OF.items()}
+    ratios = {name: getattr(report, f"ratio_{name}") for name in CONTENDERS}
     assert {name for name, ratio in ratios.items() if ratio is not None and ratio > 0} == wanted - {"sessions_role"}
     assert report.alert_latency_ms.alerts == 25
     assert 0 < report.alert_latency_ms.p50 <= report.alert_latency_ms.p99

@@ -103,7 +103,7 @@ def test_views_are_asked_and_files_counted(filled: tuple[Path, LakePaths]) -> No
     read = read_views(paths, {"turns": "SELECT count(*) FROM turns", "none": "SELECT * FROM none"}, holds.latest)
 
     assert set(read.query_s) == {"turns"}
-    assert read.failed == {"none": "CatalogException"}
+    assert read.query_failed == {"none": "CatalogException"}
     assert 0 < read.files_read < read.files_of_turns
     assert holds.bytes == sum(holds.bytes_by_table.values())
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import duckdb
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from jobs.analyse.mining.jobs import job_names
 from jobs.archive.query_files import files_read
@@ -45,7 +46,25 @@ _Result = TypeVar("_Result")
 _MB = 1_000_000
 
 
-class Report(Struct, frozen=True):
+class Reading(Struct, frozen=True):
+    """How long reading takes, warm.
+
+    Attributes:
+        query_s: View → its headline query, median.
+        query_failed: View → why it was not answered.
+        files_read: By a query about one day of turns.
+        files_looked_into: By the same query, for repeats of its rows.
+        files_of_turns: There are so many in all.
+    """
+
+    query_s: dict[str, float]
+    query_failed: dict[str, str]
+    files_read: int
+    files_looked_into: int
+    files_of_turns: int
+
+
+class Report(Reading, frozen=True):
     """Figures of one run.
 
     Attributes:
@@ -61,10 +80,6 @@ class Report(Struct, frozen=True):
         table_bytes: By table.
         files: Parquet files after the merge.
         merge_mb_per_s: Megabytes of Parquet.
-        query_s: View → its headline query, warm median.
-        query_failed: View → why it was not answered.
-        files_read: By a query about one day of turns, of `files_of_turns`.
-        files_looked_into: By the same query, for repeats of its rows.
         query_peak_mb: Most memory of the process that asked.
         job_s: Mining job → seconds, of the archive's last seven days.
         job_peak_mb: Likewise, most memory.
@@ -84,11 +99,6 @@ class Report(Struct, frozen=True):
     table_bytes: dict[str, int]
     files: int
     merge_mb_per_s: float
-    query_s: dict[str, float]
-    query_failed: dict[str, str]
-    files_read: int
-    files_looked_into: int
-    files_of_turns: int
     query_peak_mb: float
     job_s: dict[str, float]
     job_peak_mb: dict[str, float]
@@ -149,6 +159,7 @@ def _summary(
     (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report) = landed, asked, made
     done = {name: each for name, each in mined.items() if not each.failure}
     return Report(
+        **asdict(read),
         turns=filled.turns,
         ratio_raw_write=spent.turns_per_s / max(each.turns_per_s for each in raw.values()),
         ratio_json_size=filled.json_bytes / holds.bytes,
@@ -161,11 +172,6 @@ def _summary(
         table_bytes=holds.bytes_by_table,
         files=holds.files,
         merge_mb_per_s=filled.merged_bytes / filled.merge_s / _MB,
-        query_s=read.query_s,
-        query_failed=read.failed,
-        files_read=read.files_read,
-        files_looked_into=read.files_looked_into,
-        files_of_turns=read.files_of_turns,
         query_peak_mb=query_peak_mb,
         job_s={name: each.seconds for name, each in done.items()},
         job_peak_mb={name: each.peak_mb for name, each in done.items()},
@@ -194,24 +200,6 @@ class Stored(Struct, frozen=True):
     bytes_by_table: dict[str, int]
     turns_json_bytes: int
     latest: date
-
-
-class Reading(Struct, frozen=True):
-    """How long reading takes, warm.
-
-    Attributes:
-        query_s: View → its headline query, median.
-        failed: View → why it was not answered.
-        files_read: By a query about one day of turns.
-        files_looked_into: By the same query, for repeats of its rows.
-        files_of_turns: There are so many in all.
-    """
-
-    query_s: dict[str, float]
-    failed: dict[str, str]
-    files_read: int
-    files_looked_into: int
-    files_of_turns: int
 
 
 class Ran(Struct, frozen=True):

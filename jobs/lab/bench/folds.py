@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from time import process_time
 from typing import Any
@@ -11,11 +11,16 @@ import msgspec
 from aiokafka.structs import ConsumerRecord
 
 from jobs.demo.conversations import load_conversations
-from models.events import OutputEvent, Position, SessionEnded, Turn
-from models.events.topics import TURNS
+from models.events import EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
+from models.events.topics import COMMANDS, TURNS
+from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
 from models.partition.sessions import Arrival, PartitionFold
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
+from models.text.summary import Passage
+from models.user.fold import fold as fold_user
+from models.user.fold import summarise_episode
+from models.user.state import UserState
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from streams.inference.intake import Intake
@@ -139,3 +144,51 @@ def _as(line: Arrival, session_id: str, turn: int, offset: int, after: timedelta
     at = BEGINS + after
     event = msgspec.structs.replace(line.event, session_id=session_id, turn=turn, timestamp=at)
     return Arrival(event, Position(TURNS.name, 0, offset), at, line.risk, line.vector)
+
+
+def folded_user(
+    turns: Iterable[Turn], policy: Policy, *, first_turn: int = 0, first_offset: int = 0
+) -> Iterator[UserOutput]:
+    """What the fold of one user gives for these turns; what it asks for is answered before the next, extractively.
+
+    Args:
+        turns: In their order, at least one.
+        policy: The rules.
+        first_turn: Place of the first turn in its topic.
+        first_offset: Place of the first command in its topic.
+    """
+    state, waiting, offset = UserState("user:bench/u", lambda _: None, policy), list[UserEvent](), first_offset
+    for place, turn in enumerate(turns, first_turn):
+        waiting.append(_user_turn(turn, place))
+        while waiting:
+            for output in fold_user(state, waiting.pop(0), Position(COMMANDS.name, 0, offset), policy):
+                if isinstance(output, EpisodeRequested):
+                    waiting.append(_summarised(output, policy))
+                yield output
+            offset += 1
+
+
+def _user_turn(turn: Turn, place: int) -> UserTurnAdded:
+    return UserTurnAdded(
+        id=f"{turn.user_id}/{place}",
+        session_id=turn.session_id,
+        user_id=turn.user_id,
+        app_id=turn.app_id,
+        timestamp=turn.timestamp,
+        source=Position(TURNS.name, 0, place),
+        turn=turn.turn,
+        role=turn.role,
+        content=turn.content,
+    )
+
+
+def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
+    return EpisodeSummarised(
+        app_id=request.app_id,
+        user_id=request.user_id,
+        timestamp=request.timestamp,
+        first_turn=request.first_turn,
+        last_turn=request.last_turn,
+        summary=summarise_episode([Passage(turn.content) for turn in request.turns], policy).text or "(no text)",
+        summarised_by="extractive",
+    )

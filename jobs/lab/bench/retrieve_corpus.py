@@ -10,12 +10,9 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations
-from models.events import EpisodeCompressed, EpisodeRequested, FactChanged, Position, Role, Turn, UserMemoryChanged
-from models.events.user import EpisodeSummarised, UserEvent, UserTurnAdded
+from jobs.lab.bench.folds import folded_user
+from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
 from models.policy import Policy
-from models.text.summary import Passage
-from models.user.fold import fold, summarise_episode
-from models.user.state import UserState
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore
@@ -102,27 +99,15 @@ class Corpus:
         """The user of this number; what the fold asks for is answered at once, extractively."""
         rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
         turns = [self._turn(rng, number, n) for n in range(TURNS_EACH)]
-        episodes, facts, standings = list[EpisodeCompressed](), list[FactChanged](), list[UserMemoryChanged]()
-        waiting, offset, state = (
-            list[UserEvent](),
-            number * 2 * TURNS_EACH,
-            UserState("user:bench/u", lambda _: None, self._policy),
+        outputs = list(
+            folded_user(turns, self._policy, first_turn=number * TURNS_EACH, first_offset=number * 2 * TURNS_EACH + 1)
         )
-        for n, turn in enumerate(turns):
-            waiting.append(_added(turn, number * TURNS_EACH + n))
-            while waiting:
-                offset += 1
-                for output in fold(state, waiting.pop(0), Position("commands", 0, offset), self._policy):
-                    match output:
-                        case EpisodeRequested():
-                            waiting.append(self._answer(output))
-                        case EpisodeCompressed():
-                            episodes.append(output)
-                        case FactChanged():
-                            facts.append(output)
-                        case UserMemoryChanged():
-                            standings.append(output)
-        return MadeUser(turns, episodes, facts, standings[-1])
+        return MadeUser(
+            turns,
+            episodes=[each for each in outputs if isinstance(each, EpisodeCompressed)],
+            facts=[each for each in outputs if isinstance(each, FactChanged)],
+            standing=[each for each in outputs if isinstance(each, UserMemoryChanged)][-1],
+        )
 
     def questions(self, users: int) -> Iterator[Question]:
         """Questions without end, to users chosen at random; each of words like those of a turn."""
@@ -147,18 +132,6 @@ class Corpus:
             role=role,
             content=" ".join(said),
             timestamp=_BEGINS + timedelta(days=session, minutes=turn),
-        )
-
-    def _answer(self, request: EpisodeRequested) -> EpisodeSummarised:
-        made = summarise_episode([Passage(turn.content) for turn in request.turns], self._policy)
-        return EpisodeSummarised(
-            app_id=request.app_id,
-            user_id=request.user_id,
-            timestamp=request.timestamp,
-            first_turn=request.first_turn,
-            last_turn=request.last_turn,
-            summary=made.text,
-            summarised_by="extractive",
         )
 
 
@@ -187,17 +160,3 @@ def app_of(number: int) -> str:
 
 def _sentences(text: str) -> list[str]:
     return [found.strip() for found in _SENTENCE.findall(text) if len(found.split()) >= _LEAST_WORDS]
-
-
-def _added(turn: Turn, offset: int) -> UserTurnAdded:
-    return UserTurnAdded(
-        id=f"{turn.user_id}/{offset}",
-        session_id=turn.session_id,
-        user_id=turn.user_id,
-        app_id=turn.app_id,
-        timestamp=turn.timestamp,
-        source=Position("turns", 0, offset),
-        turn=turn.turn,
-        role=turn.role,
-        content=turn.content,
-    )

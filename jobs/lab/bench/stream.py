@@ -45,16 +45,6 @@ FULL = Size(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
 QUICK = Size(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
 
 
-RATIO_OF = {
-    "plain_fold": "ratio_plain_fold",
-    "per_event_faust": "ratio_per_event_faust",
-    "quix": "ratio_quix",
-    "bytewax": "ratio_bytewax",
-    "raw_read": "ratio_raw_read",
-}
-"""Contender → key under which the sessions role is compared with it."""
-
-
 class Latency(Struct, frozen=True):
     """From the moment a turn was due to be sent to the receipt of the alert that it raised, milliseconds."""
 
@@ -133,7 +123,7 @@ def figures_of(measured: Round) -> dict[str, float]:
     one = latency([measured.latencies_ms])
     return {
         "turns_per_s": rates[SESSIONS_ROLE],
-        **{key: rates[SESSIONS_ROLE] / rates[name] for name, key in RATIO_OF.items() if name in rates},
+        **{f"ratio_{name}": rates[SESSIONS_ROLE] / rates[name] for name in CONTENDERS if name in rates},
         "alert_latency_ms_p50": one.p50,
         "alert_latency_ms_p99": one.p99,
         "changelog_bytes_per_turn": measured.changelog_bytes_per_turn,
@@ -152,7 +142,7 @@ def summarise(rounds: Sequence[Round], *, turns: int) -> Report:
     middle = medians(by_round)
     return Report(
         turns_per_s=middle["turns_per_s"],
-        **{key: middle.get(key) for key in RATIO_OF.values()},
+        **{f"ratio_{name}": middle.get(f"ratio_{name}") for name in CONTENDERS},
         alert_latency_ms=latency([each.latencies_ms for each in rounds]),
         changelog_bytes_per_turn=middle["changelog_bytes_per_turn"],
         mb_per_10000_sessions=middle["mb_per_10000_sessions"],

@@ -12,24 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from jobs.lab.bench.folds import folded_user
 from jobs.lab.eval.retrieval_questions import Dialogues, Place, Question
 from models.events import (
     EpisodeCompressed,
     EpisodeRequested,
-    EpisodeSummarised,
-    Position,
     Role,
     Turn,
-    UserEvent,
     UserMemoryChanged,
-    UserTurnAdded,
 )
 from models.policy import Policy
-from models.text.summary import Passage
-from models.user.fold import fold, summarise_episode
-from models.user.state import UserState
 from streams.inference.episode_embeddings import episode_vectors
 from streams.ports import Embedder
 
@@ -132,58 +127,27 @@ _ODD = 5
 
 def _folded(turns: Sequence[Turn], policy: Policy) -> _User:
     """One user through the fold; what it asks for is answered before the next turn."""
-    state = UserState("", lambda _: None, policy)
     episodes: list[list[str]] = []
     places: list[set[Place]] = []
     last: UserMemoryChanged | None = None
     at_hand, before, after = 0, 0, 0
-    waiting: list[UserEvent] = []
-    offset = -1
-    for number, turn in enumerate(turns):
-        waiting.append(_added(turn, number))
-        while waiting:
-            offset += 1
-            for output in fold(state, waiting.pop(0), Position("commands.v1", 0, offset), policy):
-                match output:
-                    case EpisodeRequested():
-                        episodes.append([turn.content for turn in output.turns])
-                        waiting.append(_answer(output, policy))
-                    case EpisodeCompressed():
-                        places.append({(run.session_id, number) for run in output.turns for number in run.turns})
-                        before, after = before + output.tokens_before, after + output.tokens_after
-                    case UserMemoryChanged():
-                        last = output
-                        at_hand = max(at_hand, sum(len(run.turns) for run in output.short_term))
+    for output in folded_user(map(_said, turns), policy):
+        match output:
+            case EpisodeRequested():
+                episodes.append([turn.content for turn in output.turns])
+            case EpisodeCompressed():
+                places.append({(run.session_id, number) for run in output.turns for number in run.turns})
+                before, after = before + output.tokens_before, after + output.tokens_after
+            case UserMemoryChanged():
+                last = output
+                at_hand = max(at_hand, sum(len(run.turns) for run in output.short_term))
     assert last is not None, "a user has a turn"  # noqa: S101
     return _User(episodes, places, last, at_hand, (before, after))
 
 
-def _added(turn: Turn, number: int) -> UserTurnAdded:
-    return UserTurnAdded(
-        id="",
-        session_id=turn.session_id,
-        user_id=turn.user_id,
-        app_id=turn.app_id,
-        timestamp=turn.timestamp,
-        source=Position("turns.v1", 0, number),
-        turn=turn.turn,
-        role=turn.role,
-        # A file of friends' talk says who speaks inside the text; a user of an assistant does not.
-        content=turn.content.partition(": ")[2] if turn.role is Role.USER else turn.content,
-    )
-
-
-def _answer(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
-    made = summarise_episode([Passage(turn.content) for turn in request.turns], policy)
-    return EpisodeSummarised(
-        app_id=request.app_id,
-        user_id=request.user_id,
-        timestamp=request.timestamp,
-        first_turn=request.first_turn,
-        last_turn=request.last_turn,
-        summary=made.text or "(no text)",
-        summarised_by="extractive",
-    )
+def _said(turn: Turn) -> Turn:
+    """A file of friends' talk says who speaks inside the text; a user of an assistant does not."""
+    return replace(turn, content=turn.content.partition(": ")[2]) if turn.role is Role.USER else turn
 
 
 def _report(
