@@ -18,8 +18,8 @@ async def test_every_contender_recovers_every_key(kafka: str, tmp_path: Path) ->
 
     report = await measure(Ground(kafka, tmp_path), [Size(1_000, runs=1, stock_runs=1)], say=said.append)
 
-    (row,) = report.rows
-    assert (1_000, 1_000) == (report.keys, row.keys)
-    assert min(row.seconds, row.stock_seconds, row.rocksdb_seconds, row.warm_seconds) > 0
-    assert row.recovery_ratio == pytest.approx(row.stock_seconds / row.seconds)
+    (row,) = report["rows"]
+    assert (1_000, 1_000) == (report["keys"], row["keys"])
+    assert min(row["seconds"], row["stock_seconds"], row["rocksdb_seconds"], row["warm_seconds"]) > 0
+    assert row["recovery_ratio"] == pytest.approx(row["stock_seconds"] / row["seconds"])
     assert ["turntide", "stock_faust", "rocksdb", "warm"] == [line.split(":")[0].strip() for line in said[2:]]

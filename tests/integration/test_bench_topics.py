@@ -35,7 +35,7 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
         say=said.append,
     )
 
-    role = report.ratio_throughput
+    role = report["ratio_throughput"]
     assert role is not None
     assert role.ratio == pytest.approx(role.with_topics_turns_per_s / role.without_topics_turns_per_s)
     held = section_of("topics", Measured(msgspec.to_builtins(report))).held

@@ -80,16 +80,16 @@ async def test_everything_is_measured_and_shown(
     report = await measure(tmp_path, Policy(), embedder, TINY, say=lambda _: None)
     section = publish("memories", OutputFormat.TABLE, lambda _: report)
 
-    assert [(each.what, each.count) for each in [*report.work, *report.reading]] == [
+    assert [(each.what, each.count) for each in [*report["work"], *report["reading"]]] == [
         ("creation", 10),
         ("creation and compaction", 90),
         ("memories of a space", 5),
         ("the source's context", 5),
         ("hybrid search of a space", 5),
     ]
-    assert (report.memories, report.ends.ended, report.ends.left, report.ends.most) == (200, 100, 10, 10)
-    assert report.ends.merged + report.ends.deleted == 90
-    assert 0 < report.share.whole_percent < report.share.spaces_percent < 100
+    assert (report["memories"], report["ends"].ended, report["ends"].left, report["ends"].most) == (200, 100, 10, 10)
+    assert report["ends"].merged + report["ends"].deleted == 90
+    assert 0 < report["share"].whole_percent < report["share"].spaces_percent < 100
     assert [(figure.what, figure.bound) for figure in section.held] == [
         ("creation, p99", 50.0),
         ("creation and compaction, p99", 50.0),

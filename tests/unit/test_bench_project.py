@@ -62,7 +62,7 @@ def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.Capture
         ("40 turns into 80 memories, last tenth to first", 1.5),
         ("a turn into a full project to one into an empty one", 1.5),
     ]
-    assert [(each.what, each.count) for each in report.reading] == [
+    assert [(each.what, each.count) for each in report["reading"]] == [
         ("retrieval", 5),
         ("retrieval after a change", 5),
         ("context", 5),

@@ -11,10 +11,9 @@ import msgspec
 import pytest
 
 from jobs.lab.bench.command_output import publish
-from jobs.lab.bench.measuring import BenchFailed
+from jobs.lab.bench.measuring import BenchFailed, Figures
 from jobs.lab.bench.page import section_of
 from jobs.lab.bench.page_parts import Held, Measured
-from jobs.lab.bench.retrieve import Report
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -47,24 +46,24 @@ def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside:
     return Route("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside, ratio)
 
 
-def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Report:
+def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Figures:
     """A report of 200 requests a second."""
-    return Report(
-        memories=1_000,
-        users=1,
-        embedder="wordllama",
-        rate=200.0,
-        seconds=1.0,
-        fill_s=1.0,
-        http_alone=route(),
-        routes=[retrieve],
-        rate_that_holds=200.0,
-        end_to_end=end_to_end,
-        load_average_at_end=0.0,
-    )
+    return {
+        "memories": 1_000,
+        "users": 1,
+        "embedder": "wordllama",
+        "rate": 200.0,
+        "seconds": 1.0,
+        "fill_s": 1.0,
+        "http_alone": route(),
+        "routes": [retrieve],
+        "rate_that_holds": 200.0,
+        "end_to_end": end_to_end,
+        "load_average_at_end": 0.0,
+    }
 
 
-def held_of(measured: Report) -> Sequence[Held]:
+def held_of(measured: Figures) -> Sequence[Held]:
     """What the page holds to a limit."""
     return section_of("retrieve", Measured(msgspec.to_builtins(measured))).held
 

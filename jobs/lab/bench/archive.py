@@ -27,7 +27,7 @@ from jobs.lab.bench import measuring
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Filled, Spent, fill, speed
 from jobs.lab.bench.archive_traffic import Size, Traffic
-from jobs.lab.bench.measuring import Say, peak_mb
+from jobs.lab.bench.measuring import Figures, Say, peak_mb
 from jobs.shared.progress import Progress
 from streams.archive.catalog import METADATA, LakePaths, paths_of, reading
 from streams.archive.schema import TABLES
@@ -64,54 +64,12 @@ class Reading(Struct, frozen=True):
     files_of_turns: int
 
 
-class Report(Reading, frozen=True):
-    """Figures of one run.
-
-    Attributes:
-        turns: In the archive.
-        ratio_raw_write: Landing's speed by that of the faster of the two that only read JSON and write Parquet.
-        ratio_json_size: Bytes of all JSON by those of the Parquet files.
-        ratio_json_size_turns: The same of the turns alone, which are text and little else.
-        landing_turns_per_s: Of one core, from records to committed Parquet, with what the roles say of the turns.
-        landing_mb_per_s: Likewise, megabytes of JSON.
-        raw_turns_per_s: Engine → the same turns without decoding, checks, offsets and commits.
-        landing_peak_mb: Most memory of the process that landed, the records it held included.
-        bytes_per_turn: Of Parquet.
-        table_bytes: By table.
-        files: Parquet files after the merge.
-        merge_mb_per_s: Megabytes of Parquet.
-        query_peak_mb: Most memory of the process that asked.
-        job_s: Mining job → seconds, of the archive's last seven days.
-        job_peak_mb: Likewise, most memory.
-        job_failed: Job or report → the end of what it said.
-        report_day_s: The report on one day.
-    """
-
-    turns: int
-    ratio_raw_write: float
-    ratio_json_size: float
-    ratio_json_size_turns: float
-    landing_turns_per_s: float
-    landing_mb_per_s: float
-    raw_turns_per_s: dict[str, float]
-    landing_peak_mb: float
-    bytes_per_turn: float
-    table_bytes: dict[str, int]
-    files: int
-    merge_mb_per_s: float
-    query_peak_mb: float
-    job_s: dict[str, float]
-    job_peak_mb: dict[str, float]
-    job_failed: dict[str, str]
-    report_day_s: float | None
-
-
 def headline_queries() -> dict[str, str]:
     """View → what the dictionary asks of it."""
     return {view: meaning.headline for view, meaning in VIEW_MEANINGS.items()}
 
 
-def measure(data_dir: Path, settings: Settings, size: Size, *, say: Say, progress: Progress) -> Report:
+def measure(data_dir: Path, settings: Settings, size: Size, *, say: Say, progress: Progress) -> Figures:
     """Measure everything.
 
     Raises:
@@ -155,29 +113,29 @@ def _summary(
     landed: tuple[Spent, Mapping[str, Spent], float],
     asked: tuple[Reading, float],
     made: tuple[Mapping[str, Ran], Ran],
-) -> Report:
+) -> Figures:
     (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report) = landed, asked, made
     done = {name: each for name, each in mined.items() if not each.failure}
-    return Report(
+    return {
         **asdict(read),
-        turns=filled.turns,
-        ratio_raw_write=spent.turns_per_s / max(each.turns_per_s for each in raw.values()),
-        ratio_json_size=filled.json_bytes / holds.bytes,
-        ratio_json_size_turns=holds.turns_json_bytes / holds.bytes_by_table["turns"],
-        landing_turns_per_s=spent.turns_per_s,
-        landing_mb_per_s=spent.mb_per_s,
-        raw_turns_per_s={name: each.turns_per_s for name, each in raw.items()},
-        landing_peak_mb=landing_peak_mb,
-        bytes_per_turn=holds.bytes / filled.turns,
-        table_bytes=holds.bytes_by_table,
-        files=holds.files,
-        merge_mb_per_s=filled.merged_bytes / filled.merge_s / _MB,
-        query_peak_mb=query_peak_mb,
-        job_s={name: each.seconds for name, each in done.items()},
-        job_peak_mb={name: each.peak_mb for name, each in done.items()},
-        job_failed={name: each.failure for name, each in {**mined, "report": report}.items() if each.failure},
-        report_day_s=None if report.failure else report.seconds,
-    )
+        "turns": filled.turns,
+        "ratio_raw_write": spent.turns_per_s / max(each.turns_per_s for each in raw.values()),
+        "ratio_json_size": filled.json_bytes / holds.bytes,
+        "ratio_json_size_turns": holds.turns_json_bytes / holds.bytes_by_table["turns"],
+        "landing_turns_per_s": spent.turns_per_s,
+        "landing_mb_per_s": spent.mb_per_s,
+        "raw_turns_per_s": {name: each.turns_per_s for name, each in raw.items()},
+        "landing_peak_mb": landing_peak_mb,
+        "bytes_per_turn": holds.bytes / filled.turns,
+        "table_bytes": holds.bytes_by_table,
+        "files": holds.files,
+        "merge_mb_per_s": filled.merged_bytes / filled.merge_s / _MB,
+        "query_peak_mb": query_peak_mb,
+        "job_s": {name: each.seconds for name, each in done.items()},
+        "job_peak_mb": {name: each.peak_mb for name, each in done.items()},
+        "job_failed": {name: each.failure for name, each in {**mined, "report": report}.items() if each.failure},
+        "report_day_s": None if report.failure else report.seconds,
+    }
 
 
 RUNS = 3

@@ -210,7 +210,7 @@ def metrics(
         "metrics",
         output,
         lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say)),
-        show=lambda printed, report: printed.rows(f"metrics, {len(report.pairs)} rounds", shown(report)),
+        show=lambda printed, report: printed.rows(f"metrics, {len(report['pairs'])} rounds", shown(report)),
     )
 
 

@@ -16,6 +16,7 @@ import psutil
 from msgspec import Struct, structs
 
 from jobs.lab.bench.folds import InMemory, Prepared
+from jobs.lab.bench.measuring import Figures
 from models.events import Mode, ProfileUpdated, RiskPoint
 from models.policy import Policy
 from streams.api.live.board import Board
@@ -36,29 +37,6 @@ class LivePlan(Struct, frozen=True, kw_only=True):
     stuck: int = 20
     updates_per_s: int = 60
     seconds: int = 30
-
-
-class LiveReport(Struct, frozen=True, kw_only=True):
-    """What it cost.
-
-    Attributes:
-        snapshot_ms: Until all pages had the snapshot, all of them at once.
-        cpu_us_per_update: Processor time of everything, by changes of sessions.
-        cpu_ratio: Of one processor, while it went on.
-        bytes_per_page_s: What one page was sent, after the snapshot.
-        missed: Reading pages that were not told the last change; 0.
-        memory_mb: Of the process, in the beginning with all sessions, after the snapshots, in the middle, at the end.
-        dropped: Pages that stopped reading and were let go.
-    """
-
-    plan: LivePlan
-    snapshot_ms: float
-    cpu_us_per_update: float
-    cpu_ratio: float
-    bytes_per_page_s: float
-    missed: int
-    memory_mb: list[float]
-    dropped: int
 
 
 class _Page:
@@ -107,7 +85,7 @@ def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
     return profile
 
 
-async def measure(plan: LivePlan) -> LiveReport:
+async def measure(plan: LivePlan) -> Figures:
     """Run it."""
     board, profile = Board(max_sessions=max(100, plan.sessions)), _profiles()
     names = [f"session-{n:06d}" for n in range(plan.sessions)]
@@ -136,16 +114,16 @@ async def measure(plan: LivePlan) -> LiveReport:
     await asyncio.gather(*[page.answering for page in [*pages, *stuck]])
     ticking.cancel()
     told = sum(page.bytes for page in pages) - sent
-    return LiveReport(
-        plan=plan,
-        snapshot_ms=round(snapshot_ms, 1),
-        cpu_us_per_update=round(cpu_s / updates * 1e6, 1),
-        cpu_ratio=round(cpu_s / elapsed_s, 4),
-        bytes_per_page_s=round(told / plan.pages / elapsed_s, 1),
-        missed=missed,
-        memory_mb=memory,
-        dropped=dropped,
-    )
+    return {
+        "plan": plan,
+        "snapshot_ms": round(snapshot_ms, 1),
+        "cpu_us_per_update": round(cpu_s / updates * 1e6, 1),
+        "cpu_ratio": round(cpu_s / elapsed_s, 4),
+        "bytes_per_page_s": round(told / plan.pages / elapsed_s, 1),
+        "missed": missed,
+        "memory_mb": memory,
+        "dropped": dropped,
+    }
 
 
 async def _change(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +19,8 @@ SESSIONS_ROLE = "sessions_role"
 
 Say = Callable[[str], None]
 """Called with what is going on."""
+Figures = dict[str, Any]
+"""What a benchmark found, as JSON has it; `sections.toml` says what its keys mean."""
 
 
 class BenchFailed(TurntideError):  # noqa: N818 - it says what happened

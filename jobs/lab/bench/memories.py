@@ -12,7 +12,7 @@ from time import perf_counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Say, Times, spread_ms, times
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Times, spread_ms, times
 from jobs.lab.bench.memories_work import (
     ENDS,
     Share,
@@ -78,34 +78,7 @@ class Ends(Struct, frozen=True):
     most: int
 
 
-class Report(Struct, frozen=True):
-    """Everything about memories of apps.
-
-    Attributes:
-        work: Making and compacting, CPU time of a fold that reads and writes the space's state.
-        reading: Of a store with so many apps and memories, time that passes.
-        ends: A hundred on one app.
-        share: Of the folds' work, with the demo's few conversations over and over.
-        own_words_percent: The same if each conversation had words of its own, as those of `work` have.
-        ratio_compaction: A conversation that also compacts divided by one that does not, medians.
-        ratio_context: The source's context divided by the memories alone, p99.
-        fill_s: Indexing the store's memories.
-    """
-
-    embedder: str
-    apps: int
-    memories: int
-    work: list[Times]
-    reading: list[Times]
-    ends: Ends
-    share: Share
-    own_words_percent: float
-    ratio_compaction: float
-    ratio_context: float
-    fill_s: float
-
-
-async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Report:
+async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Figures:
     """Measure everything, without a broker and without a language model.
 
     Raises:
@@ -128,19 +101,19 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
     fill_s = perf_counter() - began_s
     say(f"asking {size.asked:,} times each")
     reading = await _read(store, policy, size)
-    return Report(
-        embedder=embedder.name,
-        apps=size.apps,
-        memories=len(memories),
-        work=[times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
-        reading=reading,
-        ends=Ends(ENDS, walked.made, walked.merged, walked.deleted, walked.left[1], walked.most),
-        share=share,
-        own_words_percent=own_words_percent(share, walked),
-        ratio_compaction=spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,
-        ratio_context=reading[1].p99_ms / reading[0].p99_ms,
-        fill_s=fill_s,
-    )
+    return {
+        "embedder": embedder.name,
+        "apps": size.apps,
+        "memories": len(memories),
+        "work": [times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
+        "reading": reading,
+        "ends": Ends(ENDS, walked.made, walked.merged, walked.deleted, walked.left[1], walked.most),
+        "share": share,
+        "own_words_percent": own_words_percent(share, walked),
+        "ratio_compaction": spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,
+        "ratio_context": reading[1].p99_ms / reading[0].p99_ms,
+        "fill_s": fill_s,
+    }
 
 
 def memories_for(walked: Walked, apps: int, each: int) -> list[AppMemoryChanged]:

@@ -18,7 +18,7 @@ import psutil
 from msgspec import Struct
 
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from models.partition.sessions import Arrival
 from models.policy import Policy
 
@@ -70,29 +70,6 @@ class Milestone(Struct, frozen=True):
     rss_mb: float
 
 
-class Report(Struct, frozen=True):
-    """Figures of one run.
-
-    Attributes:
-        mb_per_10000_sessions: Growth of the process per 10,000 open sessions of `filled_turns` turns.
-        state_bytes_per_session: Encoded state of one of them.
-        level_ratio: Most memory of the second half over that in the middle.
-        is_level: Whether that is at most 1.05.
-        most_open: Sessions open at the most.
-        most_remembered: Closed ones remembered at the most.
-    """
-
-    sessions: int
-    mb_per_10000_sessions: float
-    state_bytes_per_session: float
-    filled_turns: int
-    level_ratio: float
-    is_level: bool
-    most_open: int
-    most_remembered: int
-    milestones: list[Milestone]
-
-
 class Held(InMemory):
     """A partition's state under the fold, as the role holds it."""
 
@@ -130,7 +107,7 @@ class Sessions:
         return self._prepared.turn(session, turn, self._offset, after)
 
 
-def measure(size: Size, policy: Policy, *, say: Say) -> Report:
+def measure(size: Size, policy: Policy, *, say: Say) -> Figures:
     """Fill, then stream.
 
     Raises:
@@ -146,17 +123,17 @@ def measure(size: Size, policy: Policy, *, say: Say) -> Report:
     rss = [milestone.rss_mb for milestone in milestones]
     middle = len(rss) // 2
     level = max(rss[middle:]) / rss[middle]
-    return Report(
-        sessions=size.sessions,
-        mb_per_10000_sessions=filled_mb / size.filled * 10_000,
-        state_bytes_per_session=state_bytes / size.filled,
-        filled_turns=FILLED_TURNS,
-        level_ratio=level,
-        is_level=level <= LEVEL_RATIO,
-        most_open=max(milestone.open for milestone in milestones),
-        most_remembered=max(milestone.remembered for milestone in milestones),
-        milestones=milestones,
-    )
+    return {
+        "sessions": size.sessions,
+        "mb_per_10000_sessions": filled_mb / size.filled * 10_000,
+        "state_bytes_per_session": state_bytes / size.filled,
+        "filled_turns": FILLED_TURNS,
+        "level_ratio": level,
+        "is_level": level <= LEVEL_RATIO,
+        "most_open": max(milestone.open for milestone in milestones),
+        "most_remembered": max(milestone.remembered for milestone in milestones),
+        "milestones": milestones,
+    }
 
 
 def _fill(sessions: int, policy: Policy) -> tuple[float, int]:

@@ -16,7 +16,7 @@ import psutil
 from msgspec import Struct
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from jobs.lab.bench.sessions_role import folded_offsets, running, time_of
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
@@ -70,19 +70,7 @@ class Pair(Struct, frozen=True):
         return self.silent.cpu_us_per_turn / self.counted.cpu_us_per_turn
 
 
-class MetricsCost(Struct, frozen=True):
-    """What was measured; ratios are medians over rounds, with the lowest and the highest beside them."""
-
-    turns: int
-    pairs: list[Pair]
-    throughput_ratio: float
-    throughput_ratio_range: tuple[float, float]
-    cpu_ratio: float
-    cpu_ratio_range: tuple[float, float]
-    goal_ratio: float
-
-
-async def measure(ground: Ground, size: Size, *, say: Say) -> MetricsCost:
+async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
@@ -99,25 +87,25 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> MetricsCost:
     return summarise(pairs, size.turns)
 
 
-def summarise(pairs: list[Pair], turns: int) -> MetricsCost:
+def summarise(pairs: list[Pair], turns: int) -> Figures:
     """Medians over rounds, and their ranges."""
     throughput, cpu = [pair.throughput_ratio for pair in pairs], [pair.cpu_ratio for pair in pairs]
-    return MetricsCost(
-        turns=turns,
-        pairs=pairs,
-        throughput_ratio=statistics.median(throughput),
-        throughput_ratio_range=(min(throughput), max(throughput)),
-        cpu_ratio=statistics.median(cpu),
-        cpu_ratio_range=(min(cpu), max(cpu)),
-        goal_ratio=GOAL_RATIO,
-    )
+    return {
+        "turns": turns,
+        "pairs": pairs,
+        "throughput_ratio": statistics.median(throughput),
+        "throughput_ratio_range": (min(throughput), max(throughput)),
+        "cpu_ratio": statistics.median(cpu),
+        "cpu_ratio_range": (min(cpu), max(cpu)),
+        "goal_ratio": GOAL_RATIO,
+    }
 
 
-def shown(report: MetricsCost) -> list[dict[str, str]]:
+def shown(report: Figures) -> list[dict[str, str]]:
     """Ratios with their ranges, for people."""
     ratios = {
-        "throughput": (report.throughput_ratio, report.throughput_ratio_range),
-        "processor time": (report.cpu_ratio, report.cpu_ratio_range),
+        "throughput": (report["throughput_ratio"], report["throughput_ratio_range"]),
+        "processor time": (report["cpu_ratio"], report["cpu_ratio_range"]),
     }
     return [
         {"with by without": name, "median": f"{median:.3f}", "lowest": f"{low:.3f}", "highest": f"{high:.3f}"}

@@ -7,10 +7,9 @@ from statistics import mean
 
 from msgspec import Struct
 
-from jobs.lab.bench.measuring import Say, Times, spread_ms, times
+from jobs.lab.bench.measuring import Figures, Say, spread_ms, times
 from jobs.lab.bench.project_work import (
     FILLED,
-    Consolidated,
     Log,
     Talk,
     consolidated,
@@ -44,25 +43,7 @@ class Size(Struct, frozen=True):
 QUICK = Size(memories=1_000, asked=200, talks=((250, 2),))
 
 
-class Report(Struct, frozen=True):
-    """Everything about projects' memory.
-
-    Attributes:
-        reading: Retrieval and context of the filled project, time that passes.
-        talks: Conversations turn by turn, CPU time of the fold that reads and writes its state.
-        ratio_full_project: A turn into the filled project divided by one into an empty one, means.
-        fill_ms: CPU time for each memory that was added by hand.
-    """
-
-    memories: int
-    reading: list[Times]
-    consolidation: Consolidated
-    talks: list[Talk]
-    ratio_full_project: float
-    fill_ms: float
-
-
-def measure(policy: Policy, size: Size, *, say: Say) -> Report:
+def measure(policy: Policy, size: Size, *, say: Say) -> Figures:
     """Measure everything, in this process.
 
     Raises:
@@ -89,14 +70,14 @@ def measure(policy: Policy, size: Size, *, say: Say) -> Report:
         times("context", told(view, policy, size.asked)),
     ]
     say("consolidating")
-    return Report(
-        memories=size.memories,
-        reading=reading,
-        consolidation=consolidated(log),
-        talks=talks,
-        ratio_full_project=mean(run[0]) / means[0],
-        fill_ms=fill_ms,
-    )
+    return {
+        "memories": size.memories,
+        "reading": reading,
+        "consolidation": consolidated(log),
+        "talks": talks,
+        "ratio_full_project": mean(run[0]) / means[0],
+        "fill_ms": fill_ms,
+    }
 
 
 def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOutput]]]) -> Talk:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
@@ -60,73 +60,36 @@ FULL = (Size(100_000, runs=3, stock_runs=3), Size(1_000_000, runs=3, stock_runs=
 QUICK = (Size(20_000, runs=1, stock_runs=1),)
 
 
-class Row(Struct, frozen=True):
-    """Medians for one number of keys.
-
-    Attributes:
-        keys: Of the state, one changelog record each.
-        recovery_ratio: Our records per second divided by stock Faust's, in memory both.
-        records_per_s: Ours, in memory.
-        stock_records_per_s: Stock Faust's.
-        seconds: Ours, in memory.
-        stock_seconds: Stock Faust's.
-        rocksdb_seconds: Ours, into an empty RocksDB.
-        warm_seconds: Ours, with RocksDB kept from before and one record in a hundred beyond it.
-        runs: Rounds.
-        stock_runs: Rounds of stock Faust.
-    """
-
-    keys: int
-    recovery_ratio: float
-    records_per_s: float
-    stock_records_per_s: float
-    seconds: float
-    stock_seconds: float
-    rocksdb_seconds: float
-    warm_seconds: float
-    runs: int
-    stock_runs: int
+def report_of(rows: Sequence[Figures]) -> Figures:
+    """The report of all rows; the figures beside them are those of the first."""
+    first = {key: rows[0][key] for key in ("keys", "recovery_ratio", "records_per_s")}
+    return {**first, "rows": list(rows), "value_bytes": VALUE_BYTES}
 
 
-class RecoveryReport(Struct, frozen=True):
-    """All sizes; the figures above them are those of the first."""
-
-    keys: int
-    recovery_ratio: float
-    records_per_s: float
-    rows: list[Row]
-    value_bytes: int
-
-
-def report_of(rows: Sequence[Row]) -> RecoveryReport:
-    """The report of all rows."""
-    first = rows[0]
-    return RecoveryReport(first.keys, first.recovery_ratio, first.records_per_s, list(rows), VALUE_BYTES)
-
-
-def row_of(size: Size, rounds: Sequence[dict[str, float]]) -> Row:
+def row_of(size: Size, rounds: Sequence[dict[str, float]]) -> Figures:
     """Medians over rounds of seconds by contender; the ratio is taken within a round.
 
     >>> once = {"turntide": 1.0, "stock_faust": 20.0, "rocksdb": 2.0, "warm": 0.1}
-    >>> row_of(Size(1000, runs=2, stock_runs=1), [once, {"turntide": 3.0, "rocksdb": 2.0, "warm": 0.1}]).recovery_ratio
+    >>> later = {"turntide": 3.0, "rocksdb": 2.0, "warm": 0.1}
+    >>> row_of(Size(1000, runs=2, stock_runs=1), [once, later])["recovery_ratio"]
     20.0
     """
     seconds = {name: median(each[name] for each in rounds if name in each) for name in rounds[0]}
-    return Row(
-        keys=size.keys,
-        recovery_ratio=median(each["stock_faust"] / each["turntide"] for each in rounds if "stock_faust" in each),
-        records_per_s=size.keys / seconds["turntide"],
-        stock_records_per_s=size.keys / seconds["stock_faust"],
-        seconds=seconds["turntide"],
-        stock_seconds=seconds["stock_faust"],
-        rocksdb_seconds=seconds["rocksdb"],
-        warm_seconds=seconds["warm"],
-        runs=size.runs,
-        stock_runs=size.stock_runs,
-    )
+    return {
+        "keys": size.keys,
+        "recovery_ratio": median(each["stock_faust"] / each["turntide"] for each in rounds if "stock_faust" in each),
+        "records_per_s": size.keys / seconds["turntide"],
+        "stock_records_per_s": size.keys / seconds["stock_faust"],
+        "seconds": seconds["turntide"],
+        "stock_seconds": seconds["stock_faust"],
+        "rocksdb_seconds": seconds["rocksdb"],
+        "warm_seconds": seconds["warm"],
+        "runs": size.runs,
+        "stock_runs": size.stock_runs,
+    }
 
 
-async def measure(ground: Ground, sizes: Sequence[Size], *, say: Say) -> RecoveryReport:
+async def measure(ground: Ground, sizes: Sequence[Size], *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
@@ -135,7 +98,7 @@ async def measure(ground: Ground, sizes: Sequence[Size], *, say: Say) -> Recover
     return report_of([await _row(ground, size, say) for size in sizes])
 
 
-async def _row(ground: Ground, size: Size, say: Say) -> Row:
+async def _row(ground: Ground, size: Size, say: Say) -> Figures:
     settings = ground.settings(partitions=PARTITIONS)
     say(f"{size.keys:,} keys: writing both changelogs")
     await _write(settings, size.keys)

@@ -14,9 +14,9 @@ import httpx
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Say, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, Question, fill, users_for
-from jobs.lab.bench.retrieve_end_to_end import EndToEnd, question_to_context
+from jobs.lab.bench.retrieve_end_to_end import question_to_context
 from jobs.lab.bench.retrieve_http import Load, Route, Server, Within, serving, time_http
 from jobs.lab.bench.sections_of_memories import RETRIEVE_MS
 from jobs.shared.bytecode import with_bytecode
@@ -80,33 +80,7 @@ class Size(Struct, frozen=True):
 QUICK = Size(memories=5_000, rate=50.0, seconds=3.0, asked=100)
 
 
-class Report(Struct, frozen=True):
-    """Everything about reading memory.
-
-    Attributes:
-        memories: In the store; of so many users.
-        embedder: Whose vectors.
-        fill_s: Making and indexing them.
-        http_alone: A route that touches no memory, at the same rate.
-        routes: Those that do; `/v1/search` is the hybrid search of a user's turns.
-        rate_that_holds: Requests a second at which the limit for `/v1/retrieve` holds; 0 for none that was tried.
-        end_to_end: From a turn that is sent to a context that has it; None where it was not asked for.
-    """
-
-    memories: int
-    users: int
-    embedder: str
-    rate: float
-    seconds: float
-    fill_s: float
-    http_alone: Route
-    routes: list[Route]
-    rate_that_holds: float
-    end_to_end: EndToEnd | None
-    load_average_at_end: float
-
-
-async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say) -> Report:
+async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say) -> Figures:
     """Measure everything.
 
     Args:
@@ -136,19 +110,19 @@ async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say)
             route = await sending.route(path, size.rate, size.seconds)
             routes.append(replace(route, inside=within, ratio_p99=route.p99_ms / within.p99_ms))
         holds = await sending.rate_that_holds(routes[0], size)
-    return Report(
-        memories=users * MEMORIES_EACH,
-        users=users,
-        embedder=embedder.name,
-        rate=size.rate,
-        seconds=size.seconds,
-        fill_s=fill_s,
-        http_alone=http_alone,
-        routes=routes,
-        rate_that_holds=holds,
-        end_to_end=await question_to_context(settings, size.seconds, say=say) if end_to_end else None,
-        load_average_at_end=os.getloadavg()[0],
-    )
+    return {
+        "memories": users * MEMORIES_EACH,
+        "users": users,
+        "embedder": embedder.name,
+        "rate": size.rate,
+        "seconds": size.seconds,
+        "fill_s": fill_s,
+        "http_alone": http_alone,
+        "routes": routes,
+        "rate_that_holds": holds,
+        "end_to_end": await question_to_context(settings, size.seconds, say=say) if end_to_end else None,
+        "load_average_at_end": os.getloadavg()[0],
+    }
 
 
 async def _filled(folder: Path, embedder: Embedder, corpus: Corpus, users: int) -> None:

@@ -18,7 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
@@ -65,28 +65,7 @@ class TopicCost(Struct, frozen=True):
     bytes_per_turn: float
 
 
-class RolesReport(Struct, frozen=True):
-    """One run.
-
-    Attributes:
-        turns: Length of the backlog.
-        seconds: Until every role had read everything.
-        roles: With the broker, under `kafka`, where it is the bench's own.
-        archive_bytes_per_turn: Parquet as landed, not merged.
-        index_bytes_per_turn: Qdrant Edge's folder, its log included.
-    """
-
-    turns: int
-    turn_bytes: float
-    seconds: float
-    partitions: int
-    roles: list[RoleCost]
-    topics: list[TopicCost]
-    archive_bytes_per_turn: float
-    index_bytes_per_turn: float
-
-
-async def measure(ground: Ground, *, turns: int, say: Say) -> RolesReport:
+async def measure(ground: Ground, *, turns: int, say: Say) -> Figures:
     """Run all roles over one backlog.
 
     Raises:
@@ -110,16 +89,16 @@ async def measure(ground: Ground, *, turns: int, say: Say) -> RolesReport:
             for name, each in processes.items()
         ]
     say("counting bytes")
-    return RolesReport(
-        turns=turns,
-        turn_bytes=turn_bytes,
-        seconds=seconds,
-        partitions=PARTITIONS,
-        roles=costs,
-        topics=[await _topic_cost(settings, topic, turns) for topic in REGISTRY.topics],
-        archive_bytes_per_turn=_bytes_below(ground.home / "archive", ".parquet") / turns,
-        index_bytes_per_turn=_bytes_below(ground.home / "vectors") / turns,
-    )
+    return {
+        "turns": turns,
+        "turn_bytes": turn_bytes,
+        "seconds": seconds,
+        "partitions": PARTITIONS,
+        "roles": costs,
+        "topics": [await _topic_cost(settings, topic, turns) for topic in REGISTRY.topics],
+        "archive_bytes_per_turn": _bytes_below(ground.home / "archive", ".parquet") / turns,
+        "index_bytes_per_turn": _bytes_below(ground.home / "vectors") / turns,
+    }
 
 
 def _cpu_s(process: psutil.Process) -> float:

@@ -14,8 +14,8 @@ import httpx
 from msgspec import Struct
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Say, Timing, ratio
-from jobs.lab.bench.scale_folds import LengthCost, SessionsCost, measure_lengths, measure_sessions
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing, ratio
+from jobs.lab.bench.scale_folds import measure_lengths, measure_sessions
 from jobs.lab.bench.sessions_role import running, scrape
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
@@ -61,29 +61,7 @@ QUICK = Size(
 )
 
 
-class ScaleReport(Struct, frozen=True):
-    """Every curve, point by point.
-
-    Attributes:
-        ratio_long_session: Cost of a turn at the longest session to that at the shortest.
-        session_length: Cost by session length.
-        sessions: Cost and memory by number of open sessions.
-        workers: Throughput by number of workers.
-        partitions: That the workers share.
-        notes: What was left out, and why.
-        runs: Medians are taken over so many.
-    """
-
-    ratio_long_session: float
-    session_length: list[LengthCost]
-    sessions: list[SessionsCost]
-    workers: list[WorkersRate]
-    partitions: int
-    notes: list[str]
-    runs: int
-
-
-async def measure(ground: Ground, size: Size, *, say: Say) -> ScaleReport:
+async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
     """Run everything, one after the other.
 
     Raises:
@@ -92,15 +70,15 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> ScaleReport:
     workers = await measure_workers(ground, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
     sessions, notes = await measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
-    return ScaleReport(
-        ratio_long_session=lengths[-1].ratio,
-        session_length=lengths,
-        sessions=sessions,
-        workers=workers,
-        partitions=PARTITIONS,
-        notes=notes,
-        runs=size.runs,
-    )
+    return {
+        "ratio_long_session": lengths[-1].ratio,
+        "session_length": lengths,
+        "sessions": sessions,
+        "workers": workers,
+        "partitions": PARTITIONS,
+        "notes": notes,
+        "runs": size.runs,
+    }
 
 
 PARTITIONS = 8

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Say, Timing, medians, spread
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread
 from jobs.lab.bench.page_parts import number
 from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.lab.bench.traffic import Traffic, send_all
@@ -74,37 +74,6 @@ class Round(Struct, frozen=True):
     stage_us_per_turn: dict[str, float]
 
 
-class Report(Struct, frozen=True):
-    """Medians over rounds. A ratio is the sessions role's throughput divided by the contender's, round by round.
-
-    Attributes:
-        turns_per_s: Of the sessions role.
-        mb_per_10000_sessions: Megabytes (10⁶) of state that the role keeps, without Python's own overhead.
-        absolute_turns_per_s: Contender → throughput.
-        stage_us_per_turn: Of the sessions role, by stage; `other` is what no stage covers.
-        rounds: The figures of each round under the keys of this report; the percentiles as `alert_latency_ms_p50` and
-            `alert_latency_ms_p99`, throughputs as `<contender>_turns_per_s`.
-        spread: Each of these keys → smallest and largest over the rounds.
-    """
-
-    turns_per_s: float
-    ratio_plain_fold: float | None
-    ratio_per_event_faust: float | None
-    ratio_quix: float | None
-    ratio_bytewax: float | None
-    ratio_raw_read: float | None
-    alert_latency_ms: Latency
-    changelog_bytes_per_turn: float
-    mb_per_10000_sessions: float
-    turn_bytes: float
-    absolute_turns_per_s: dict[str, float]
-    stage_us_per_turn: dict[str, float]
-    rounds: list[dict[str, float]]
-    spread: dict[str, tuple[float, float]]
-    runs: int
-    turns: int
-
-
 def latency(rounds: Sequence[Sequence[float]]) -> Latency:
     """Median over rounds of each round's percentiles (`numpy.percentile`, linear).
 
@@ -132,7 +101,7 @@ def figures_of(measured: Round) -> dict[str, float]:
     }
 
 
-def summarise(rounds: Sequence[Round], *, turns: int) -> Report:
+def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
     """The report of all rounds.
 
     Raises:
@@ -140,23 +109,23 @@ def summarise(rounds: Sequence[Round], *, turns: int) -> Report:
     """
     by_round = [figures_of(each) for each in rounds]
     middle = medians(by_round)
-    return Report(
-        turns_per_s=middle["turns_per_s"],
+    return {
+        "turns_per_s": middle["turns_per_s"],
         **{f"ratio_{name}": middle.get(f"ratio_{name}") for name in CONTENDERS},
-        alert_latency_ms=latency([each.latencies_ms for each in rounds]),
-        changelog_bytes_per_turn=middle["changelog_bytes_per_turn"],
-        mb_per_10000_sessions=middle["mb_per_10000_sessions"],
-        turn_bytes=median(each.turn_bytes for each in rounds),
-        absolute_turns_per_s=medians([{n: t.turns_per_s for n, t in each.timings.items()} for each in rounds]),
-        stage_us_per_turn=medians([each.stage_us_per_turn for each in rounds]),
-        rounds=by_round,
-        spread={key: spread(by_round, key) for key in middle},
-        runs=len(rounds),
-        turns=turns,
-    )
+        "alert_latency_ms": latency([each.latencies_ms for each in rounds]),
+        "changelog_bytes_per_turn": middle["changelog_bytes_per_turn"],
+        "mb_per_10000_sessions": middle["mb_per_10000_sessions"],
+        "turn_bytes": median(each.turn_bytes for each in rounds),
+        "absolute_turns_per_s": medians([{n: t.turns_per_s for n, t in each.timings.items()} for each in rounds]),
+        "stage_us_per_turn": medians([each.stage_us_per_turn for each in rounds]),
+        "rounds": by_round,
+        "spread": {key: spread(by_round, key) for key in middle},
+        "runs": len(rounds),
+        "turns": turns,
+    }
 
 
-async def measure(ground: Ground, size: Size, *, say: Say) -> Report:
+async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
@@ -208,14 +177,14 @@ def order(number: int) -> list[str]:
     return names[first:] + names[:first]
 
 
-def figure_rows(report: Report) -> Iterator[dict[str, str]]:
+def figure_rows(report: Figures) -> Iterator[dict[str, str]]:
     """Every figure of the rounds, ratios as such."""
-    latency = report.alert_latency_ms
+    latency = report["alert_latency_ms"]
     middle: dict[str, float | None] = {
-        **{f"{name}_turns_per_s": rate for name, rate in report.absolute_turns_per_s.items()},
+        **{f"{name}_turns_per_s": rate for name, rate in report["absolute_turns_per_s"].items()},
         "alert_latency_ms_p50": latency.p50,
         "alert_latency_ms_p99": latency.p99,
     }
-    for key, (smallest, largest) in report.spread.items():
-        median = middle[key] if key in middle else getattr(report, key)
+    for key, (smallest, largest) in report["spread"].items():
+        median = middle[key] if key in middle else report[key]
         yield {"figure": key, "median": number(median), "min": number(smallest), "max": number(largest)}

@@ -10,9 +10,8 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from jobs.lab.bench.topics_ratio import (
-    PackingRow,
     Ratio,
     conversations_of,
     fold_ratio,
@@ -21,7 +20,7 @@ from jobs.lab.bench.topics_ratio import (
     traffic_turns,
     unpack_ms,
 )
-from jobs.lab.bench.topics_work import TWENTY, Probes, Walked, long_sessions, match_ms, probe_packed, walk
+from jobs.lab.bench.topics_work import TWENTY, Walked, long_sessions, match_ms, probe_packed, walk
 from jobs.lab.eval.topics_dialogues import Dialogue
 from models.policy import Policy
 from streams.ports import Embedder
@@ -67,49 +66,6 @@ class Kilobytes(Struct, frozen=True):
     largest: float
 
 
-class Report(Struct, frozen=True):
-    """Everything about topic memory on these conversations.
-
-    Attributes:
-        add_ms: Adding a message that neither packs nor unpacks anything, from stored parts to changed ones.
-        match_ms: Comparing a message with twenty topics.
-        unpack_ms: Unpacking fifty messages, as the source packs them.
-        unpack_deflate_ms: The same with the second codec.
-        add_with_compaction_ms: The source allows an LLM 500-2,000 ms; the summary here is extractive.
-        add_with_unpacking_ms: Adding a message that brings packed ones back.
-        packing: By number of messages.
-        kb_per_topic: Of all parts of a topic.
-        kb_for_20_topics: The twenty largest topics of a session that has as many.
-        most_topics: Of a session at once.
-        ratio_throughput: The sessions role with topic memory divided by that without; None where it was not run.
-        ratio_fold: The fold alone over the given conversations …
-        ratio_fold_traffic: … and over the traffic of `turntide bench stream`.
-        probes: What a search finds of packed messages.
-    """
-
-    embedder: str
-    similarity_threshold: float
-    dialogues: int
-    sessions: int
-    turns: int
-    add_ms: Times
-    match_ms: Times
-    unpack_ms: Times
-    unpack_deflate_ms: Times
-    add_with_compaction_ms: Times | None
-    add_with_unpacking_ms: Times | None
-    packing: list[PackingRow]
-    kb_per_topic: Kilobytes
-    kb_for_20_topics: Kilobytes | None
-    most_topics: int
-    ratio_throughput: Ratio | None
-    ratio_fold: Ratio
-    ratio_fold_traffic: Ratio
-    probes: Probes
-    notes: list[str]
-    runs: int
-
-
 async def measure(
     dialogues: Sequence[Dialogue],
     embedder: Embedder,
@@ -118,7 +74,7 @@ async def measure(
     *,
     ground: AbstractContextManager[Ground] | None,
     say: Say,
-) -> Report:
+) -> Figures:
     """Measure everything.
 
     Raises:
@@ -141,29 +97,29 @@ async def measure(
         say("the sessions role with topics and without")
         with ground as place:
             role = await role_ratio(place, conversations, policy, runs=size.runs, turns=size.role_turns, say=say)
-    return Report(
-        embedder=embedder.name,
-        similarity_threshold=policy.topics.threshold,
-        dialogues=len(dialogues),
-        sessions=len(sessions),
-        turns=turns,
-        add_ms=times(walked.plain_ms),
-        match_ms=times(match_ms(sessions, policy)),
-        unpack_ms=times(unpack_ms(sessions, "gzip")),
-        unpack_deflate_ms=times(unpack_ms(sessions, "deflate")),
-        add_with_compaction_ms=times(walked.compacting_ms) if walked.compacting_ms else None,
-        add_with_unpacking_ms=times(walked.unpacking_ms) if walked.unpacking_ms else None,
-        packing=packing,
-        kb_per_topic=_kilobytes(walked.topic_bytes),
-        kb_for_20_topics=_kilobytes(walked.twenty_topics_bytes) if walked.twenty_topics_bytes else None,
-        most_topics=walked.most_topics,
-        ratio_throughput=role,
-        ratio_fold=fold_ratio(given, policy, embedder, runs=FOLD_RUNS),
-        ratio_fold_traffic=fold_ratio(usual, policy, embedder, runs=FOLD_RUNS),
-        probes=probes,
-        notes=_notes(walked, packing, role),
-        runs=size.runs,
-    )
+    return {
+        "embedder": embedder.name,
+        "similarity_threshold": policy.topics.threshold,
+        "dialogues": len(dialogues),
+        "sessions": len(sessions),
+        "turns": turns,
+        "add_ms": times(walked.plain_ms),
+        "match_ms": times(match_ms(sessions, policy)),
+        "unpack_ms": times(unpack_ms(sessions, "gzip")),
+        "unpack_deflate_ms": times(unpack_ms(sessions, "deflate")),
+        "add_with_compaction_ms": times(walked.compacting_ms) if walked.compacting_ms else None,
+        "add_with_unpacking_ms": times(walked.unpacking_ms) if walked.unpacking_ms else None,
+        "packing": packing,
+        "kb_per_topic": _kilobytes(walked.topic_bytes),
+        "kb_for_20_topics": _kilobytes(walked.twenty_topics_bytes) if walked.twenty_topics_bytes else None,
+        "most_topics": walked.most_topics,
+        "ratio_throughput": role,
+        "ratio_fold": fold_ratio(given, policy, embedder, runs=FOLD_RUNS),
+        "ratio_fold_traffic": fold_ratio(usual, policy, embedder, runs=FOLD_RUNS),
+        "probes": probes,
+        "notes": _notes(walked, packing, role),
+        "runs": size.runs,
+    }
 
 
 def times(values_ms: Sequence[float]) -> Times:
@@ -179,13 +135,13 @@ def _kilobytes(sizes_bytes: Sequence[int]) -> Kilobytes:
     return Kilobytes(median(sizes_bytes) / _KB, max(sizes_bytes) / _KB)
 
 
-def _notes(walked: Walked, packing: Sequence[PackingRow], role: Ratio | None) -> list[str]:
+def _notes(walked: Walked, packing: Sequence[Figures], role: Ratio | None) -> list[str]:
     """What was not measured, and what base64 costs."""
     notes = []
     if packing:
-        costs = median(row.base64_costs_percent for row in packing)
+        costs = median(row["base64_costs_percent"] for row in packing)
         notes.append(f"base64 costs {costs:.0f} % of what gzip leaves: four characters for three bytes")
-    if any(row.zstd_saves_percent is None for row in packing):
+    if any(row["zstd_saves_percent"] is None for row in packing):
         notes.append("zstd is left out where there are few strings or the package zstandard is not installed")
     if not walked.twenty_topics_bytes:
         notes.append(f"no session had {TWENTY} topics at once, the most were {walked.most_topics}")

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from jobs.demo.conversations import Conversation
 from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import Say
+from jobs.lab.bench.measuring import Figures, Say
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.topics_work import LongSession
 from jobs.lab.bench.traffic import Traffic, send_all
@@ -48,36 +48,6 @@ _ZSTD_LEVEL = 19
 _ZSTD_LEAST_STRINGS = 16
 
 
-class PackingRow(Struct, frozen=True):
-    """Strings of so many messages, packed. Savings are of all their bytes together, in percent.
-
-    Attributes:
-        messages: In each string.
-        strings: How many.
-        json_kb: Mean size of the JSON, in 1,000 bytes.
-        seed_json_kb: What the source's had.
-        gzip_base64_kb: Mean size as the source packs it.
-        seed_saves_percent: What the source says of its own.
-        gzip_base64_saves_percent: Codec `gzip`.
-        gzip_saves_percent: The same without base64.
-        base64_costs_percent: How much longer base64 makes it.
-        deflate_saves_percent: Codec `deflate`.
-        zstd_saves_percent: None where it was not measured.
-    """
-
-    messages: int
-    strings: int
-    json_kb: float
-    seed_json_kb: float
-    gzip_base64_kb: float
-    seed_saves_percent: float
-    gzip_base64_saves_percent: float
-    gzip_saves_percent: float
-    base64_costs_percent: float
-    deflate_saves_percent: float
-    zstd_saves_percent: float | None
-
-
 def strings_of(sessions: Sequence[LongSession], messages: int) -> list[list[MessageEntry]]:
     """The sessions cut into strings of so many messages one after the other; what is left over is dropped."""
     strings = []
@@ -87,13 +57,13 @@ def strings_of(sessions: Sequence[LongSession], messages: int) -> list[list[Mess
     return strings
 
 
-def packing_rows(sessions: Sequence[LongSession]) -> list[PackingRow]:
+def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
     """A row for each count of which there is a string."""
     by_count = {count: strings_of(sessions, count) for count in COUNTS}
     return [_row(count, strings) for count, strings in by_count.items() if strings]
 
 
-def _row(count: int, strings: Sequence[Sequence[MessageEntry]]) -> PackingRow:
+def _row(count: int, strings: Sequence[Sequence[MessageEntry]]) -> Figures:
     raw = [json_bytes(string) for string in strings]
     raw_bytes = sum(map(len, raw))
     seeds = [pack(string, "gzip") for string in strings]
@@ -101,19 +71,19 @@ def _row(count: int, strings: Sequence[Sequence[MessageEntry]]) -> PackingRow:
     binary_bytes = sum(len(b64decode(packed)) for packed in seeds)
     deflated_bytes = sum(len(pack(string, "deflate")) for string in strings)
     zstd_bytes = zstd_trained_bytes(raw)
-    return PackingRow(
-        messages=count,
-        strings=len(strings),
-        json_kb=raw_bytes / len(strings) / _KB,
-        seed_json_kb=SEED_JSON_KB[count],
-        gzip_base64_kb=seeds_bytes / len(strings) / _KB,
-        seed_saves_percent=SEED_SAVES_PERCENT[count],
-        gzip_base64_saves_percent=saved_percent(raw_bytes, seeds_bytes),
-        gzip_saves_percent=saved_percent(raw_bytes, binary_bytes),
-        base64_costs_percent=(seeds_bytes / binary_bytes - 1) * 100,
-        deflate_saves_percent=saved_percent(raw_bytes, deflated_bytes),
-        zstd_saves_percent=None if zstd_bytes is None else saved_percent(raw_bytes, zstd_bytes),
-    )
+    return {
+        "messages": count,
+        "strings": len(strings),
+        "json_kb": raw_bytes / len(strings) / _KB,
+        "seed_json_kb": SEED_JSON_KB[count],
+        "gzip_base64_kb": seeds_bytes / len(strings) / _KB,
+        "seed_saves_percent": SEED_SAVES_PERCENT[count],
+        "gzip_base64_saves_percent": saved_percent(raw_bytes, seeds_bytes),
+        "gzip_saves_percent": saved_percent(raw_bytes, binary_bytes),
+        "base64_costs_percent": (seeds_bytes / binary_bytes - 1) * 100,
+        "deflate_saves_percent": saved_percent(raw_bytes, deflated_bytes),
+        "zstd_saves_percent": None if zstd_bytes is None else saved_percent(raw_bytes, zstd_bytes),
+    }
 
 
 def saved_percent(before: int, after: int) -> float:
