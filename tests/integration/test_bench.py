@@ -41,8 +41,10 @@ async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) 
 
     report = await measure_kills(Ground(kafka, tmp_path), names=names, kills=1, seed=3, say=lambda _: None)
 
-    assert [(row.contender, row.kills, row.turns) for row in report.rows] == [(name, 1, 1_100) for name in names]
-    role = report.rows[0]
-    assert role.settled
-    assert (role.lost, role.doubled, role.alerts_missing, role.alerts_false, role.repeats_other_id) == (0, 0, 0, 0, 0)
-    assert report.rows[1].alerts == role.alerts > 0
+    assert [(row["contender"], row["kills"], row["turns"]) for row in report["rows"]] == [
+        (name, 1, 1_100) for name in names
+    ]
+    role = report["rows"][0]
+    assert role["settled"]
+    assert [role[key] for key in ("lost", "doubled", "alerts_missing", "alerts_false", "repeats_other_id")] == [0] * 5
+    assert report["rows"][1]["alerts"] == role["alerts"] > 0

@@ -77,10 +77,12 @@ def test_alerts_missing_false_and_repeated_under_another_id() -> None:
     made_up = msgspec.structs.replace(first, turn=99, id="made up")
 
     assert others
-    assert count_alerts(expected, others) == Alerts(missing=1, false=0, repeats_same_id=0, repeats_other_id=0)
+    assert count_alerts(expected, others) == Alerts(
+        alerts_missing=1, alerts_false=0, repeats_same_id=0, repeats_other_id=0
+    )
     assert count_alerts(expected, [first, other_id, *others]) == Alerts(0, 0, 0, repeats_other_id=1)
     assert count_alerts(expected, [first, *others, made_up]) == Alerts(
-        0, false=1, repeats_same_id=0, repeats_other_id=0
+        0, alerts_false=1, repeats_same_id=0, repeats_other_id=0
     )
 
 

@@ -87,8 +87,13 @@ async def test_everything_is_measured_and_shown(
         ("the source's context", 5),
         ("hybrid search of a space", 5),
     ]
-    assert (report["memories"], report["ends"].ended, report["ends"].left, report["ends"].most) == (200, 100, 10, 10)
-    assert report["ends"].merged + report["ends"].deleted == 90
+    assert (report["memories"], report["ends"]["ended"], report["ends"]["left"], report["ends"]["most"]) == (
+        200,
+        100,
+        10,
+        10,
+    )
+    assert report["ends"]["merged"] + report["ends"]["deleted"] == 90
     assert 0 < report["share"].whole_percent < report["share"].spaces_percent < 100
     assert [(figure.what, figure.bound) for figure in section.held] == [
         ("creation, p99", 50.0),

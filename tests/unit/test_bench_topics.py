@@ -187,8 +187,8 @@ async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
         reached = figure.value >= figure.bound if figure.at_least else figure.value <= figure.bound
         assert figure.printed()["reached"] is figure.reached is reached
     assert (len(report["ratio_fold"].rounds), report["ratio_throughput"]) == (3, None)
-    assert report["probes"].searched <= 10
-    assert 0.0 <= report["probes"].found_ratio <= 1.0
+    assert report["probes"]["searched"] <= 10
+    assert 0.0 <= report["probes"]["found_ratio"] <= 1.0
     assert any("base64 costs 33 %" in note for note in report["notes"])
 
 

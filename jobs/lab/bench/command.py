@@ -75,7 +75,7 @@ def kills(
         "kills",
         output,
         lambda say: on_kafka(lambda ground: measure(ground, names=names, kills=count, seed=seed, say=say)),
-        show=(show := lambda printed, report: printed.rows(f"After {count} kills each", plain(report.rows))),
+        show=(show := lambda printed, report: printed.rows(f"After {count} kills each", plain(report["rows"]))),
         csv=show,
     )
 

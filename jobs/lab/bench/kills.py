@@ -22,12 +22,11 @@ from functools import partial
 from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from msgspec import Struct
 
 from jobs.lab.bench.contender import DURABLE, command_of, missing_package
-from jobs.lab.bench.kills_count import Row, count_alerts, count_turns
+from jobs.lab.bench.kills_count import count_alerts, count_turns
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Say
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say
 from jobs.lab.bench.traffic import Traffic, paced, producing, send
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
@@ -59,13 +58,6 @@ _QUIET_S = 5.0
 _MAX_CRASHES = 20
 
 
-class Report(Struct, frozen=True):
-    """All contenders after the same kills; a row's fields are described at `jobs.lab.bench.kills_count.Row`."""
-
-    seed: int
-    rows: list[Row]
-
-
 def contenders() -> list[str]:
     """Those whose packages are installed, the sessions role first."""
     return [SESSIONS_ROLE, *(name for name in DURABLE if missing_package(name) is None)]
@@ -81,7 +73,7 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Report:
+async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Figures:
     """Kill each contender in turn.
 
     Raises:
@@ -95,9 +87,9 @@ async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int
         )
         await apply_topics(settings)
         row = await _Run(name, settings, kills, seed, say).row()
-        say(f"  lost {row.lost}, doubled {row.doubled}, alerts missing {row.alerts_missing} of {row.alerts}")
+        say("  lost {lost}, doubled {doubled}, alerts missing {alerts_missing} of {alerts}".format(**row))
         rows.append(row)
-    return Report(seed=seed, rows=rows)
+    return {"seed": seed, "rows": rows}
 
 
 class _Run:
@@ -118,7 +110,7 @@ class _Run:
         count = FIRST_BURST_TURNS + kills * (BURST_TURNS + STEADY_TURNS)
         self._turns = list(Traffic(seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
 
-    async def row(self) -> Row:
+    async def row(self) -> Figures:
         """Run, kill, settle, count."""
         began_s = monotonic()
         self._process.start()
@@ -176,27 +168,22 @@ class _Run:
             await send(producer, self._settings, event)
         await producer.flush()
 
-    async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Row:
+    async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Figures:
         embedder = stream_embedder_of(self._settings)
         replay = Replay(policy_of(self._settings), embedder, scorer_of(self._settings, embedder))
         oracle = await feed_log(self._settings, replay)
         expected, found = list(oracle.outputs.values()), self._watch.events
-        turns, alerts = count_turns(expected, found), count_alerts(expected, found)
-        return Row(
-            contender=self._name,
-            kills=kills,
-            turns=len(oracle.turn_keys),
-            lost=turns.lost,
-            doubled=turns.doubled,
-            alerts=sum(isinstance(event, AlertChanged) for event in expected),
-            alerts_missing=alerts.missing,
-            alerts_false=alerts.false,
-            repeats_same_id=alerts.repeats_same_id,
-            repeats_other_id=alerts.repeats_other_id,
-            crashes=self._crashes,
-            settled=settled,
-            seconds=round(seconds, 1),
-        )
+        return {
+            "contender": self._name,
+            "kills": kills,
+            "turns": len(oracle.turn_keys),
+            **count_turns(expected, found)._asdict(),
+            "alerts": sum(isinstance(event, AlertChanged) for event in expected),
+            **count_alerts(expected, found)._asdict(),
+            "crashes": self._crashes,
+            "settled": settled,
+            "seconds": round(seconds, 1),
+        }
 
 
 def _ended(session_id: str) -> SessionEnded:

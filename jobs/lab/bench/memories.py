@@ -58,26 +58,6 @@ class Size(Struct, frozen=True):
 QUICK = Size(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
 
 
-class Ends(Struct, frozen=True):
-    """A hundred conversations that ended on one app; counts are means over apps, rounded down.
-
-    Attributes:
-        ended: Conversations.
-        made: Of them became memories of their own, others were merged at once …
-        merged: … so often two were merged …
-        deleted: … and so often one went.
-        left: Memories in the end, at the most.
-        most: Memories at any time, at the most.
-    """
-
-    ended: int
-    made: int
-    merged: int
-    deleted: int
-    left: int
-    most: int
-
-
 async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Figures:
     """Measure everything, without a broker and without a language model.
 
@@ -107,7 +87,14 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
         "memories": len(memories),
         "work": [times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
         "reading": reading,
-        "ends": Ends(ENDS, walked.made, walked.merged, walked.deleted, walked.left[1], walked.most),
+        "ends": {
+            "ended": ENDS,
+            "made": walked.made,
+            "merged": walked.merged,
+            "deleted": walked.deleted,
+            "left": walked.left[1],
+            "most": walked.most,
+        },
         "share": share,
         "own_words_percent": own_words_percent(share, walked),
         "ratio_compaction": spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,

@@ -17,7 +17,7 @@ from time import thread_time
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed
+from jobs.lab.bench.measuring import BenchFailed, Figures
 from jobs.lab.eval.topics_dialogues import Dialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy
@@ -238,31 +238,9 @@ _LEAST_WORDS = 3
 """A first sentence of fewer words (thanks, yes) asks for nothing in particular."""
 
 
-class Probes(Struct, frozen=True):
-    """What a search finds of packed messages.
-
-    Attributes:
-        compactions: How many.
-        probes: Packed messages that name something to search a summary for.
-        loss: Share of them that the summary alone no longer finds.
-        searched: Packed messages looked for in the vector memory by their first sentence.
-        found_ratio: Share of them among the five nearest; a message of the same words counts as found.
-        searched_in_part: Those of them with more than one sentence, where the query is a part only …
-        found_in_part_ratio: … and the share found.
-    """
-
-    compactions: int
-    probes: int
-    loss: float
-    searched: int
-    found_ratio: float
-    searched_in_part: int
-    found_in_part_ratio: float
-
-
 async def probe_packed(
     sessions: Sequence[LongSession], walked: Walked, embedder: Embedder, policy: Policy, *, most: int
-) -> Probes:
+) -> Figures:
     """Look for packed messages, at most so many, from all sessions alike.
 
     The vector memory is Qdrant Edge in a temporary folder, filled as the index role fills it.
@@ -275,15 +253,15 @@ async def probe_packed(
     in_part = [place for place in asked if _in_part(_content(sessions, place))]
     probes = sum(lineage.probes for _, lineage in walked.compactions)
     still = sum(lineage.probes_found for _, lineage in walked.compactions)
-    return Probes(
-        compactions=len(walked.compactions),
-        probes=probes,
-        loss=1 - still / probes if probes else 0.0,
-        searched=len(asked),
-        found_ratio=_share(asked, found),
-        searched_in_part=len(in_part),
-        found_in_part_ratio=_share(in_part, found),
-    )
+    return {
+        "compactions": len(walked.compactions),
+        "probes": probes,
+        "loss": 1 - still / probes if probes else 0.0,
+        "searched": len(asked),
+        "found_ratio": _share(asked, found),
+        "searched_in_part": len(in_part),
+        "found_in_part_ratio": _share(in_part, found),
+    }
 
 
 def first_sentence(content: str) -> str:
