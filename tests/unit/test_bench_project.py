@@ -26,7 +26,7 @@ def test_a_filled_project_holds_what_was_put_into_it() -> None:
     assert (len(view.memories), len({memory.content for memory in view.memories.values()})) == (300, 300)
     assert len(retrieved(view, 3, fresh=True)) == 3
     assert view.revision == changes + 3
-    assert consolidated(log).looked_at == 300
+    assert consolidated(log)["looked_at"] == 300
 
 
 def test_a_conversation_goes_through_the_fold_turn_by_turn() -> None:
@@ -37,7 +37,7 @@ def test_a_conversation_goes_through_the_fold_turn_by_turn() -> None:
 
     assert len(taken_ms) == 60
     assert len(view.memories) > 10
-    assert talk_of("x", [(taken_ms, outputs)]).chunks == len(view.chunks) == 4
+    assert talk_of("x", [(taken_ms, outputs)])["chunks"] == len(view.chunks) == 4
 
 
 def test_turns_are_compared_by_tenths() -> None:
@@ -45,8 +45,8 @@ def test_turns_are_compared_by_tenths() -> None:
     _, outputs = spoken(Log(Policy()), "one", 20)
     rising = [1.0] * 10 + [3.0] * 10
 
-    assert talk_of("x", [(rising, outputs), (rising[::-1], outputs)]).ratio_last_tenth == 1.0
-    assert talk_of("x", [(rising, outputs)]).ratio_last_tenth == 3.0
+    assert talk_of("x", [(rising, outputs), (rising[::-1], outputs)])["ratio_last_tenth"] == 1.0
+    assert talk_of("x", [(rising, outputs)])["ratio_last_tenth"] == 3.0
 
 
 def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,6 @@ from jobs.lab.bench.retrieve_corpus import (
     user_of,
     users_for,
 )
-from jobs.lab.bench.retrieve_end_to_end import EndToEnd
 from jobs.lab.bench.retrieve_http import CONNECTIONS, WARM_UP_S, Load, Loaded, Route, Timetable, Within, route_of
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
@@ -46,7 +45,7 @@ def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside:
     return Route("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside, ratio)
 
 
-def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Figures:
+def report(retrieve: Route, end_to_end: Figures | None = None) -> Figures:
     """A report of 200 requests a second."""
     return {
         "memories": 1_000,
@@ -158,7 +157,7 @@ def test_the_limit_holds_only_for_answers_that_keep_up(measured: Route, reached:
 
 def test_what_was_measured_is_held_to_its_limit() -> None:
     """Inside the process, and end to end, where a prompt without its turn reaches nothing."""
-    end = EndToEnd(9, 200.0, 50.0, 90.0, 100.0, 120.0, without_turn=1, role_cpus={}, load_average=0.0)
+    end = {"asked": 9, "p50_ms": 50.0, "p99_ms": 100.0, "without_turn": 1}
     held = held_of(report(route(p99_ms=15.0, inside=Within(1.0, 2.0, 6.0)), end))
 
     assert [(each.bound, each.reached) for each in held] == [(15.0, True), (5.0, False), (500.0, False)]

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+import psutil
 from msgspec import Struct
 
 from models.errors import TurntideError
@@ -142,6 +143,12 @@ class Times(Struct, frozen=True):
 def times(what: str, values_ms: Sequence[float]) -> Times:
     """Percentiles of something."""
     return Times(what, *spread_ms(values_ms), count=len(values_ms))
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that a process has used, user and system, over all threads."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def peak_mb() -> float:

@@ -12,11 +12,10 @@ import statistics
 from datetime import UTC, datetime
 
 import httpx
-import psutil
 from msgspec import Struct
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s
 from jobs.lab.bench.sessions_role import folded_offsets, running, time_of
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
@@ -119,12 +118,11 @@ async def _run(ground: Ground, turns: int, number: int, *, counted: bool) -> Run
     await send_all(settings, Traffic(number).backlog(turns, ends_at=datetime.now(UTC)))
     counting = {"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()}
     async with running(settings, "sessions", environment=counting) as (role,):
-        process = psutil.Process(role.pid)
-        before_s = sum(process.cpu_times()[:2])
+        before_s = cpu_s(role.pid)
         await _folded(settings, role, turns, scraped=counted)
-        cpu_s = sum(process.cpu_times()[:2]) - before_s
+        used_s = cpu_s(role.pid) - before_s
     timing = time_of(await folded_offsets(settings), turns)
-    return Run(timing.turns_per_s, cpu_s / turns * 1e6)
+    return Run(timing.turns_per_s, used_s / turns * 1e6)
 
 
 async def _folded(settings: Settings, role: RoleProcess, turns: int, *, scraped: bool) -> None:

@@ -11,7 +11,6 @@ from jobs.lab.bench.measuring import Figures, Say, spread_ms, times
 from jobs.lab.bench.project_work import (
     FILLED,
     Log,
-    Talk,
     consolidated,
     filled,
     read,
@@ -49,7 +48,7 @@ def measure(policy: Policy, size: Size, *, say: Say) -> Figures:
     Raises:
         BenchFailed: The project does not hold what was put into it.
     """
-    talks, means = list[Talk](), list[float]()
+    talks, means = list[Figures](), list[float]()
     spoken(Log(policy), "warm-up", size.talks[0][0], lot=_WARM_UP_LOT)
     for turns, count in size.talks:
         say(f"{count} conversations of {turns:,} turns")
@@ -80,7 +79,7 @@ def measure(policy: Policy, size: Size, *, say: Say) -> Figures:
     }
 
 
-def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOutput]]]) -> Talk:
+def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOutput]]]) -> Figures:
     """Figures of conversations of one length.
 
     Args:
@@ -93,4 +92,12 @@ def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOut
     last = mean(ms for taken, _ in runs for ms in taken[turns - tenth :])
     standing = next(output for output in reversed(runs[-1][1]) if isinstance(output, ProjectChanged))
     all_ms = spread_ms([ms for taken, _ in runs for ms in taken])
-    return Talk(what, turns, all_ms.p50_ms, all_ms.p99_ms, last / first, standing.chunks, standing.memories)
+    return {
+        "what": what,
+        "turns": turns,
+        "p50_ms": all_ms.p50_ms,
+        "p99_ms": all_ms.p99_ms,
+        "ratio_last_tenth": last / first,
+        "chunks": standing.chunks,
+        "memories": standing.memories,
+    }

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.demo.conversations import load_project_conversation
 from jobs.lab.bench.folds import InMemory
-from jobs.lab.bench.measuring import BenchFailed
+from jobs.lab.bench.measuring import BenchFailed, Figures
 from models.events import (
     ConsolidationAsked,
     MemoryType,
@@ -71,45 +70,6 @@ class Log:
         self.now += _AWAY
 
 
-class Consolidated(Struct, frozen=True):
-    """A consolidation of a whole project.
-
-    Attributes:
-        looked_at: Memories …
-        archived: … of which so many were put away.
-        events: The steps that it took, an event each.
-        ms_per_100: CPU milliseconds for a hundred memories, state read and written.
-        longest_ms: Of a single step.
-    """
-
-    looked_at: int
-    archived: int
-    events: int
-    ms_per_100: float
-    longest_ms: float
-
-
-class Talk(Struct, frozen=True):
-    """Conversations of one length, turn by turn.
-
-    Attributes:
-        what: Name.
-        turns: Of each.
-        p50_ms: CPU milliseconds of a turn, median; likewise the 99th percentile.
-        ratio_last_tenth: Mean of the last tenth of the turns divided by that of the first.
-        chunks: At the end, of the last conversation.
-        memories: Likewise, those that it made.
-    """
-
-    what: str
-    turns: int
-    p50_ms: float
-    p99_ms: float
-    ratio_last_tenth: float
-    chunks: int
-    memories: int
-
-
 def filled(policy: Policy, memories: int) -> tuple[Log, ProjectView, float]:
     """A project with so many memories, added by hand, a reader's view of it, and milliseconds that each took.
 
@@ -138,7 +98,7 @@ def read(view: ProjectView, outputs: Sequence[ProjectOutput]) -> None:
             view.apply(output)
 
 
-def consolidated(log: Log) -> Consolidated:
+def consolidated(log: Log) -> Figures:
     """Ask the filled project for a consolidation after a long time, and go on until it is done."""
     log.away()
     event: ProjectEvent = ConsolidationAsked(app_id=APP, project_id=FILLED, timestamp=log.now, request_id="go")
@@ -148,7 +108,13 @@ def consolidated(log: Log) -> Consolidated:
         taken_ms.append(ms)
         if done := [output for output in outputs if isinstance(output, ProjectConsolidated)]:
             looked_at, archived = done[0].memories_looked_at, done[0].memories_archived
-            return Consolidated(looked_at, archived, len(taken_ms), 100 * sum(taken_ms) / looked_at, max(taken_ms))
+            return {
+                "looked_at": looked_at,
+                "archived": archived,
+                "events": len(taken_ms),
+                "ms_per_100": 100 * sum(taken_ms) / looked_at,
+                "longest_ms": max(taken_ms),
+            }
         event = ProjectWorkDue(app_id=APP, project_id=FILLED, timestamp=log.now)
 
 

@@ -13,12 +13,10 @@ from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
 import httpx
-import psutil
 from aiokafka import AIOKafkaProducer
-from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Say, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s, spread_ms
 from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import Traffic, paced, producing, send
 from jobs.operate.topics import apply_topics
@@ -43,28 +41,7 @@ _SAID = (
 )
 
 
-class EndToEnd(Struct, frozen=True):
-    """From the moment before a turn is sent to the answer with the context that has it.
-
-    Attributes:
-        asked: Questions.
-        turns_per_s: Of other sessions, as they were sent meanwhile.
-        without_turn: Answers in whose prompt the turn is not: each is a defect.
-        role_cpus: Role → CPUs that it used meanwhile, 1 for a whole one.
-    """
-
-    asked: int
-    turns_per_s: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    max_ms: float
-    without_turn: int
-    role_cpus: dict[str, float]
-    load_average: float
-
-
-async def question_to_context(settings: Settings, seconds: float, *, say: Say) -> EndToEnd:
+async def question_to_context(settings: Settings, seconds: float, *, say: Say) -> Figures:
     """Start the roles and ask, one question after the other.
 
     Args:
@@ -97,7 +74,7 @@ async def _background(settings: Settings, producer: AIOKafkaProducer, sent: list
 
 async def _asked(
     settings: Settings, producer: AIOKafkaProducer, roles: Sequence[RoleProcess], seconds: float, sent: list[float]
-) -> EndToEnd:
+) -> Figures:
     times_ms: list[float] = []
     used_s: dict[str, float] = {}
     without_turn = n = 0
@@ -119,22 +96,22 @@ async def _asked(
         raise BenchFailed("no question was asked after the warm-up: give more --seconds")
     counted = [at_s for at_s in sent if at_s >= counts_from_s]
     p50_ms, p95_ms, p99_ms = spread_ms(times_ms)
-    return EndToEnd(
-        asked=len(times_ms),
-        turns_per_s=len(counted) / seconds,
-        p50_ms=p50_ms,
-        p95_ms=p95_ms,
-        p99_ms=p99_ms,
-        max_ms=max(times_ms),
-        role_cpus={name: (now_s - used_s[name]) / seconds for name, now_s in _cpu_s(roles).items()},
-        without_turn=without_turn,
-        load_average=os.getloadavg()[0],
-    )
+    return {
+        "asked": len(times_ms),
+        "turns_per_s": len(counted) / seconds,
+        "p50_ms": p50_ms,
+        "p95_ms": p95_ms,
+        "p99_ms": p99_ms,
+        "max_ms": max(times_ms),
+        "role_cpus": {name: (now_s - used_s[name]) / seconds for name, now_s in _cpu_s(roles).items()},
+        "without_turn": without_turn,
+        "load_average": os.getloadavg()[0],
+    }
 
 
 def _cpu_s(roles: Iterable[RoleProcess]) -> dict[str, float]:
     """Role → seconds of CPU that it has used."""
-    return {role.role: sum(psutil.Process(role.pid).cpu_times()[:2]) for role in roles}
+    return {role.role: cpu_s(role.pid) for role in roles}
 
 
 def _question(n: int) -> Turn:

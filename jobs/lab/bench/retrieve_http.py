@@ -22,11 +22,10 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-import psutil
 from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
-from jobs.lab.bench.measuring import BenchFailed, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, cpu_s, spread_ms
 from jobs.lab.bench.sections_of_memories import KEPT_UP
 from jobs.operate.worker import run_until_stopped
 from streams.api.assembly import memory_api
@@ -222,8 +221,7 @@ class Server(NamedTuple):
 
     def cpu_s(self) -> float:
         """Seconds of CPU that it has used."""
-        times = psutil.Process(self.pid).cpu_times()
-        return float(times.user + times.system)
+        return cpu_s(self.pid)
 
 
 @asynccontextmanager

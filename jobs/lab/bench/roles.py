@@ -15,10 +15,9 @@ from pathlib import Path
 import psutil
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from msgspec import Struct
 
 from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s
 from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
@@ -44,27 +43,6 @@ _WITHIN_S = 1_800.0
 _FLUSH_AGE = "PT15S"
 
 
-class RoleCost(Struct, frozen=True):
-    """What one role took.
-
-    Attributes:
-        cpu_us_per_turn: Processor time, user and system, over all threads.
-        memory_mb: Resident at the end, in 10⁶ bytes.
-    """
-
-    role: str
-    cpu_us_per_turn: float
-    memory_mb: float
-
-
-class TopicCost(Struct, frozen=True):
-    """What one topic holds at the end, before the broker compacts it; keys and values, no record overhead."""
-
-    topic: str
-    records_per_turn: float
-    bytes_per_turn: float
-
-
 async def measure(ground: Ground, *, turns: int, say: Say) -> Figures:
     """Run all roles over one backlog.
 
@@ -78,14 +56,18 @@ async def measure(ground: Ground, *, turns: int, say: Say) -> Figures:
         processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
         if ground.broker_pid is not None:
             processes["kafka"] = psutil.Process(ground.broker_pid)
-        before = {name: _cpu_s(process) for name, process in processes.items()}
+        before = {name: cpu_s(process.pid) for name, process in processes.items()}
         began_s = time.monotonic()
         say(f"sending {turns:,} turns")
         turn_bytes = await send_all(settings, Traffic(7).backlog(turns, ends_at=datetime.now(UTC)))
         await _all_read(settings, roles, say)
         seconds = time.monotonic() - began_s
         costs = [
-            RoleCost(name, (_cpu_s(each) - before[name]) / turns * 1e6, each.memory_info().rss / 1e6)
+            {
+                "role": name,
+                "cpu_us_per_turn": (cpu_s(each.pid) - before[name]) / turns * 1e6,
+                "memory_mb": each.memory_info().rss / 1e6,
+            }
             for name, each in processes.items()
         ]
     say("counting bytes")
@@ -99,11 +81,6 @@ async def measure(ground: Ground, *, turns: int, say: Say) -> Figures:
         "archive_bytes_per_turn": _bytes_below(ground.home / "archive", ".parquet") / turns,
         "index_bytes_per_turn": _bytes_below(ground.home / "vectors") / turns,
     }
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 async def _all_read(settings: Settings, roles: Mapping[str, RoleProcess], say: Say) -> None:
@@ -133,12 +110,12 @@ async def _waiting(settings: Settings, asked: AIOKafkaAdminClient, reader: AIOKa
     return waiting
 
 
-async def _topic_cost(settings: Settings, topic: Topic, turns: int) -> TopicCost:
+async def _topic_cost(settings: Settings, topic: Topic, turns: int) -> Figures:
     records = size = 0
     async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
         records += 1
         size += len(record.key or b"") + len(record.value or b"")
-    return TopicCost(topic.name, records / turns, size / turns)
+    return {"topic": topic.name, "records_per_turn": records / turns, "bytes_per_turn": size / turns}
 
 
 def _bytes_below(folder: Path, ending: str = "") -> int:

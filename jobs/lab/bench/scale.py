@@ -87,23 +87,7 @@ _POLL_S = 0.25
 _WITHIN_S = 600.0
 
 
-class WorkersRate(Struct, frozen=True):
-    """How fast a number of workers is.
-
-    Attributes:
-        workers: Processes of the sessions role in one group.
-        turns_per_s: Of all of them together, from the first to the last.
-        ratio: To one worker, in the same run.
-    """
-
-    workers: int
-    turns_per_s: float
-    ratio: float
-
-
-async def measure_workers(
-    ground: Ground, counts: Sequence[int], *, runs: int, turns: int, say: Say
-) -> list[WorkersRate]:
+async def measure_workers(ground: Ground, counts: Sequence[int], *, runs: int, turns: int, say: Say) -> list[Figures]:
     """Throughput by number of workers.
 
     Raises:
@@ -118,7 +102,11 @@ async def measure_workers(
             say(f"  {count} workers: {timing.turns_per_s:,.0f} turns/s")
     first = timings[counts[0]]
     return [
-        WorkersRate(count, median(timing.turns_per_s for timing in taken), ratio(taken, first))
+        {
+            "workers": count,
+            "turns_per_s": median(timing.turns_per_s for timing in taken),
+            "ratio": ratio(taken, first),
+        }
         for count, taken in timings.items()
     ]
 

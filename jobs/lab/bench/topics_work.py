@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -182,16 +183,6 @@ def _size(stored: dict[str, bytes], walked: Walked) -> None:
         walked.twenty_topics_bytes.append(sum(sizes[:TWENTY]))
 
 
-class _Nobody:
-    """Is told and does nothing."""
-
-    def topic(self, change: TopicChange) -> None:
-        """Topics that begin are no news here."""
-
-    def damage(self, damage: Damage) -> None:
-        """Nothing is packed here."""
-
-
 def match_ms(sessions: Sequence[LongSession], policy: Policy) -> list[float]:
     """CPU milliseconds to find the nearest of twenty topics, which are read from their parts each time.
 
@@ -212,14 +203,10 @@ def _twenty_topics(messages: Sequence[Message], policy: Policy) -> dict[str, byt
     for number, message in enumerate(messages):
         parts = Parts(stored)
         topics = ConversationTopics(parts, apart)
-        _begin(topics, message, number)
+        topics.add(message, partial("topic-{}".format, number), _Told())
         topics.flush()
         store(stored, parts.changes())
     return stored
-
-
-def _begin(topics: ConversationTopics, message: Message, number: int) -> None:
-    topics.add(message, lambda: f"topic-{number}", _Nobody())
 
 
 def _nearest_ms(stored: dict[str, bytes], message: Message, policy: Policy) -> float:
