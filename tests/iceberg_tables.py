@@ -3,65 +3,30 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import fastavro
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
-from models import events
-from models.entities import REGISTRY, carried_by, entity_key
-from models.policy import IntakePolicy
-from models.wire.codec import encode
-from models.wire.envelope import key_of, schema_of
-from streams.archive.buffer import Buffer
+from models.entities import REGISTRY, carried_by
 from streams.archive.catalog import open_reader
 from streams.archive.iceberg.catalog import opened
 from streams.archive.iceberg.publish import PublishedTable, publish
-from streams.archive.landed import land
 from streams.archive.place import paths_of
-from streams.archive.progress import Move, Place
-from streams.archive.rows import Landed
 from streams.archive.schema import RAW
 from streams.archive.writer import LakeWriter
 from streams.settings import Settings
-from tests.lake_records import NOW, PREFIX, Record
-
-_EXAMPLES = Path(__file__).parents[1] / "deploy" / "contracts" / "examples"
-_WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)
+from tests.lake_records import NOW, example, land_all
 
 
 def land_everything(writer: LakeWriter) -> None:
     """Land the contracts' example of each kind of event."""
-    buffer = Buffer()
-    for topic in REGISTRY.archived_topics:
-        name = topic.full_name(PREFIX)
-        for offset, kind in enumerate(carried_by(topic)):
-            event = msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
-            row = land(topic, name, Record(0, offset, _WHEN, _key(event), encode(event)), IntakePolicy())
-            if isinstance(row, Landed):
-                buffer.add(row)
-            else:
-                buffer.skip(row)
-        buffer.moves[Place(name, 0)] = Move(None, 0, len(carried_by(topic)))
-    writer.land(buffer, now=NOW)
-
-
-def _key(event: Any) -> bytes:
-    if isinstance(event, events.Turn | events.Control):
-        return event.session_id.encode()
-    if isinstance(event, events.ErasureEvent):
-        return event.request_id.encode()
-    if isinstance(event, events.AccessAudited):
-        return event.id.encode()
-    if isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
-        return entity_key(event).encode()
-    return key_of(event) or b""
+    land_all(writer, {topic: [*map(example, carried_by(topic))] for topic in REGISTRY.archived_topics})
 
 
 class Archive:

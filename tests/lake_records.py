@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+from msgspec import Struct
+
+from models.entities import entity_key
 from models.events import (
+    AccessAudited,
     AlertChanged,
     AlertStatus,
+    Control,
+    ErasureEvent,
     Mode,
     Position,
     ProfileUpdated,
+    ProjectCommand,
     RiskPoint,
     Role,
     SegmentCompacted,
     Severity,
     Slope,
+    SpaceCommand,
     TopicChanged,
     TopicCompaction,
     Turn,
+    UserCommand,
     WindowClosed,
 )
 from models.events.topics import TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
+from models.wire.envelope import key_of, schema_of
 from streams.archive.buffer import Buffer
 from streams.archive.catalog import LakePaths
 from streams.archive.landed import land
 from streams.archive.progress import Move, Place
 from streams.archive.rows import Landed
+from streams.archive.writer import LakeWriter
 
 PREFIX = "t"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 _SOURCE = Position(f"{PREFIX}.turns.v1", 0, 0)
+_EXAMPLES = Path(__file__).parents[1] / "deploy" / "contracts" / "examples"
+_Event = TypeVar("_Event", bound=Struct)
 
 
 class Record(NamedTuple):
@@ -70,11 +84,48 @@ def turn(number: int = 0, *, session_id: str = "s-1", app_id: str = "support", *
 RECEIVED = NOW + timedelta(hours=1)
 
 
+def example(kind: type[_Event]) -> _Event:
+    """The contracts' example."""
+    return msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
+
+
 def record(event: Any, offset: int, *, partition: int = 0, received: datetime = RECEIVED) -> Record:
     """The event as a record; bytes and None go as they are."""
     value = event if isinstance(event, bytes | None) else encode(event)
-    key = getattr(event, "session_id", "s-1").encode()
-    return Record(partition, offset, int(received.timestamp() * 1000), key, value)
+    return Record(partition, offset, int(received.timestamp() * 1000), _key(event), value)
+
+
+def _key(event: Any) -> bytes:
+    if isinstance(event, bytes | None):
+        return b"s-1"
+    if isinstance(event, Turn | Control):
+        return event.session_id.encode()
+    if isinstance(event, ErasureEvent):
+        return event.request_id.encode()
+    if isinstance(event, AccessAudited):
+        return event.id.encode()
+    if isinstance(event, UserCommand | SpaceCommand | ProjectCommand):
+        return entity_key(event).encode()
+    return key_of(event) or b""
+
+
+def take(buffer: Buffer, topic: Topic, taken: Record) -> None:
+    """Put a record into the buffer as the role does."""
+    row = land(topic, topic.full_name(PREFIX), taken, IntakePolicy())
+    if isinstance(row, Landed):
+        buffer.add(row)
+    else:
+        buffer.skip(row)
+
+
+def land_all(writer: LakeWriter, by_topic: Mapping[Topic, Sequence[Any]]) -> None:
+    """Land events, or records as they are: the first ones of a partition of each topic, at once."""
+    buffer = Buffer()
+    for topic, events in by_topic.items():
+        for offset, event in enumerate(events):
+            take(buffer, topic, event if isinstance(event, Record) else record(event, offset))
+        buffer.moves[Place(topic.full_name(PREFIX), 0)] = Move(None, 0, len(events))
+    writer.land(buffer, now=NOW)
 
 
 def buffer_of(
@@ -87,17 +138,12 @@ def buffer_of(
     received: datetime = RECEIVED,
 ) -> Buffer:
     """A buffer with the events at the offsets from `first` on, ready to land."""
-    name = topic.full_name(PREFIX)
     buffer, offset = Buffer(), first
     for event in events:
-        row = land(topic, name, record(event, offset, partition=partition, received=received), IntakePolicy())
-        if isinstance(row, Landed):
-            buffer.add(row)
-        else:
-            buffer.skip(row)
+        take(buffer, topic, record(event, offset, partition=partition, received=received))
         offset += 1
     start = Move(expected, first if expected is None else 0, offset)
-    buffer.moves[Place(name, partition)] = start
+    buffer.moves[Place(topic.full_name(PREFIX), partition)] = start
     return buffer
 
 

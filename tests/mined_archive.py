@@ -56,20 +56,18 @@ from models.events import (
 from models.events.ids import event_id
 from models.events.topics import TURNS
 from models.partition.sessions import Arrival, PartitionFold
-from models.policy import IntakePolicy, Policy
+from models.policy import Policy
 from models.policy.archive import ArchivePolicy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.archive.buffer import Buffer
 from streams.archive.catalog import LakePaths, reading
-from streams.archive.landed import land
 from streams.archive.progress import Move, Place
-from streams.archive.rows import Landed
 from streams.archive.writer import LakeWriter
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.entity_driver import keep_parts
-from tests.lake_records import PREFIX, Record, paths
+from tests.lake_records import PREFIX, Record, paths, take
 from tests.mined_plan import BEGIN, DAYS, FIRST, PLAN, SESSIONS_A_DAY, USERS, Planted, inputs
 
 WEEK = Period(FIRST + timedelta(days=7), FIRST + timedelta(days=13))
@@ -136,9 +134,8 @@ class _Log:
             offset = self._next[name]
             appended_at = int((time or event.timestamp).timestamp() * 1000)
             key = event.session_id.encode() if topic is TURNS else key_of(event)
-            row = land(topic, name, Record(0, offset, appended_at, key, encode(event)), IntakePolicy())
-            assert isinstance(row, Landed), row
-            self.buffer.add(row)
+            take(self.buffer, topic, Record(0, offset, appended_at, key, encode(event)))
+            assert not self.buffer.skipped
             self.buffer.moves[Place(name, 0)] = Move(None, 0, offset + 1)
             self._next[name] = offset + 1
             places.append(Position(name, 0, offset))

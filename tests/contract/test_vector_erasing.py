@@ -224,4 +224,4 @@ async def test_no_byte_of_a_user_is_left_on_qdrant_edge(tmp_path: Path) -> None:
 
     assert {name: before[name] - after[name] for name in before} == USER
     assert [len(USER[name]) for name in sorted(before)] == [each.removed for each in told]
-    assert files_with(tmp_path, CANARY.encode()) == []
+    assert files_with(tmp_path, CANARY) == []

@@ -66,7 +66,7 @@ async def test_the_index_removes_who_is_to_be_forgotten_and_says_so(
         due = VectorsErasureDue(request_id="r", timestamp=datetime.now(UTC), scope="session", session_ids=["s0"])
         await acknowledged(await producer.write(ERASURES.full_name(topic_prefix), PLACE, [recorded(due)]))
         answer = await until(partial(answered, settings, "r"), "the index answers")
-        left = [await store.count("memories"), files_with(tmp_path, CANARY.encode())]
+        left = [await store.count("memories"), files_with(tmp_path, CANARY)]
     finally:
         await producer.stop()
         stop.set()

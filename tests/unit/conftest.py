@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from jobs.demo.state import DemoState
     from models.events import OutputEvent
+    from streams.archive.catalog import LakePaths
     from streams.archive.writer import LakeWriter
     from tests.api_doubles import Served
 
@@ -59,3 +60,21 @@ def played() -> DemoState:
     from tests.demo_outputs import played_state  # noqa: PLC0415
 
     return played_state()
+
+
+@pytest.fixture(scope="session")
+def planted_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with the planted archive, to which nobody writes (`tests/mined_archive.py`)."""
+    from tests.mined_archive import archive  # noqa: PLC0415
+
+    home = tmp_path_factory.mktemp("planted")
+    archive(home / "archive")
+    return home
+
+
+@pytest.fixture(scope="session")
+def planted(planted_home: Path) -> LakePaths:
+    """The planted archive."""
+    from tests.lake_records import paths  # noqa: PLC0415
+
+    return paths(planted_home / "archive")

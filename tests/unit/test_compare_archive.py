@@ -14,8 +14,8 @@ from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.oracle.folded import OUTPUT_TOPICS
 from streams.settings import Settings
-from tests.lake_records import PREFIX
-from tests.unit.test_lake_erasing import examples, land_all, records_of
+from tests.lake_records import PREFIX, land_all
+from tests.unit.test_lake_erasing import examples
 
 
 def test_every_output_is_looked_for(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_every_output_is_looked_for(tmp_path: Path) -> None:
         if topic in REGISTRY.archived_topics
     }
     writer = LakeWriter(paths_of(settings))
-    land_all(writer, {topic: records_of(events) for topic, events in emitted.items()})
+    land_all(writer, emitted)
     writer.close()
 
     found = read_archive(settings).ids

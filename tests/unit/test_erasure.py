@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,11 +13,11 @@ from models import events
 from models.entities import TOPIC_OF
 from models.erasure import Subject, digest
 from models.events import DeadLetter
-from models.wire.envelope import key_of, schema_of
+from models.wire.envelope import key_of
+from tests.lake_records import example
 
 APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"
 """Whom the contracts' examples tell of."""
-_EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
 
 SUBJECTS = {
     "session": Subject("session", session_ids=frozenset({SESSION})),
@@ -107,11 +105,6 @@ ROWS: dict[type[Struct], str] = {
 }
 """Scopes of the subjects above that the contracts' example of a kind belongs to."""
 _Event = TypeVar("_Event", bound=Struct)
-
-
-def example(kind: type[_Event]) -> _Event:
-    """The contracts' example."""
-    return msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
 
 
 def letter(*, key: bytes | None = None, value: bytes | None = None) -> DeadLetter:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from models import events
 from models.erasure import Subject
 from models.wire.envelope import tag_of
-from tests.unit.test_erasure import OTHERS, SESSION, SUBJECTS, USER, example
+from tests.lake_records import example
+from tests.unit.test_erasure import OTHERS, SESSION, SUBJECTS, USER
 
 ITEM: Any = example(events.ProjectItemChanged)
 HERS = ITEM.memory.sources[-1]

@@ -30,7 +30,7 @@ from models.wire.codec import encode
 from streams.oracle.forgotten import Forgotten
 from streams.oracle.replay import Replay, Replayed
 from streams.oracle.tiers import UserId, compare_tiers, episodes_of, states_of
-from tests.unit.test_erasure import example
+from tests.lake_records import example
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
 from tests.users_replayed import POLICY, Commands
 from tests.zero_embedder import NoEmbedder

@@ -12,43 +12,32 @@ from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
-import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.entities import REGISTRY, carried_by, entity_key
+from models.entities import REGISTRY, carried_by
 from models.erasure import Subject
 from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
-from models.policy import IntakePolicy
-from models.wire.codec import encode
-from models.wire.envelope import key_of, schema_of
 from streams.archive import removal
-from streams.archive.buffer import Buffer
 from streams.archive.erasing import erase
-from streams.archive.landed import land
 from streams.archive.maintenance import maintain
-from streams.archive.progress import Move, Place
-from streams.archive.rows import Landed
 from streams.archive.schema import FORGETTING, RAW, SKIPPED, TABLE_OF, TABLES
 from streams.archive.subject_rows import SubjectRows
 from streams.archive.vacuum import vacuum
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, Record, buffer_of, turn
+from tests.bytes_left import files_with
+from tests.lake_records import NOW, PREFIX, Record, buffer_of, example, land_all, turn
 
 CANARY = "canaryfeathers"
-_EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
 _WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)
 
 
 def examples(topic: Topic) -> list[Struct]:
     """The contracts' example of everything that a topic carries."""
-    return [
-        msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
-        for kind in carried_by(topic)
-    ]
+    return [example(kind) for kind in carried_by(topic)]
 
 
 def of_another(event: Any) -> Struct:
@@ -70,41 +59,6 @@ def of_another(event: Any) -> Struct:
     }
     other: Struct = replace(event, **known, **lists.get(type(event), {}))
     return other
-
-
-def record_of(event: Any, offset: int) -> Record:
-    """The event as its record."""
-    if isinstance(event, events.Turn | events.Control):
-        key = event.session_id.encode()
-    elif isinstance(event, events.ErasureEvent):
-        key = event.request_id.encode()
-    elif isinstance(event, events.AccessAudited):
-        key = event.id.encode()
-    elif isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
-        key = entity_key(event).encode()
-    else:
-        key = key_of(event) or b""
-    return Record(0, offset, _WHEN, key, encode(event))
-
-
-def land_all(writer: LakeWriter, by_topic: Mapping[Topic, Sequence[Record]]) -> None:
-    """Land the first records of a partition of each topic, at once."""
-    buffer = Buffer()
-    for topic, records in by_topic.items():
-        name = topic.full_name(PREFIX)
-        for record in records:
-            row = land(topic, name, record, IntakePolicy())
-            if isinstance(row, Landed):
-                buffer.add(row)
-            else:
-                buffer.skip(row)
-        buffer.moves[Place(name, 0)] = Move(None, 0, len(records))
-    writer.land(buffer, now=NOW)
-
-
-def records_of(kinds: Sequence[Struct]) -> list[Record]:
-    """The events as records, from offset 0."""
-    return [record_of(event, n) for n, event in enumerate(kinds)]
 
 
 def rows_of(writer: LakeWriter, subject: Subject) -> set[tuple[str, int]]:
@@ -130,16 +84,6 @@ def ruled(subject: Subject, by_topic: Mapping[Topic, Sequence[Struct]]) -> set[t
     }
 
 
-def holding(folder: Path, *needles: str) -> list[str]:
-    """Files, and names of files and folders, that hold one of the needles."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        held = path.read_bytes() if path.is_file() else b""
-        if any(needle.encode() in held or needle in str(path.relative_to(folder)) for needle in needles):
-            found.append(str(path.relative_to(folder)))
-    return found
-
-
 SUBJECTS = [
     Subject("session", session_ids=frozenset({"order-4711"})),
     Subject("user", "shop-assistant", "user-17", frozenset({"order-4711"})),
@@ -151,7 +95,7 @@ SUBJECTS = [
 def test_every_kind_of_event_goes_as_the_rule_says(writer: LakeWriter) -> None:
     """The archive's SQL and the rule for topics must never differ, whoever is forgotten."""
     landed = {topic: [*examples(topic), *map(of_another, examples(topic))] for topic in REGISTRY.archived_topics}
-    land_all(writer, {topic: records_of(kinds) for topic, kinds in landed.items()})
+    land_all(writer, landed)
 
     found = [rows_of(writer, subject) for subject in SUBJECTS]
 
@@ -161,10 +105,6 @@ def test_every_kind_of_event_goes_as_the_rule_says(writer: LakeWriter) -> None:
 
 def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
     """By topic: what is tied to the session of the examples without naming it, and what only looks like it."""
-
-    def example(kind: type[Struct]) -> Any:
-        return msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
-
     stranger = {"session_id": "theirs", "user_id": "bea"}
     fact = example(events.FactChanged)
     past = events.PastFact(value=fact.value, confidence=1, valid_from=fact.valid_from, valid_until=NOW)
@@ -204,11 +144,12 @@ def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
 def test_what_is_tied_goes_and_what_looks_like_it_stays(writer: LakeWriter) -> None:
     """Memories by number, facts by since when, episodes by their first turn; as `Subject.follow` has it."""
     landed = tied()
-    land_all(writer, {topic: records_of([*theirs, *others]) for topic, (theirs, others) in landed.items()})
+    together = {topic: [*theirs, *others] for topic, (theirs, others) in landed.items()}
+    land_all(writer, together)
 
     found = rows_of(writer, SUBJECTS[0])
 
-    assert found == ruled(SUBJECTS[0], {topic: [*theirs, *others] for topic, (theirs, others) in landed.items()})
+    assert found == ruled(SUBJECTS[0], together)
     assert found == {(TABLE_OF[type(event)].name, n) for theirs, _ in landed.values() for n, event in enumerate(theirs)}
 
 
@@ -234,7 +175,7 @@ def land_turns(writer: LakeWriter) -> None:
         Record(0, 2, _WHEN, f"user:app-{CANARY}/anna".encode(), None),
         Record(0, 3, _WHEN, b"user:other/anna", b"{"),
     ]
-    land_all(writer, {DEAD_LETTERS: records_of(letters), FACTS: undecodable})
+    land_all(writer, {DEAD_LETTERS: letters, FACTS: undecodable})
     maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
 
 
@@ -246,7 +187,7 @@ def test_views_do_not_bring_it_back(writer: LakeWriter) -> None:
     gone = replace(first, id="3", active=False, content="", cause="erased")
     other = replace(first, id="4", memory_id=9, slot=5)
     topic = next(topic for topic in REGISTRY.archived_topics if topic.name == "memories.v1")
-    land_all(writer, {topic: records_of([first, merged, gone, other])})
+    land_all(writer, {topic: [first, merged, gone, other]})
 
     erase(writer, SUBJECTS[0], now=NOW)
 
@@ -288,19 +229,19 @@ def test_killed_in_the_middle_the_next_call_completes(writer: LakeWriter, tmp_pa
         writer.con = alive
     with patch.object(removal, "_vacuum", side_effect=Killed), pytest.raises(Killed):
         erase(writer, CANARIES, now=NOW)
-    left = holding(tmp_path, CANARY)
+    left = files_with(tmp_path, CANARY)
     removed = {store.removed for store in erase(writer, CANARIES, now=NOW)}
 
     assert any("catalog" in name for name in left)
     assert removed == {0}
-    assert holding(tmp_path, CANARY) == []
+    assert files_with(tmp_path, CANARY) == []
     assert writer.con.execute("SELECT count(*) FROM turns").fetchall() == [(20,)]
     assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
 
 
 def test_records_of_an_erasure_are_not_kept(writer: LakeWriter) -> None:
     """They name whom it is about, and would outlive it; their offsets are accounted for."""
-    land_all(writer, {topic: records_of(examples(topic)) for topic in (TURNS, COMMANDS)})
+    land_all(writer, {topic: examples(topic) for topic in (TURNS, COMMANDS)})
     kinds = [kind for topic in (TURNS, COMMANDS) for kind in carried_by(topic) if issubclass(kind, FORGETTING)]
 
     skipped = writer.con.execute(f"SELECT reason, key FROM {RAW}.{SKIPPED}").fetchall()  # noqa: S608

@@ -14,10 +14,9 @@ from models.events.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
 from models.wire.codec import encode
 from streams.archive.erasing import erase
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW
+from tests.lake_records import NOW, example, land_all
 from tests.unit import test_erasure_projects as said
-from tests.unit.test_erasure import example
-from tests.unit.test_lake_erasing import SUBJECTS, land_all, of_another, records_of, rows_of, ruled
+from tests.unit.test_lake_erasing import SUBJECTS, of_another, rows_of, ruled
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:
@@ -27,7 +26,7 @@ def ask(writer: LakeWriter, sql: str) -> list[Any]:
 
 def keep(writer: LakeWriter, *changes: Struct, topic: Topic = PROJECTS) -> None:
     """Land events of a topic."""
-    land_all(writer, {topic: records_of(changes)})
+    land_all(writer, {topic: changes})
 
 
 IMPORT: Any = said.IMPORT
@@ -154,7 +153,7 @@ def in_a_project() -> dict[Topic, list[Struct]]:
 def test_what_several_said_in_a_project(writer: LakeWriter) -> None:
     """Rows that name the session go, also of what others said; what tells of an item, only if it was the session's."""
     landed = in_a_project()
-    land_all(writer, {topic: records_of(kinds) for topic, kinds in landed.items()})
+    land_all(writer, landed)
 
     found = [rows_of(writer, subject) for subject in SUBJECTS]
     items = {offset for table, offset in found[0] if table == "project_items"}

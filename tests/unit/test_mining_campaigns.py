@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -15,9 +15,9 @@ from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
 from jobs.analyse.mining.likeness import kept_vectors, unit_vectors
 from jobs.analyse.mining.near_duplicates import Labels, groups_of, signatures
 from jobs.analyse.mining.results import Result
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, CampaignMining
+from models.policy.archive import ArchivePolicy, CampaignMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, archive, mined
+from tests.mined_archive import WEEK, mined
 from tests.mined_talk import MATTERS
 
 POLICY = ArchivePolicy()
@@ -131,24 +131,12 @@ def test_only_so_many_texts_are_compared_and_that_is_said() -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
-    """The planted archive."""
-    return archive(tmp_path_factory.mktemp("campaigns"))
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the job keeps its days."""
-    return tmp_path_factory.mktemp("mining")
-
-
-@pytest.fixture(scope="module")
-def result(place: LakePaths, root: Path) -> Result:
+def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """The week with the planted campaign."""
-    return mined(JOB, place, root)
+    return mined(JOB, planted, tmp_path_factory.mktemp("mining"))
 
 
-def test_the_planted_campaign_is_found_with_its_evidence(result: Result, place: LakePaths) -> None:
+def test_the_planted_campaign_is_found_with_its_evidence(result: Result, planted: LakePaths) -> None:
     """Twelve sessions of twelve users in six wordings; the query, as it stands, gives just their messages."""
     table = result.tables["campaigns"].filter(pl.col("campaign").str.contains("controller|override|hidden|pretend"))
 
@@ -156,60 +144,23 @@ def test_the_planted_campaign_is_found_with_its_evidence(result: Result, place: 
 
     (found,) = [s for s in result.section.findings if "pump" in s.finding.evidence]
 
-    with reading(place) as con:
+    with reading(planted) as con:
         texts = con.execute(
             f"SELECT content FROM turns SEMI JOIN ({found.finding.evidence}) USING (session_id, turn)"  # noqa: S608
         ).fetchall()
     assert (len(texts), all(text.lower().startswith(TRIED) for (text,) in texts)) == (12, True)
 
 
-def test_nothing_shown_names_a_session_or_user_or_quotes(result: Result) -> None:
-    """Neither in words nor in evidence nor in tables; no four words in a row of the message."""
-    shown = msgspec.json.encode(result.section).decode() + "".join(
-        table.write_csv() for table in result.tables.values()
-    )
-
+def test_nothing_shown_quotes(result: Result) -> None:
+    """No four words in a row of the message."""
+    shown = f"{result.section}" + "".join(table.write_csv() for table in result.tables.values())
     quoted = [" ".join(TRIED.split()[n : n + 4]) for n in range(len(TRIED.split()) - 3)]
-    assert [mark for mark in ("s-07", "s-08", "s-13", "u-0", "u-1", *quoted) if mark in shown] == []
+
+    assert [words for words in quoted if words in shown.lower()] == []
 
 
-@pytest.mark.usefixtures("result")
-def test_what_is_kept_of_a_day_holds_no_text(root: Path) -> None:
-    """Only ids are strings."""
-    kept = [pl.read_parquet_schema(file) for file in (root / "campaigns" / "parts").rglob("*.parquet")]
-
-    strings = {name for schema in kept for name, kind in schema.items() if kind == pl.String}
-    assert strings == {"session_id", "user_id", "app_id"}
-
-
-def test_a_day_with_more_risky_messages_than_are_compared_is_noted(place: LakePaths, tmp_path: Path) -> None:
+def test_a_day_with_more_risky_messages_than_are_compared_is_noted(planted: LakePaths, tmp_path: Path) -> None:
     """The riskiest are taken, and how many days that concerns is said."""
-    found = mined(JOB, place, tmp_path, policy=ArchivePolicy(campaigns=CampaignMining(most_turns=2)))
+    found = mined(JOB, planted, tmp_path, policy=ArchivePolicy(campaigns=CampaignMining(most_turns=2)))
 
     assert [note[:28] for note in found.section.notes] == ["7 days have more than 2 risk"]
-
-
-def test_campaigns_of_too_few_users_are_not_shown(place: LakePaths, tmp_path: Path) -> None:
-    """Where forty users are asked for, none is left."""
-    found = mined(JOB, place, tmp_path, policy=ArchivePolicy(anonymity=AnonymityPolicy(min_users=40)))
-
-    assert (found.section.findings, [table.height for table in found.tables.values()]) == ([], [0, 0])
-
-
-def test_a_second_run_makes_no_day_again(place: LakePaths, root: Path, result: Result) -> None:
-    """Nor another period of the same days."""
-    made = list[date]()
-    watched = JOB._replace(refine=lambda frames, policy: made.append(WEEK.since) or refine(frames, policy))  # type: ignore[func-returns-value]
-
-    again = mined(watched, place, root)
-    mined(watched, place, root, period=WEEK.earlier)
-
-    assert (made, again.section) == ([], result.section)
-
-
-def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:
-    """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
-    drawn = JOB.pictures(result.tables)
-
-    assert [picture.title for picture in drawn if picture.chart.to_dict()["mark"]] == ["Campaigns"]
-    assert list(JOB.pictures({name: table.clear() for name, table in result.tables.items()})) == []

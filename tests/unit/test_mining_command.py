@@ -17,22 +17,12 @@ from jobs.analyse.mining.results import told
 from jobs.analyse.mining.source import Source
 from jobs.cli import app
 from models.errors import StoreUnavailable
-from tests.mined_archive import archive
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with the planted archive."""
-    folder = tmp_path_factory.mktemp("mine")
-    (folder / "archive").mkdir()
-    archive(folder / "archive")
-    return folder
 
 
 @pytest.fixture
-def two_jobs(planted: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def two_jobs(planted_home: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """All jobs are two: escalation, of which the archive has findings, and the overview."""
-    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted))
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted_home))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(command, "job_names", lambda: ("escalation", "overview"))
     return monkeypatch

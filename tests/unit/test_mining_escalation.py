@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,26 +15,18 @@ from numpy.typing import NDArray
 from jobs.analyse.mining.escalation import JOB, change_points, described, resampled
 from jobs.analyse.mining.escalation_shapes import name_of, shape_table, shaped
 from jobs.analyse.mining.escalation_survival import standings, survival_table
-from jobs.analyse.mining.job import Frames, Period
+from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.results import Result
-from jobs.analyse.mining.run import run
-from jobs.analyse.mining.source import Source
 from models.events.topics import PROFILES
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
-from streams.archive.catalog import LakePaths, reading
+from streams.archive.catalog import LakePaths
 from streams.archive.writer import LakeWriter
 from tests.lake_records import buffer_of, paths, profile, turn
-from tests.mined_archive import archive, mined
+from tests.mined_archive import mined
 
 POLICY = ArchivePolicy()
 RULES = POLICY.escalation
 STEP = np.repeat([0.1, 0.8], 10)
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
-    """The planted archive; nobody writes to it."""
-    return archive(tmp_path_factory.mktemp("mined-escalation"))
 
 
 @pytest.fixture(scope="module")
@@ -203,15 +195,6 @@ def test_shapes_of_shuffled_weeks_do_not_grow() -> None:
     assert not (table["false_discovery_rate"] <= RULES.significance).any()
 
 
-def test_what_seven_users_do_is_left_out_where_eight_are_needed(planted: LakePaths, tmp_path: Path) -> None:
-    """Shapes of seven users are not named; the rest is."""
-    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=8))
-
-    result = mined(JOB, planted, tmp_path, policy=strict)
-
-    assert {"flat, low", "midway peak, high", "midway rise, high"} == set(result.tables["shapes"]["shape"])
-
-
 def test_a_session_without_scored_turns_or_a_curve_harms_nothing(tmp_path: Path) -> None:
     """An archive with turns and nothing else has no rows to look at; one with short sessions has no curve."""
     place = paths(tmp_path)
@@ -231,43 +214,6 @@ def test_a_session_without_scored_turns_or_a_curve_harms_nothing(tmp_path: Path)
 PERIOD = Period(date(2026, 3, 1), date(2026, 3, 10))
 
 
-def test_a_late_row_makes_one_day_again_and_a_second_run_none(tmp_path: Path) -> None:
-    """Two days of sessions; then more risk points of one of them."""
-    place = paths(tmp_path)
-    made: list[list[date]] = []
-
-    def once() -> None:
-        def remembered(frames: Frames, policy: ArchivePolicy) -> Frames:
-            made.append(sorted(frames["sessions"]["day"].unique()))
-            return JOB.refine(frames, policy)
-
-        with reading(place) as con:
-            run(JOB._replace(refine=remembered), Source(con), PERIOD, root=tmp_path / "mining", policy=POLICY)
-
-    def received(day: int) -> None:
-        time = datetime(2026, 3, day, 12, tzinfo=UTC)
-        with closing(LakeWriter(place)) as writer:
-            said = [turn(n, session_id=f"s-{day}") for n in range(12)]
-            writer.land(buffer_of(said, partition=day, received=time), now=time)
-            scored = [profile(f"p-{day}", turns=12, session_id=f"s-{day}")]
-            writer.land(buffer_of(scored, topic=PROFILES, partition=day, received=time), now=time)
-
-    received(5)
-    received(6)
-    once()
-    once()
-    with closing(LakeWriter(place)) as writer:
-        late = [profile("p-late", turns=20, session_id="s-5")]
-        writer.land(
-            buffer_of(late, topic=PROFILES, partition=4, received=datetime(2026, 3, 9, tzinfo=UTC)),
-            now=datetime(2026, 3, 9, tzinfo=UTC),
-        )
-    once()
-
-    first = date(2026, 3, 5)
-    assert [[first, first + timedelta(days=1)], [first]] == made
-
-
 def test_a_longer_curve_is_cut_into_parts(planted: LakePaths, tmp_path: Path) -> None:
     """With few points for each curve the shapes are the same: means of the parts stand for their turns."""
     coarse = ArchivePolicy(escalation=EscalationMining(curve_points=8))
@@ -275,16 +221,3 @@ def test_a_longer_curve_is_cut_into_parts(planted: LakePaths, tmp_path: Path) ->
     shapes = mined(JOB, planted, tmp_path, policy=coarse).tables["shapes"]
 
     assert 7 == shapes.filter(pl.col("shape") == "late rise, high")["sessions"].item()
-
-
-def test_pictures_are_drawn_of_what_is_there(week: Result) -> None:
-    """All four of the planted week, none without tables."""
-    titles = [picture.title for picture in JOB.pictures(week.tables)]
-
-    assert [
-        "Shapes of risk curves",
-        "How long sessions stay calm",
-        "Slopes of risk",
-        "Where risk turns upwards",
-    ] == titles
-    assert [] == list(JOB.pictures({}))

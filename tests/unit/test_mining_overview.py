@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import ibis
 import polars as pl
 import pytest
 
@@ -17,14 +15,10 @@ from jobs.analyse.mining.job import Period, Shown
 from jobs.analyse.mining.overview import JOB
 from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.results import Result
-from jobs.analyse.mining.tables import Tables
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, archive, mined
+from tests.mined_archive import WEEK, mined
 from tests.mined_plan import FIRST, PLAN
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 DAY = date(2026, 3, 2)
 K = AnonymityPolicy()
@@ -120,30 +114,17 @@ def test_change_against_the_earlier_period_is_found_either_way() -> None:
     assert [["More sessions alert than before"], ["Fewer sessions alert than before"], []] == titles
 
 
-def test_nothing_is_drawn_of_empty_tables() -> None:
-    """Where all rows are about too few, there is no picture and no error."""
-    drawn = JOB.pictures({"funnel": pl.DataFrame({"stage": []}), "days": pl.DataFrame({"day": []})})
-
-    assert [] == drawn
-
-
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
-    """The planted archive."""
-    return archive(tmp_path_factory.mktemp("overview"))
-
-
-@pytest.fixture(scope="module")
-def week(place: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """The overview of its second week."""
-    return mined(JOB, place, tmp_path_factory.mktemp("mined"))
+    return mined(JOB, planted, tmp_path_factory.mktemp("mined"))
 
 
-def test_planted_week_is_counted(week: Result, place: LakePaths) -> None:
+def test_planted_week_is_counted(week: Result, planted: LakePaths) -> None:
     """Headline figures are those of the views, and of the plan."""
     planned = [planted for planted in PLAN if FIRST + timedelta(days=planted.day) in WEEK]
     figures = {figure.name: figure.value for figure in week.section.figures}
-    with reading(place) as con:
+    with reading(planted) as con:
         alerting = con.execute(
             "SELECT count(*) FROM sessions WHERE alerts > 0 AND first_at >= $1", [WEEK.since]
         ).fetchone()
@@ -156,55 +137,16 @@ def test_planted_week_is_counted(week: Result, place: LakePaths) -> None:
     assert size[0] / 1_000_000 == pytest.approx(figures["turns_as_json_mb"])
 
 
-def test_planted_rise_is_found_with_its_evidence(week: Result, place: LakePaths, tmp_path: Path) -> None:
+def test_planted_rise_is_found_with_its_evidence(week: Result, planted: LakePaths, tmp_path: Path) -> None:
     """The second week alerts more than the first; the evidence are the alerting sessions of both.
 
     With 70 sessions a week it is not beyond the level of one in a hundred that is asked for by default.
     """
     ready = ArchivePolicy(overview=OverviewMining(significance=0.05))
 
-    findings = mined(JOB, place, tmp_path, policy=ready).section.findings
+    findings = mined(JOB, planted, tmp_path, policy=ready).section.findings
 
     (found,) = [each for each in findings if each.finding.title == "More sessions alert than before"]
 
     assert found.sessions is not None
     assert found.sessions > sum(f.sessions for f in week.section.figures if f.name == "alerting_sessions")
-
-
-def test_every_table_shown_is_drawn_or_listed(week: Result) -> None:
-    """All pictures but that of alerts by day: of ten sessions too few do not alert."""
-    drawn = JOB.pictures(week.tables)
-
-    assert 4 == len(drawn)
-    assert all(picture.chart.to_dict()["$schema"] for picture in drawn)
-
-
-def test_second_run_makes_no_day_again(place: LakePaths, tmp_path: Path) -> None:
-    """With the same rows nothing is made anew, not even for another period of the same days."""
-    made: list[object] = []
-
-    def counted(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
-        made.append(tables)
-        return JOB.heavy(tables, policy)
-
-    watched = JOB._replace(heavy=counted)
-    for period in (WEEK, Period(WEEK.since, WEEK.until - timedelta(days=1))):
-        mined(watched, place, tmp_path, period=period)
-
-    assert 1 == len(made)
-
-
-def test_days_are_marked_by_all_that_is_read(place: LakePaths) -> None:
-    """A day is made again when rows change that the job looks at: each view's table is among those it names."""
-    tables = {"alert_changes": "alerts", "alert_labels": "controls", "segments": "compactions"}
-    asked: set[str] = set()
-    with reading(place) as con:
-        views = ibis.duckdb.from_connection(con)
-
-        def read(view: str) -> ir.Table:
-            asked.add(view)
-            return views.table(view)
-
-        JOB.heavy(Tables(read, grouped="session"), ArchivePolicy())
-
-    assert {tables.get(view, view) for view in asked} == set(JOB.reads)

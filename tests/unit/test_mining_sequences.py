@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from jobs.analyse.mining.job import Frames
 from jobs.analyse.mining.results import Result
-from jobs.analyse.mining.run import run
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.sequences import JOB, transition_table
-from jobs.analyse.mining.source import Source
 from jobs.shared.intervals import wilson
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, SequenceMining
+from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, archive, mined
+from tests.mined_archive import mined
 
 POLICY = ArchivePolicy()
 RULES = POLICY.sequences
 SUPPOSES = "first hypothetical question"
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
-    """The planted archive; nobody writes to it."""
-    return archive(tmp_path_factory.mktemp("mined-sequences"))
 
 
 @pytest.fixture(scope="module")
@@ -197,36 +186,3 @@ def test_modes_of_the_planted_week(week: Result) -> None:
     critical = week.tables["transitions"].filter(pl.col("mode") == "critical")
 
     assert [("end", 24, 100.0)] == critical.select("next", "sessions", "share_percent").rows()
-
-
-def test_a_second_run_makes_nothing(planted: LakePaths, tmp_path: Path) -> None:
-    """All days once, both weeks of them: none again."""
-    made: list[date] = []
-
-    def remembered(frames: Frames, policy: ArchivePolicy) -> Frames:
-        made.extend(frames["sessions"]["day"].unique())
-        return JOB.refine(frames, policy)
-
-    for _ in range(2):
-        with reading(planted) as con:
-            run(JOB._replace(refine=remembered), Source(con), WEEK, root=tmp_path, policy=POLICY)
-
-    assert (14, 14) == (len(made), len(set(made)))
-
-
-def test_a_stricter_k_leaves_findings_out(planted: LakePaths, tmp_path: Path) -> None:
-    """17 users are too few where 18 are needed."""
-    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=18))
-
-    result = mined(JOB, planted, tmp_path, policy=strict)
-
-    assert [] == result.section.findings
-    assert not any(SUPPOSES in pattern for pattern in result.tables["before_alerts"]["pattern"])
-
-
-def test_pictures_are_drawn_of_what_is_there(week: Result) -> None:
-    """Two of the planted week, none without tables."""
-    titles = [picture.title for picture in JOB.pictures(week.tables)]
-
-    assert ["What comes before an alert", "What follows a mode"] == titles
-    assert [] == list(JOB.pictures({}))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
-from datetime import date, timedelta
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -19,12 +16,9 @@ from jobs.analyse.mining.topic_clusters import clustered
 from jobs.analyse.mining.topic_growth import cluster_table, members
 from jobs.analyse.mining.topic_names import marks_of
 from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
-from models.events.topics import CONVERSATION_TOPICS
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
-from streams.archive.catalog import LakePaths, reading
-from streams.archive.writer import LakeWriter
-from tests.lake_records import buffer_of, topic
-from tests.mined_archive import WEEK, archive, mined
+from models.policy.archive import ArchivePolicy, TopicMining
+from streams.archive.catalog import LakePaths
+from tests.mined_archive import WEEK, mined
 from tests.mined_talk import MATTERS
 
 POLICY = ArchivePolicy()
@@ -197,21 +191,9 @@ def test_circles_before_alerts_are_found() -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
-    """The planted archive."""
-    return archive(tmp_path_factory.mktemp("topics"))
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the job keeps its days."""
-    return tmp_path_factory.mktemp("mining")
-
-
-@pytest.fixture(scope="module")
-def result(place: LakePaths, root: Path) -> Result:
+def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """The second week held against the first."""
-    return mined(JOB, place, root)
+    return mined(JOB, planted, tmp_path_factory.mktemp("mining"))
 
 
 def test_the_planted_matters_are_as_planned(result: Result) -> None:
@@ -229,41 +211,11 @@ def test_the_planted_matters_are_as_planned(result: Result) -> None:
     assert not [title for title in grown for word in ("tomato", "chess", "sourdough", "railway") if word in title]
 
 
-def test_nothing_shown_names_a_session_or_user(result: Result) -> None:
-    """Neither in words nor in evidence nor in tables."""
-    shown = msgspec.json.encode(result.section).decode() + "".join(
-        table.write_csv() for table in result.tables.values()
-    )
-
-    assert [mark for mark in ("s-07", "s-08", "s-13", "u-0", "u-1") if mark in shown] == []
-
-
-@pytest.mark.usefixtures("result")
-def test_what_is_kept_of_a_day_holds_no_text(root: Path) -> None:
-    """Only ids are strings."""
-    kept = [pl.read_parquet_schema(file) for file in (root / "topics" / "parts").rglob("*.parquet")]
-
-    strings = {name for schema in kept for name, kind in schema.items() if kind == pl.String}
-    assert strings == {"session_id", "user_id", "app_id", "place"}
-
-
-def test_clusters_of_too_few_users_are_not_shown(place: LakePaths, tmp_path: Path) -> None:
-    """Where forty users are asked for, no cluster is left."""
-    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=40))
-
-    found = mined(JOB, place, tmp_path, policy=strict)
-
-    assert (found.section.findings, {name: table.height for name, table in found.tables.items()}) == (
-        [],
-        dict.fromkeys(("topics", "topic_days", "novelty", "cycling"), 0),
-    )
-
-
-def test_a_sample_is_called_one(place: LakePaths, tmp_path: Path) -> None:
+def test_a_sample_is_called_one(planted: LakePaths, tmp_path: Path) -> None:
     """Clusters are of some sessions; what needs no texts is of all."""
     sampled = ArchivePolicy(topics=TopicMining(day_texts=60))
 
-    section = mined(JOB, place, tmp_path, policy=sampled).section
+    section = mined(JOB, planted, tmp_path, policy=sampled).section
 
     sessions = {figure.name: figure.sessions for figure in section.figures}
     assert "of the 140 sessions of both periods, drawn by lot" in section.notes[0]
@@ -271,46 +223,3 @@ def test_a_sample_is_called_one(place: LakePaths, tmp_path: Path) -> None:
     assert sessions == dict.fromkeys(
         ("topics_per_session", "topic_returns_per_100_turns", "cycling_sessions_ratio"), 70
     )
-
-
-def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:
-    """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
-    drawn = JOB.pictures(result.tables)
-
-    assert [picture.title for picture in drawn if picture.chart.to_dict()["mark"]] == [
-        "What sessions are about",
-        "Novelty",
-        "Topic cycling",
-    ]
-    assert list(JOB.pictures({name: table.clear() for name, table in result.tables.items()})) == []
-
-
-def test_only_the_day_of_a_late_row_is_made_again(tmp_path: Path) -> None:
-    """The second run makes nothing; after a topic of a session of one day came late, that day is made."""
-    place, made = archive(tmp_path / "lake"), list[date]()
-
-    def remembered(frames: Frames, policy: ArchivePolicy) -> Frames:
-        made.extend(sorted(frames["sessions"]["day"].unique()))
-        return JOB.refine(frames, policy)
-
-    def run() -> int:
-        made.clear()
-        mined(JOB._replace(refine=remembered), place, tmp_path / "mining")
-        return len(made)
-
-    first, second = run(), run()
-    with reading(place) as con:
-        (session, day), offset = (
-            con.execute(query).fetchone() or ()
-            for query in (
-                "SELECT session_id, min(date) FROM raw.turns GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1",
-                "SELECT max(kafka_offset) + 1 FROM raw.topics",
-            )
-        )
-    late = msgspec.structs.replace(topic("late", "t-late"), session_id=session, user_id="u-30")
-    with closing(LakeWriter(place)) as writer:
-        landed = buffer_of([late], topic=CONVERSATION_TOPICS, first=offset[0], expected=offset[0])
-        writer.land(landed, now=late.timestamp + timedelta(days=30))
-    run()
-
-    assert (first, second, made) == (14, 0, [day])

@@ -20,7 +20,7 @@ from jobs.analyse.mining.results import ShownFinding
 from jobs.analyse.mining.statistics import ByUser, exact_chance, false_discovery_rates
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
 from streams.archive.catalog import LakePaths
-from tests.mined_archive import archive, mined
+from tests.mined_archive import mined
 
 WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}
 WITH_DRUG_STILL_WELL = (6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)
@@ -138,12 +138,6 @@ def test_slope_is_that_of_sen() -> None:
     assert (4, 26 / 7, 35 / 8) == pytest.approx(
         tuple(1000 * row[name] for name in ("slope", "slope_low", "slope_high"))
     )
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
-    """The planted archive; nobody writes to it."""
-    return archive(tmp_path_factory.mktemp("truth"))
 
 
 def claimed(text: str) -> Iterator[tuple[str, int]]:

@@ -21,21 +21,18 @@ from jobs.lab.chaos.traffic import traffic
 from models.entities import TOPIC_OF
 from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
 from models.events.topics import TURNS
-from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.archive.buffer import Buffer
 from streams.archive.catalog import LakePaths, open_writer, reading
-from streams.archive.landed import land
 from streams.archive.progress import Move, Place
-from streams.archive.rows import Landed
 from streams.archive.schema import TABLE_OF
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record as Sent
 from streams.oracle.replay import Feed, Replay
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
-from tests.lake_records import PREFIX, Record, paths, turn
+from tests.lake_records import PREFIX, Record, paths, take, turn
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TOPIC = TURNS.full_name(PREFIX)
@@ -89,13 +86,8 @@ def land_all(place: LakePaths, log: Sequence[ConsumerRecord], outputs: Sequence[
 
 
 def _add(buffer: Buffer, topic: Any, record: Any) -> None:
-    name = topic.full_name(PREFIX)
-    row = land(topic, name, record, IntakePolicy())
-    if isinstance(row, Landed):
-        buffer.add(row)
-    else:
-        buffer.skip(row)
-    buffer.moves[Place(name, record.partition)] = Move(None, 0, record.offset + 1)
+    take(buffer, topic, record)
+    buffer.moves[Place(topic.full_name(PREFIX), record.partition)] = Move(None, 0, record.offset + 1)
 
 
 @pytest.fixture(scope="module")

@@ -22,17 +22,8 @@ from jobs.cli import app
 from models.errors import ConfigurationError
 from streams.archive.writer import LakeWriter
 from tests.lake_records import paths
-from tests.mined_archive import WEEK, archive
+from tests.mined_archive import WEEK
 from tests.mined_plan import PLAN
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with the planted archive."""
-    folder = tmp_path_factory.mktemp("report")
-    (folder / "archive").mkdir()
-    archive(folder / "archive")
-    return folder
 
 
 @pytest.fixture
@@ -47,9 +38,9 @@ def reported(data_dir: Path, page: Path, monkeypatch: pytest.MonkeyPatch, *argum
     return CliRunner().invoke(app, ["report", "--to", str(page), *arguments])
 
 
-def test_page_is_written_and_told(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_written_and_told(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The latest week is held against the one before; the headline is printed, and on the page."""
-    ran = reported(planted, page, monkeypatch, "--job", "overview", "--output", "json")
+    ran = reported(planted_home, page, monkeypatch, "--job", "overview", "--output", "json")
 
     told = json.loads(ran.stdout)
     assert ran.exit_code == 0
@@ -58,7 +49,7 @@ def test_page_is_written_and_told(planted: Path, page: Path, monkeypatch: pytest
     assert "9 March to 15 March 2026, held against 2 March to 8 March 2026" in page.read_text("utf-8")
 
 
-def test_failing_job_spoils_nothing(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_job_spoils_nothing(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that raises is told by its error's kind, never by what it says, which may be somebody's words."""
     words = "what somebody said"
 
@@ -69,7 +60,7 @@ def test_failing_job_spoils_nothing(planted: Path, page: Path, monkeypatch: pyte
 
     monkeypatch.setattr(command_module, "job_of", lambda _: job_of("overview"))
     monkeypatch.setattr(command_module, "mined", failing)
-    ran = reported(planted, page, monkeypatch, "--job", "overview", "--job", "drift", "--output", "json")
+    ran = reported(planted_home, page, monkeypatch, "--job", "overview", "--job", "drift", "--output", "json")
 
     told = json.loads(ran.stdout)
     assert ran.exit_code == 1
@@ -80,7 +71,7 @@ def test_failing_job_spoils_nothing(planted: Path, page: Path, monkeypatch: pyte
 
 
 def test_earlier_period_that_fails_costs_the_comparison_alone(
-    planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch
+    planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was made of the asked period is shown, with its pictures; the failure is told."""
 
@@ -90,7 +81,7 @@ def test_earlier_period_that_fails_costs_the_comparison_alone(
         return mined(name, source, period)
 
     monkeypatch.setattr(command_module, "mined", failing)
-    ran = reported(planted, page, monkeypatch, "--job", "overview", "--output", "json")
+    ran = reported(planted_home, page, monkeypatch, "--job", "overview", "--output", "json")
 
     told = json.loads(ran.stdout)
     assert ran.exit_code == 1
@@ -100,10 +91,12 @@ def test_earlier_period_that_fails_costs_the_comparison_alone(
 
 
 def test_periods_and_archives_without_rows_are_pages_that_say_so(
-    planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Nothing was received in 2020, or nothing landed yet: no error."""
-    ran = reported(planted, page, monkeypatch, "--job", "overview", "--since", "2020-01-01", "--until", "2020-01-02")
+    ran = reported(
+        planted_home, page, monkeypatch, "--job", "overview", "--since", "2020-01-01", "--until", "2020-01-02"
+    )
 
     assert ran.exit_code == 0
     assert "holds nothing of this period" in page.read_text("utf-8")
@@ -118,15 +111,15 @@ def test_periods_and_archives_without_rows_are_pages_that_say_so(
     assert "The archive is empty" in page.read_text("utf-8")
 
 
-def test_refresh_makes_days_again(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_makes_days_again(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept is used as it is, unless asked otherwise."""
-    marker = planted / "mining" / "overview" / "parts" / "2026-03-09" / "made-of.txt"
-    reported(planted, page, monkeypatch, "--job", "overview")
+    marker = planted_home / "mining" / "overview" / "parts" / "2026-03-09" / "made-of.txt"
+    reported(planted_home, page, monkeypatch, "--job", "overview")
     first = marker.stat().st_mtime_ns
 
-    reported(planted, page, monkeypatch, "--job", "overview")
+    reported(planted_home, page, monkeypatch, "--job", "overview")
     again = marker.stat().st_mtime_ns
-    reported(planted, page, monkeypatch, "--job", "overview", "--refresh")
+    reported(planted_home, page, monkeypatch, "--job", "overview", "--refresh")
 
     assert first == again < marker.stat().st_mtime_ns
 
@@ -136,10 +129,10 @@ def test_refresh_makes_days_again(planted: Path, page: Path, monkeypatch: pytest
     [["--job", "nonsense"], ["--pdf", "/nowhere/at/all.pdf"], ["--since", "2026-03-09", "--until", "2026-03-01"]],
 )
 def test_wrong_asking_is_refused_before_anything_is_written(
-    planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+    planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     """A job that does not exist, a folder that does not, a period that is none."""
-    ran = reported(planted, page, monkeypatch, *arguments)
+    ran = reported(planted_home, page, monkeypatch, *arguments)
 
     assert isinstance(ran.exception, ConfigurationError)
     assert not page.exists()
@@ -151,9 +144,9 @@ def test_errors_are_told_without_what_they_quote() -> None:
     assert "ValueError" == told(ValueError("a turn's text"))
 
 
-def test_notebook_runs_on_the_archive(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_runs_on_the_archive(planted_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell runs, and its values are those of the plan."""
-    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted))
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted_home))
 
     found = notebook_command.checked()
 

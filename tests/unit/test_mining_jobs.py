@@ -1,0 +1,141 @@
+"""What every mining job promises, on the planted archive: no words, nobody named or alone, and no day made twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ibis
+import msgspec
+import polars as pl
+import pytest
+
+from jobs.analyse.mining.job import Frames, Job, Period
+from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.tables import Tables
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
+from streams.archive.catalog import LakePaths, reading
+from tests.mined_archive import WEEK, mined
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+VIEWS = {
+    "alert_changes": "alerts",
+    "alert_labels": "controls",
+    "profile_history": "profiles",
+    "segments": "compactions",
+    "topic_changes": "topics",
+}
+"""View → the table that it is of, where it has another name."""
+IDS = {"session_id", "user_id", "app_id"}
+KEPT = {
+    "overview": {"kind", "summarised_by"},
+    "topics": {"place"},
+    "memory": {"layer"},
+    "drift": {"mode", "model"},
+}
+"""Job → what it keeps of a day as text beside ids: names of the product's own."""
+PICTURES = {
+    "overview": ["How far sessions went", "Risk by day", "Sessions by day", "Alerts per 1,000 sessions by app"],
+    "escalation": [
+        "Shapes of risk curves",
+        "How long sessions stay calm",
+        "Slopes of risk",
+        "Where risk turns upwards",
+    ],
+    "sequences": ["What comes before an alert", "What follows a mode"],
+    "topics": ["What sessions are about", "Novelty", "Topic cycling"],
+    "campaigns": ["Campaigns"],
+    "memory": ["What compaction keeps", "What a search no longer finds", "Facts that stand twice or are stale"],
+    "drift": ["What moved"],
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where jobs keep their days."""
+    return tmp_path_factory.mktemp("mining")
+
+
+@pytest.fixture(scope="module", params=job_names())
+def job(request: pytest.FixtureRequest) -> Job:
+    """Each job there is."""
+    return job_of(request.param)
+
+
+@pytest.fixture(scope="module")
+def result(job: Job, planted: LakePaths, root: Path) -> Result:
+    """The second week held against the first."""
+    return mined(job, planted, root)
+
+
+def test_nothing_shown_names_a_session_or_user(result: Result) -> None:
+    """Neither in words nor in evidence nor in tables."""
+    tables = "".join(table.write_csv() for table in result.tables.values())
+    shown = msgspec.json.encode(result.section).decode() + tables
+
+    assert [mark for mark in ("s-07", "s-08", "s-13", "u-0", "u-1") if mark in shown] == []
+
+
+@pytest.mark.usefixtures("result")
+def test_what_is_kept_of_a_day_holds_no_words(job: Job, root: Path) -> None:
+    """Only ids and names of the product's own are strings."""
+    kept = [pl.read_parquet_schema(file) for file in (root / job.name / "parts").rglob("*.parquet")]
+    strings = {name for schema in kept for name, kind in schema.items() if kind == pl.String}
+
+    assert IDS | KEPT.get(job.name, set()) == strings
+
+
+def test_what_is_about_too_few_users_is_not_shown(job: Job, planted: LakePaths, tmp_path: Path) -> None:
+    """Where forty are asked for, and there are 31, neither findings nor rows are left."""
+    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=40))
+
+    found = mined(job, planted, tmp_path, policy=strict)
+
+    assert [] == found.section.findings
+    assert dict.fromkeys(found.tables, 0) == {name: table.height for name, table in found.tables.items()}
+
+
+def test_no_day_is_made_again(job: Job, planted: LakePaths, root: Path, result: Result) -> None:
+    """With the same rows, not even for another period of the same days."""
+    made: list[Frames] = []
+
+    def refined(frames: Frames, policy: ArchivePolicy) -> Frames:
+        made.append(frames)
+        return job.refine(frames, policy)
+
+    watched = job._replace(refine=refined)
+    again = mined(watched, planted, root)
+    for period in (WEEK.earlier, Period(WEEK.since, WEEK.until - timedelta(days=1))):
+        mined(watched, planted, root, period=period)
+
+    assert (made, again.section) == ([], result.section)
+
+
+def test_days_are_marked_by_all_that_is_read(job: Job, planted: LakePaths) -> None:
+    """A day is made again when rows change that the job looks at: each view's table is among those it names."""
+    asked: set[str] = set()
+    with reading(planted) as con:
+        views = ibis.duckdb.from_connection(con)
+
+        def read(view: str) -> ir.Table:
+            asked.add(VIEWS.get(view, view))
+            return views.table(view)
+
+        turns = views.table("turns")
+        first_days = turns.group_by("session_id").agg(day=turns.date.min())
+        job.heavy(Tables(read, grouped=job.grouped, cohort=first_days), ArchivePolicy())
+
+    assert asked - set(job.reads) == set()
+
+
+def test_pictures_are_drawn_of_what_is_shown(job: Job, result: Result) -> None:
+    """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
+    drawn = [picture.title for picture in job.pictures(result.tables) if "$schema" in picture.chart.to_dict()]
+    empty = {name: table.clear() for name, table in result.tables.items()}
+
+    assert PICTURES[job.name] == drawn
+    assert [] == [*job.pictures(empty), *job.pictures({})]
