@@ -8,6 +8,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
+from models.errors import ConfigurationError
 
 
 def turntide(*arguments: str, said: str = "") -> Result:
@@ -20,3 +21,10 @@ def printed(*arguments: str) -> Any:
     result = turntide(*arguments, "--output", "json")
     assert result.exit_code == 0, (result.output, result.exception)
     return json.loads(result.stdout)
+
+
+def refused(*arguments: str) -> str:
+    """What a command says that cannot do what it is asked for."""
+    result = turntide(*arguments)
+    assert isinstance(result.exception, ConfigurationError)
+    return str(result.exception)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.structs import RecordMetadata
 
 from jobs.lab.chaos.traffic import traffic
 from jobs.replay.comparison import Settled, settle
+from jobs.shared.role_process import RoleProcess
 from models.events import InputEvent, Role, Turn
 from models.events.topics import TURNS, Topic
 from models.wire.codec import decode_output, encode
-from streams.kafka.client import read_to_end
-from streams.kafka.producer import Record
+from streams.kafka.client import admin, consumer, read_to_end
+from streams.kafka.producer import Producer, Record, acknowledged
 from streams.ports import Embedder, TurnScorer, Vectors
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, VectorSettings, load_settings
 from streams.settings.http import HttpSettings
-from streams.wiring import embedder_of, policy_of, scorer_of
+from streams.wiring import ROLES, embedder_of, policy_of, scorer_of
 
 WITHIN_S = 90.0
 POLL_S = 0.1
@@ -92,10 +93,42 @@ async def send(
         await producer.stop()
 
 
+async def write(settings: Settings, topic: Topic, records: Sequence[Record], *, partition: int | None = 0) -> None:
+    """Write records as a role does; None: to the partition of the first one's key."""
+    producer, name = Producer(settings), topic.full_name(settings.topic_prefix)
+    await producer.start()
+    try:
+        place = await producer.partition_of(name, records[0].key or b"") if partition is None else partition
+        await acknowledged(await producer.write(name, place, records))
+    finally:
+        await producer.stop()
+
+
+async def records_on(settings: Settings, topic: Topic) -> list[ConsumerRecord]:
+    """All records of a topic."""
+    return [record async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))]
+
+
 async def events(settings: Settings, topic: Topic) -> list[Any]:
     """Everything on an output topic."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return [decode_output(topic, record.value) async for record in found]
+    return [decode_output(topic, record.value) for record in await records_on(settings, topic)]
+
+
+async def commit(settings: Settings, role: str, topic: Topic, offset: int) -> None:
+    """Let a role's group have read so far of the topic's first partition."""
+    place = TopicPartition(topic.full_name(settings.topic_prefix), 0)
+    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{role}") as client:
+        client.assign([place])
+        await client.commit({place: offset})
+
+
+async def delete_topic(settings: Settings, topic: Topic) -> None:
+    """As an operator's mistake would."""
+    name = topic.full_name(settings.topic_prefix)
+    async with admin(settings.kafka) as client:
+        await client.delete_topics([name])
+        while name in await client.list_topics():  # noqa: ASYNC110 - a broker has no event to wait for
+            await asyncio.sleep(0.05)
 
 
 async def until(holds: Callable[[], Any], what: str, *, within_s: float = WITHIN_S) -> Any:
@@ -130,18 +163,45 @@ class BrittleScorer:
 @asynccontextmanager
 async def sessions_role(
     settings: Settings, *, scorer: TurnScorer | None = None, embedder: Embedder | None = None
-) -> AsyncIterator[asyncio.Task[None]]:
+) -> AsyncIterator[asyncio.Future[None]]:
     """The sessions role in this process, stopped at the end; not ready yet."""
     mine = settings.model_copy(update={"http": HttpSettings(sessions_port=0, index_port=0)})
-    stop = asyncio.Event()
     reads = embedder or _loaded(mine.vectors.embedder)
     role = SessionsRole(mine, policy_of(mine), reads, scorer or scorer_of(mine, reads))
-    task = asyncio.create_task(role.run(stop))
-    try:
+    async with working(role.run) as (task,):
         yield task
+
+
+@asynccontextmanager
+async def working(*runs: Callable[[asyncio.Event], Awaitable[None]]) -> AsyncIterator[list[asyncio.Future[None]]]:
+    """Roles in this process, stopped at the end; what they raise is left in their tasks."""
+    stop = asyncio.Event()
+    tasks: list[asyncio.Future[None]] = [asyncio.ensure_future(run(stop)) for run in runs]
+    try:
+        yield tasks
     finally:
         stop.set()
-        await asyncio.wait({task})
+        await asyncio.wait(tasks)
+
+
+@asynccontextmanager
+async def running(settings: Settings, *roles: str) -> AsyncIterator[None]:
+    """These roles in this process, stopped at the end; one that fails fails the test."""
+    async with working(*(partial(ROLES[role], settings) for role in roles)) as tasks:
+        yield
+    for task in tasks:
+        task.result()
+
+
+@asynccontextmanager
+async def started(*roles: RoleProcess) -> AsyncIterator[None]:
+    """Roles as processes: ready, and stopped at the end."""
+    with ExitStack() as stack:
+        for role in roles:
+            stack.callback(role.stop)
+            role.start()
+        await asyncio.gather(*(role.ready() for role in roles))
+        yield
 
 
 async def assert_equal_to_replay(settings: Settings, index_url: str | None = None) -> Settled:

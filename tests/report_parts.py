@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from html.parser import HTMLParser
 
 import altair as alt
 import polars as pl
@@ -85,3 +86,41 @@ def report(*parts: Part, turns: int = 1_000) -> Report:
         made_at=NOW,
         seconds=2.5,
     )
+
+
+_VOID = {"meta", "br", "img", "input", "link"}
+
+
+class Outline(HTMLParser):
+    """Collects a page's tags with their attributes, ids, texts and links; balance is checked on the way."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close it."""
+        assert tag in _VOID or self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Note a text that is read."""
+        if self.open and self.open[-1] not in {"script", "style"}:
+            self.text.append(data)
+
+    def ids(self) -> list[str]:
+        """All ids, in order."""
+        return [attributes["id"] or "" for _, attributes in self.tags if "id" in attributes]
+
+    @property
+    def said(self) -> str:
+        """The text that is read."""
+        return " ".join("".join(self.text).split())

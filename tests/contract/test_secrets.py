@@ -9,13 +9,12 @@ from typing import Any, Union, get_args, get_origin
 import pytest
 import structlog
 from pydantic import BaseModel, SecretStr
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from models.errors import ConfigurationError, TurntideError
 from streams.http.security import access_of
 from streams.kafka.client import client_options
 from streams.settings import Settings, load_settings
+from tests.command_line import turntide
 
 SENTINEL = "sentinel-of-a-secret"
 _ADDRESSES = ("url", "base_url", "webhook_url", "alertmanager_url", "otlp_endpoint", "uri")
@@ -83,7 +82,7 @@ def test_doctor_prints_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> N
     monkeypatch.setenv("TURNTIDE_KAFKA", "127.0.0.1:9")
     monkeypatch.setenv("TURNTIDE_HTTP__TOKENS", f'[{{"token": "{SENTINEL}-of-a-token"}}]')
     with structlog.testing.capture_logs() as logs:
-        told = CliRunner().invoke(app, ["doctor", "--within", "1", "--output", "json"])
+        told = turntide("doctor", "--within", "1", "--output", "json")
 
     assert "kafka.sasl_password" in told.output
     assert "settings are wrong" not in told.output

@@ -14,9 +14,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
+from msgspec.structs import replace
 
 from jobs.lab.chaos.traffic import traffic
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
@@ -35,34 +35,25 @@ from streams.kafka.client import consumer
 from streams.kafka.producer import Record
 from streams.oracle.replay import Feed, Replay, feed_log
 from streams.roles import archive
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
-from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
-from tests.lake_records import profile, turn
+from tests.fault_driver import running
+from tests.lake_records import example, profile, turn
 
 pytestmark = pytest.mark.kafka
 
-_PARTITIONS = 3
+PARTITIONS = 3
+
+
+KAFKA = {"session_timeout": timedelta(seconds=6), "heartbeat_interval": timedelta(seconds=1)}
 
 
 @pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Fresh topics and an archive that lands and merges all the time."""
-    settings = load_settings(
-        kafka={
-            "bootstrap": kafka,
-            "partitions": _PARTITIONS,
-            "session_timeout": timedelta(seconds=6),
-            "heartbeat_interval": timedelta(seconds=1),
-        },
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        http=HttpSettings(archive_port=0),
-        archive=ArchiveSettings(flush_age=timedelta(milliseconds=100), merge_every=timedelta(seconds=1)),
-    )
-    await apply_topics(settings)
-    return settings
+def settings(settings: Settings) -> Settings:
+    """An archive that lands and merges all the time."""
+    eager = ArchiveSettings(flush_age=timedelta(milliseconds=100), merge_every=timedelta(seconds=1))
+    return settings.model_copy(update={"archive": eager})
 
 
 @asynccontextmanager
@@ -85,24 +76,12 @@ async def send(producer: AIOKafkaProducer, settings: Settings, topic: Topic, eve
     await producer.flush()
 
 
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
-    """The role in this process, stopped at the end."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(archive.run(settings, policy_of(settings), stop=stop))
-    try:
-        yield task
-    finally:
-        stop.set()
-        await task
-
-
 async def archived(settings: Settings, within_s: float = 60) -> Verification:
     """Wait until everything that is in the log now is archived, then verify."""
     names = [topic.full_name(settings.topic_prefix) for topic in (TURNS, PROFILES, ALERTS, DEAD_LETTERS)]
     async with consumer(settings.kafka) as client:
         await client.topics()
-        partitions = [TopicPartition(name, p) for name in names for p in range(_PARTITIONS)]
+        partitions = [TopicPartition(name, p) for name in names for p in range(PARTITIONS)]
         ends = {p: end for p, end in (await client.end_offsets(partitions)).items() if end}
     async with asyncio.timeout(within_s):
         while True:
@@ -127,7 +106,7 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
     odd = turn(0, session_id="odd", content="a\x00b", metadata={"a": 1, "b": "\u2400"}, project_id="p", risk=0.25)
     extra = [Record(event.session_id.encode(), encode(event)) for event in (odd, ticked)]
     await send_to_turns(settings, [*(each.record for each in sent), *extra])
-    async with running(settings):
+    async with running(settings, "archive"):
         await archived(settings)
     policy, embedder = policy_of(settings), embedder_of(settings)
     feed = Feed(Replay(policy, embedder, RuleScorer()))
@@ -147,20 +126,9 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
 
 async def test_every_topic_is_archived(settings: Settings) -> None:
     """Turns, controls, outputs, dead letters; bad input and bad output are accounted for."""
-    letter = DeadLetter(
-        id="d-1",
-        topic=TURNS.full_name(settings.topic_prefix),
-        partition=0,
-        offset=0,
-        stage="decode",
-        reason="not_json",
-        detail="",
-        key=None,
-        value=b"\xff",
-        headers=[],
-        appended_at=datetime.now(UTC),
-    )
-    async with producing(settings) as producer, running(settings):
+    letter = replace(example(DeadLetter), topic=TURNS.full_name(settings.topic_prefix), partition=0, offset=0)
+    letter = replace(letter, key=None, value=b"\xff", appended_at=datetime.now(UTC))
+    async with producing(settings) as producer, running(settings, "archive"):
         turns = [turn(n % 10, session_id=f"s-{n // 10}") for n in range(200)]
         ended = SessionEnded(session_id="s-1", timestamp=datetime.now(UTC))
         await send(producer, settings, TURNS, [*turns, ended, b"{broken"])
@@ -196,7 +164,7 @@ async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pyte
 
     monkeypatch.setattr(Buffer, "take", counted)
     patient = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(hours=1))})
-    async with producing(settings) as producer, running(patient):
+    async with producing(settings) as producer, running(patient, "archive"):
         await send(producer, settings, TURNS, [turn(n) for n in range(200)])
         await asyncio.wait_for(all_taken.wait(), 60)
         before = ask(settings, "SELECT count(*) FROM raw.turns")
@@ -241,7 +209,7 @@ async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> No
     """The broker removed them before they were archived: said, not hidden."""
     name = TURNS.full_name(settings.topic_prefix)
     async with producing(settings) as producer:
-        async with running(settings):
+        async with running(settings, "archive"):
             await send(producer, settings, TURNS, [turn(n) for n in range(10)])
             await archived(settings)
         await send(producer, settings, TURNS, [turn(n) for n in range(10, 20)])
@@ -250,7 +218,7 @@ async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> No
         await admin.start()
         await admin.delete_records({TopicPartition(name, partition): RecordsToDelete(15)})
         await admin.close()
-        async with running(settings):
+        async with running(settings, "archive"):
             found = await archived(settings)
 
     assert found.findings == [

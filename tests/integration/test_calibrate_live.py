@@ -16,10 +16,10 @@ from models.errors import ConfigurationError
 from models.events.topics import ALERTS, TURNS
 from models.policy import Policy
 from models.wire.codec import encode
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.backtest_sessions import LOUD, conversation
+from tests.fault_driver import records_on
 from tests.zero_embedder import ZeroEmbedder
 
 
@@ -47,8 +47,7 @@ async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings)
     whole = [each for each in judging.judged() if each.turns == len(LOUD)]
     assert 3 <= len(whole) < sent
     assert all(each.session_id.startswith("live-") and each.alerts for each in whole)
-    turns = [record async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))]
-    alerts = [record async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix))]
+    turns, alerts = await records_on(settings, TURNS), await records_on(settings, ALERTS)
     assert (len(turns), len(alerts)) == (sent * len(LOUD), 0)
 
 

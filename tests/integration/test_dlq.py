@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka import TopicPartition
 
 from jobs.alerts.command import acknowledge, harmless_alert, latest_alerts
 from jobs.operate.dlq import letters, replay_letters
@@ -23,12 +23,13 @@ from models.events.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
 from models.session.outputs import TOPICS_STAGE
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.kafka.client import consumer, read_to_end
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.client import consumer
+from streams.kafka.producer import Record
 from streams.notify import relay
 from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
 from streams.settings import Settings
+from tests.fault_driver import records_on, write
 from tests.traced import HEADER, TRACE_ID, traced
 
 pytestmark = pytest.mark.kafka
@@ -37,21 +38,12 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 CONTENT = b"\x00secret words\xff"
 
 
-async def write(
+async def put(
     settings: Settings, topic: Topic, events: Sequence[DeadLetter | AlertChanged], *, trace: bytes | None = None
 ) -> None:
     """Put events on a topic, all in one partition and, if so wanted, of one trace."""
-    producer = Producer(settings)
-    await producer.start()
     records = [Record(b"k", encode(event), headers_for(event)) for event in events]
-    records = records if trace is None else traced(records, trace)
-    await acknowledged(await producer.write(topic.full_name(settings.topic_prefix), 0, records))
-    await producer.stop()
-
-
-async def on_topic(settings: Settings, topic: Topic) -> list[ConsumerRecord]:
-    """All records of a topic."""
-    return [record async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))]
+    await write(settings, topic, records if trace is None else traced(records, trace))
 
 
 def letter(number: int, reason: str = "not_json") -> DeadLetter:
@@ -84,7 +76,7 @@ def turntide(settings: Settings, *arguments: str) -> subprocess.CompletedProcess
 
 async def test_list_shows_no_content(settings: Settings) -> None:
     """Sizes, reason and place, once for a letter that a crash wrote twice; not a byte of what was said."""
-    await write(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field"), letter(1)])
+    await put(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field"), letter(1)])
     done = turntide(settings, "dlq", "list", "--output", "json")
     rows = json.loads(done.stdout)
 
@@ -99,7 +91,7 @@ async def test_list_shows_no_content(settings: Settings) -> None:
 
 async def test_show_reveals_only_on_demand(settings: Settings) -> None:
     """The bytes come out whole with --reveal, and not at all without."""
-    await write(settings, DEAD_LETTERS, [letter(1)])
+    await put(settings, DEAD_LETTERS, [letter(1)])
     shown = turntide(settings, "dlq", "show", "letter-1")
     revealed = turntide(settings, "dlq", "show", "letter-1", "--reveal")
 
@@ -109,9 +101,9 @@ async def test_show_reveals_only_on_demand(settings: Settings) -> None:
 
 async def test_replay_sends_the_original_record(settings: Settings) -> None:
     """Key, value and headers as they were, and where they came from."""
-    await write(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field")])
+    await put(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field")])
     await replay_letters(settings, await letters(settings, lambda found: found.reason == "invalid_field"))
-    (record,) = await on_topic(settings, TURNS)
+    (record,) = await records_on(settings, TURNS)
 
     assert (record.key, record.value) == (b"session", CONTENT)
     assert list(record.headers) == [
@@ -125,7 +117,7 @@ async def test_replay_leaves_out_what_kept_no_bytes(settings: Settings) -> None:
     """A letter too large to keep its value would come back as a null value; a topic's history is no input at all."""
     too_large = msgspec.structs.replace(letter(2), value=None)
     history = msgspec.structs.replace(letter(3, "damaged_history"), stage=TOPICS_STAGE)
-    await write(settings, DEAD_LETTERS, [letter(1), too_large, history])
+    await put(settings, DEAD_LETTERS, [letter(1), too_large, history])
     done = turntide(settings, "dlq", "replay", "--all", "--output", "json")
 
     assert json.loads(done.stdout) == {
@@ -134,16 +126,16 @@ async def test_replay_leaves_out_what_kept_no_bytes(settings: Settings) -> None:
         "no_input": 1,
         "topic": TURNS.full_name(settings.topic_prefix),
     }
-    assert [record.value for record in await on_topic(settings, TURNS)] == [CONTENT]
+    assert [record.value for record in await records_on(settings, TURNS)] == [CONTENT]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "--reason", "not_json"], ["--id", "nobody"]])
 async def test_replay_asks_which(settings: Settings, arguments: list[str]) -> None:
     """Nothing is sent by accident: no choice, two choices, an unknown id."""
-    await write(settings, DEAD_LETTERS, [letter(1)])
+    await put(settings, DEAD_LETTERS, [letter(1)])
     done = turntide(settings, "dlq", "replay", *arguments)
 
-    assert (done.returncode, await on_topic(settings, TURNS)) == (2, [])
+    assert (done.returncode, await records_on(settings, TURNS)) == (2, [])
 
 
 def alert(number: int, *, name: str = "a", status: AlertStatus = AlertStatus.FIRING) -> AlertChanged:
@@ -156,7 +148,7 @@ def alert(number: int, *, name: str = "a", status: AlertStatus = AlertStatus.FIR
 async def test_latest_change_of_each_alert(settings: Settings) -> None:
     """An alert's last change counts."""
     changes = [alert(1), alert(2, name="b"), alert(3, status=AlertStatus.RESOLVED)]
-    await write(settings, ALERTS, changes)
+    await put(settings, ALERTS, changes)
     done = turntide(settings, "alerts", "list", "--status", "firing", "--output", "json")
 
     assert {name: change.id for name, change in (await latest_alerts(settings)).items()} == {
@@ -168,9 +160,9 @@ async def test_latest_change_of_each_alert(settings: Settings) -> None:
 
 async def test_acknowledgement_goes_to_the_session(settings: Settings) -> None:
     """Under the session's key, so that it has its place among the turns."""
-    await write(settings, ALERTS, [alert(1)])
+    await put(settings, ALERTS, [alert(1)])
     await acknowledge(settings, "a", by="anna", note="on it")
-    (record,) = await on_topic(settings, TURNS)
+    (record,) = await records_on(settings, TURNS)
     event = msgspec.json.decode(record.value, type=AlertAcknowledged)
 
     assert record.key == b"session-1"
@@ -180,11 +172,11 @@ async def test_acknowledgement_goes_to_the_session(settings: Settings) -> None:
 @pytest.mark.parametrize("name", ["a", "unknown"])
 async def test_nothing_to_acknowledge(settings: Settings, name: str) -> None:
     """A resolved or unknown alert is told, and nothing is written."""
-    await write(settings, ALERTS, [alert(1, status=AlertStatus.RESOLVED)])
+    await put(settings, ALERTS, [alert(1, status=AlertStatus.RESOLVED)])
     with pytest.raises(ConfigurationError, match=name):
         await acknowledge(settings, name, by="", note="")
 
-    assert await on_topic(settings, TURNS) == []
+    assert await records_on(settings, TURNS) == []
 
 
 class Recorder:
@@ -237,12 +229,12 @@ async def committed(settings: Settings, sink: Recorder) -> int | None:
 
 async def test_relay_delivers_and_commits(settings: Settings) -> None:
     """Each change once and in order, with the trace it is of; a second start goes on behind it."""
-    await write(settings, ALERTS, [alert(1)])
-    await write(settings, ALERTS, [alert(2)], trace=HEADER)
+    await put(settings, ALERTS, [alert(1)])
+    await put(settings, ALERTS, [alert(2)], trace=HEADER)
     stop = asyncio.Event()
     sink = Recorder("first", stop=stop, until=2)
     await relay.run(settings, [sink], stop=stop)
-    await write(settings, ALERTS, [alert(3)], trace=b"rubbish")
+    await put(settings, ALERTS, [alert(3)], trace=b"rubbish")
     stop = asyncio.Event()
     later = Recorder("first", stop=stop, until=1)
     await relay.run(settings, [later], stop=stop)
@@ -254,14 +246,14 @@ async def test_relay_delivers_and_commits(settings: Settings) -> None:
 
 async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: Settings) -> None:
     """It gets all in order once it is well, though more came meanwhile; the other one has had everything by then."""
-    await write(settings, ALERTS, [alert(1)])
+    await put(settings, ALERTS, [alert(1)])
     stop, waits = asyncio.Event(), asyncio.Event()
     well = Recorder("well", stop=waits, until=2)
     broken = Recorder("broken", stop=stop, until=2, refuses=2)
     broken.wait_for = well
     failed = metrics.counter("sink_deliveries_total", sink="broken", result="failed")
     running = asyncio.create_task(relay.run(settings, [broken, well], stop=stop))
-    await write(settings, ALERTS, [alert(2)])
+    await put(settings, ALERTS, [alert(2)])
     async with asyncio.timeout(60):
         await running
 
@@ -273,7 +265,7 @@ async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: 
 
 async def test_a_sink_that_refuses_to_the_end_keeps_its_offset(settings: Settings) -> None:
     """The role ends when it is told to; the next one delivers."""
-    await write(settings, ALERTS, [alert(1)])
+    await put(settings, ALERTS, [alert(1)])
     stop = asyncio.Event()
     broken = Recorder("broken", stop=stop, until=1, refuses=1)
     broken.stops_when_refusing = True
@@ -288,11 +280,7 @@ async def test_a_sink_that_refuses_to_the_end_keeps_its_offset(settings: Setting
 
 async def test_foreign_record_on_the_alerts_topic(settings: Settings) -> None:
     """What is no alert can never be delivered: it must not hold up those behind it."""
-    producer = Producer(settings)
-    await producer.start()
-    topic = ALERTS.full_name(settings.topic_prefix)
-    await acknowledged(await producer.write(topic, 0, [Record(b"k", b"not json"), Record(b"k", encode(alert(1)))]))
-    await producer.stop()
+    await write(settings, ALERTS, [Record(b"k", b"not json"), Record(b"k", encode(alert(1)))])
     stop = asyncio.Event()
     sink = Recorder("first", stop=stop, until=1)
     await relay.run(settings, [sink], stop=stop)

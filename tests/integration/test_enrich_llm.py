@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,8 +15,7 @@ from models.events import EpisodeCompressed, FactChanged
 from models.events.topics import FACTS, USER_EPISODES, Topic
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from streams.wiring import ROLES
-from tests.fault_driver import events, recorded, said, until
+from tests.fault_driver import events, recorded, running, said, until
 from tests.openai_stand_in import Mode, standing_in
 from tests.traced import HEADER, headers_on, traced
 
@@ -64,15 +62,8 @@ async def of_kind(settings: Settings, topic: Topic, kind: type[Any]) -> list[Any
 
 async def remembered(settings: Settings) -> tuple[EpisodeCompressed, list[FactChanged]]:
     """The user's first episode, and the facts beside it, with all roles running until it is there."""
-    stop = asyncio.Event()
-    tasks = [asyncio.ensure_future(ROLES[role](settings, stop)) for role in ("sessions", "memory", "enrich")]
-    try:
+    async with running(settings, "sessions", "memory", "enrich"):
         episodes = await until(lambda: of_kind(settings, USER_EPISODES, EpisodeCompressed), "an episode")
-    finally:
-        stop.set()
-        await asyncio.wait(tasks)
-    for task in tasks:
-        task.result()
     return episodes[0], await of_kind(settings, FACTS, FactChanged)
 
 

@@ -26,10 +26,10 @@ from streams.erase.record import PLACE
 from streams.erase.record import recorded as written
 from streams.erase.requests import KafkaEraseRequests
 from streams.erase.stores import INDEXED
-from streams.kafka.client import consumer, read_to_end
+from streams.kafka.client import consumer
 from streams.kafka.topics import standing_topics
 from streams.settings import Settings
-from tests.fault_driver import recorded, said, send, until
+from tests.fault_driver import recorded, records_on, said, send, until
 
 pytestmark = pytest.mark.kafka
 
@@ -82,8 +82,8 @@ async def executing(settings: Settings, archive: ArchiveThatFailsOnce) -> AsyncI
 
 async def on_erasures(settings: Settings) -> list[tuple[str, bool]]:
     """Key of each record of `erasures.v1`, and whether it has a value."""
-    found = read_to_end(settings.kafka, ERASURES.full_name(settings.topic_prefix))
-    return [(record.key.decode(), record.value is not None) async for record in found]
+    found = await records_on(settings, ERASURES)
+    return [(record.key.decode(), record.value is not None) for record in found]
 
 
 async def test_an_erasure_is_tried_until_it_is_proved(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,12 +19,10 @@ from models.events.topics import FACTS, MEMORY_STATE, SESSION_STATE, Topic
 from models.partition.sessions import PARTITION_ENTITY
 from streams.archive.catalog import open_reader, paths_of
 from streams.erase.requests import KafkaEraseRequests
-from streams.kafka.client import read_to_end
 from streams.settings import Settings
 from streams.state.table import StateTable
-from streams.wiring import ROLES
 from tests import erase_child
-from tests.fault_driver import WITHIN_S, recorded, said, send, sessions_role, until
+from tests.fault_driver import WITHIN_S, recorded, records_on, running, said, send, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -47,19 +45,6 @@ class Archive(RoleProcess):
         return [sys.executable, "-m", erase_child.__name__, self._dies_at] if self._dies_at else super()._command()
 
 
-@asynccontextmanager
-async def folding(settings: Settings) -> AsyncIterator[None]:
-    """Roles sessions and memory."""
-    stop = asyncio.Event()
-    async with sessions_role(settings):
-        memory = asyncio.ensure_future(ROLES["memory"](settings, stop))
-        try:
-            yield
-        finally:
-            stop.set()
-            await memory
-
-
 def talk(user: str) -> Iterator[Turn]:
     """A conversation that leaves a fact."""
     for n in range(TURNS_EACH):
@@ -68,8 +53,7 @@ def talk(user: str) -> Iterator[Turn]:
 
 async def live(settings: Settings, topic: Topic) -> set[str]:
     """Keys of a compacted topic that have a value."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    values = {record.key.decode(): record.value async for record in found}
+    values = {record.key.decode(): record.value for record in await records_on(settings, topic)}
     return {key for key, value in values.items() if value is not None}
 
 
@@ -116,7 +100,7 @@ async def test_a_killed_erasure_is_brought_to_its_end(settings: Settings, tmp_pa
     """Once when state and topics have forgotten and the archive has not, once when only the proof is missing."""
     bert, both = ("bert", TURNS_EACH), [("anna", TURNS_EACH), ("bert", TURNS_EACH)]
     request = EraseRequested(request_id="r", timestamp=datetime.now(UTC), scope="user", user_id="anna")
-    async with folding(settings):
+    async with running(settings, "sessions", "memory"):
         await send(settings, map(recorded, (*talk("anna"), *talk("bert"))))
         await until(partial(remembered, settings), "facts of both users")
         await KafkaEraseRequests(settings).request(request)

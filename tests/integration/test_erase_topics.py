@@ -17,11 +17,10 @@ from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore, tightened
 from streams.erase.readers import Readers, ReadersBehind
 from streams.erase.sweep import look, sweep
-from streams.kafka.client import consumer, read_to_end
 from streams.kafka.producer import Record
 from streams.kafka.topics import set_config, standing_topics
 from streams.settings import Settings
-from tests.fault_driver import recorded, said
+from tests.fault_driver import commit, recorded, records_on, said
 from tests.lake_records import profile
 
 pytestmark = pytest.mark.kafka
@@ -55,8 +54,7 @@ def profiled(session_id: str, turns: int = 1) -> Record:
 
 async def values(settings: Settings, topic: Topic) -> list[tuple[bytes | None, bool]]:
     """Key of each record, and whether it has a value."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return [(record.key, record.value is not None) async for record in found]
+    return [(record.key, record.value is not None) for record in await records_on(settings, topic)]
 
 
 async def test_a_null_record_takes_the_last_value(settings: Settings, logs: Logs) -> None:
@@ -106,13 +104,6 @@ async def clean() -> bool:
     return True
 
 
-async def commit(settings: Settings, role: str, at: TopicPartition, offset: int) -> None:
-    """Let a role's group have read so far."""
-    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{role}") as client:
-        client.assign([at])
-        await client.commit({at: offset})
-
-
 async def talk(logs: Logs) -> TopicPartition:
     """Two sessions on the same partition; gives the partition."""
     names = ("anna-1", "bert-1", "anna-1")
@@ -137,7 +128,7 @@ async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> No
 async def test_nothing_is_cut_before_all_have_read_it(settings: Settings, logs: Logs) -> None:
     """A role that is away keeps the log; the configuration is as before all the same."""
     turns = await talk(logs)
-    await commit(settings, "index", turns, 1)
+    await commit(settings, "index", TURNS, 1)
     with pytest.raises(ReadersBehind, match=r"index has not read 3 records on 1 partitions"):
         await purge(logs, readers(logs, timedelta(0)), "r-1", {TURNS: [turns]}, clean)
 
@@ -149,7 +140,7 @@ async def test_readers_are_waited_for_only_where_they_are(settings: Settings, lo
     """A role that never was has nothing to forget; one that has committed is waited for until it has read all."""
     turns = await talk(logs)
     waiting = readers(logs, timedelta(0))
-    await commit(settings, "sessions", turns, 2)
+    await commit(settings, "sessions", TURNS, 2)
     known = [await waiting.works_here(role) for role in ("sessions", "memory")]
     await waiting.beyond("memory", {turns: 3})
     await waiting.beyond("sessions", {turns: 2})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from jobs.operate.topics import apply_topics
-from jobs.shared.broker_config import free_port
 from models.events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, MEMORIES
 from models.risk.scorer import RuleScorer
@@ -18,13 +15,13 @@ from models.wire.codec import encode
 from models.wire.envelope import headers_for, key_of
 from streams.erase.logs import opened
 from streams.erase.record import PLACE, ErasureRecords, recorded
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Record
 from streams.roles.index import IndexRole
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.wiring import embedder_of, policy_of, vector_store_of
 from tests.apps_indexed import memory
 from tests.bytes_left import files_with
-from tests.fault_driver import until
+from tests.fault_driver import until, working, write
 
 CANARY = "zanzibarcanary"
 
@@ -38,39 +35,23 @@ async def answered(settings: Settings, request_id: str) -> VectorsErased | None:
 
 
 @pytest.mark.kafka
-async def test_the_index_removes_who_is_to_be_forgotten_and_says_so(
-    kafka: str, topic_prefix: str, tmp_path: Path
-) -> None:
+async def test_the_index_removes_who_is_to_be_forgotten_and_says_so(settings: Settings, tmp_path: Path) -> None:
     """What was indexed of them is in no file any more, and the counts stand where the erasure is carried out."""
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 2},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        http={"index_port": free_port()},
-    )
-    await apply_topics(settings)
-    embedder, stop = embedder_of(settings), asyncio.Event()
-    store, producer = vector_store_of(settings, embedder), Producer(settings)
+    embedder = embedder_of(settings)
+    store = vector_store_of(settings, embedder)
     role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), store)
-    running = asyncio.create_task(role.run(stop))
-    await producer.start()
-    try:
+    async with working(role.run):
         for event in (memory(0, f"Likes {CANARY}."), memory(1)):
-            record = Record(key_of(event), encode(event), headers_for(event))
-            await acknowledged(await producer.write(MEMORIES.full_name(topic_prefix), 1, [record]))
+            await write(settings, MEMORIES, [Record(key_of(event), encode(event), headers_for(event))], partition=1)
 
         async def indexed() -> bool:
             return await store.count("memories") == 2
 
         await until(indexed, "both memories are indexed")
         due = VectorsErasureDue(request_id="r", timestamp=datetime.now(UTC), scope="session", session_ids=["s0"])
-        await acknowledged(await producer.write(ERASURES.full_name(topic_prefix), PLACE, [recorded(due)]))
+        await write(settings, ERASURES, [recorded(due)], partition=PLACE)
         answer = await until(partial(answered, settings, "r"), "the index answers")
         left = [await store.count("memories"), files_with(tmp_path, CANARY)]
-    finally:
-        await producer.stop()
-        stop.set()
-        await running
 
     assert answer.stores == [ErasedStore(store="vectors memories", looked_at=2, removed=1, remaining=0)]
     assert left == [1, []]

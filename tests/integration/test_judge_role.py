@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,13 +17,11 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
 from models.events import AlertChanged, AlertStatus, Mode, Role, Severity
 from models.events.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.observe.tracing import tracing
 from streams.settings import Settings, load_settings
 from streams.settings.telemetry import TelemetrySettings
-from streams.wiring import ROLES
-from tests.fault_driver import events, recorded, said, until
+from tests.fault_driver import events, recorded, records_on, running, said, until
 from tests.openai_stand_in import StandIn, standing_in
 from tests.traced import HEADER, headers_on, traced
 
@@ -81,20 +76,6 @@ def turns(first: int, count: int) -> list[Record]:
     ]
 
 
-@asynccontextmanager
-async def working(settings: Settings) -> AsyncIterator[None]:
-    """Both roles, in this process."""
-    stop = asyncio.Event()
-    tasks = [asyncio.ensure_future(ROLES[role](settings, stop)) for role in ("sessions", "judge")]
-    try:
-        yield
-    finally:
-        stop.set()
-        await asyncio.wait(tasks)
-    for task in tasks:
-        task.result()
-
-
 async def later_changes(settings: Settings) -> list[AlertChanged]:
     """Every change of an alert but the first."""
     return (await events(settings, ALERTS))[1:]
@@ -102,8 +83,7 @@ async def later_changes(settings: Settings) -> list[AlertChanged]:
 
 async def answers(settings: Settings) -> list[dict[str, Any]]:
     """What the judge sent back, as it stands in the log."""
-    records = read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))
-    found = [msgspec.json.decode(record.value or b"") async for record in records]
+    found = [msgspec.json.decode(record.value or b"") for record in await records_on(settings, TURNS)]
     return [event for event in found if event["type"] == "turns_judged"]
 
 
@@ -129,7 +109,7 @@ async def test_an_alert_is_out_before_the_judge_answers(
     with standing_in() as model:
         model.say = say
         settings = await settings_of(kafka, topic_prefix, tmp_path, model)
-        async with working(settings):
+        async with running(settings, "sessions", "judge"):
             try:
                 await send_to_turns(settings, [*turns(1, 2), *traced(turns(3, 1))])
 
@@ -176,13 +156,13 @@ async def test_a_judge_that_is_away_changes_nothing(kafka: str, topic_prefix: st
     with standing_in() as model:
         model.say = lambda _system, _user: "I would rather not say."
         settings = await settings_of(kafka, topic_prefix, tmp_path, model, timeout_s=5)
-        async with working(settings):
+        async with running(settings, "sessions", "judge"):
             await send_to_turns(settings, turns(1, 3))
             (answered,) = await until(lambda: answers(settings), "the judge's answer")
             # With this turn the alert is repeated: the sessions role has read the answer before.
             await send_to_turns(settings, turns(4, 1))
             (repeated,) = await until(partial(later_changes, settings), "another change of the alert")
-    asked = [record async for record in read_to_end(settings.kafka, JUDGEMENTS.full_name(settings.topic_prefix))]
+    asked = await records_on(settings, JUDGEMENTS)
 
     assert (answered["alert_id"], answered["failure"]) == (repeated.alert_id, "rubbish")
     assert (answered.get("probability"), answered["judge"]) == (None, "openai:guard")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,12 @@ from streams.api.live.roles import KafkaLags
 from streams.api.live.service import LivePage
 from streams.http.audit_log import KafkaAudit
 from streams.index.server import ServerStore
-from streams.kafka.producer import Producer, acknowledged
 from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES, policy_of
-from tests.fault_driver import _loaded, events, recorded, said, until
+from tests.fault_driver import _loaded, events, recorded, said, until, write
+from tests.fault_driver import working as roles_at_work
 from tests.guarded_kafka import GuardedKafka
 from tests.openai_stand_in import standing_in
 from tests.watching import receiving
@@ -50,7 +51,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
 @asynccontextmanager
 async def working(guarded: GuardedKafka, settings: Settings) -> AsyncIterator[str]:
     """The roles in this process, each as its user; gives the address of the api role."""
-    stop, port = asyncio.Event(), free_port()
+    port = free_port()
     served = guarded.user("api", settings).model_copy(update={"http": HttpSettings(api_port=port, mcp=False)})
     commands, embedder = KafkaCommands(served), _loaded("wordllama")
     api = ApiRole(
@@ -62,14 +63,10 @@ async def working(guarded: GuardedKafka, settings: Settings) -> AsyncIterator[st
         audit=KafkaAudit(served),
         live=LivePage(served, commands),
     )
-    tasks = [asyncio.ensure_future(ROLES[role](guarded.user(role, settings), stop)) for role in _FOLDING]
-    tasks.append(asyncio.ensure_future(api.run(stop)))
-    try:
+    users = (partial(ROLES[role], guarded.user(role, settings)) for role in _FOLDING)
+    async with roles_at_work(*users, api.run) as tasks:
         yield f"http://127.0.0.1:{port}"
-    finally:
-        stop.set()
-        await asyncio.wait(tasks)
-        await commands.close()
+    await commands.close()
     for task in tasks:
         task.result()
 
@@ -120,14 +117,11 @@ async def test_nobody_is_refused_what_it_needs(guarded: GuardedKafka, topic_pref
             listed = await asked("alerts", "list")
         done = await asked("reset", "sessions", "--from-beginning", "--yes")
     before = guarded.denied()
-    producer, topic = Producer(guarded.user("enrich", settings)), TURNS.full_name(topic_prefix)
-    await producer.start()
     with pytest.raises(DeliveryFailed, match="ACLs"):
-        await acknowledged(await producer.write(topic, 0, [recorded(said(12))]))
-    await producer.stop()
+        await write(guarded.user("enrich", settings), TURNS, [recorded(said(12))])
 
     assert (found["ok"], [check["check"] for check in found["checks"]]) == (True, [*checked])
     assert [row["alert_id"] for row in listed] == [raised.alert_id]
     assert done["changelog"]
     assert before == set()
-    assert guarded.denied() == {("enrich", "DESCRIBE", f"Topic:LITERAL:{topic}")}
+    assert guarded.denied() == {("enrich", "DESCRIBE", f"Topic:LITERAL:{TURNS.full_name(topic_prefix)}")}

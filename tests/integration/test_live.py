@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +14,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from jobs.operate.topics import apply_topics
 from models.events import SessionErased
 from models.policy import Policy
 from streams.api.assembly import memory_api
@@ -23,7 +21,9 @@ from streams.api.commands import KafkaCommands
 from streams.api.live.service import LivePage
 from streams.http.health import create_api, serve
 from streams.index.server import ServerStore
-from streams.settings import load_settings
+from streams.settings import ScorerSettings, Settings
+from streams.settings.http import HttpSettings
+from streams.settings.live import LiveSettings
 from tests.fault_driver import _loaded, recorded, said, send, sessions_role
 
 SESSION = "page/<b>1</b>"
@@ -58,19 +58,12 @@ def told(**fields: Any) -> Callable[[str, dict[str, Any]], bool]:
 
 
 @pytest.mark.kafka
-async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(
-    kafka: str, topic_prefix: str, tmp_path: Path
-) -> None:
+async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(settings: Settings, topic_prefix: str) -> None:
     """Its row, its alert, the acknowledgement and the label that were clicked, its role's lag; then nothing of it."""
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 2},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        scorer={"kind": "rules"},
-        http={"mcp": False},
-        live={"roles": {"sessions": "http://127.0.0.1:1"}},
+    live = LiveSettings(roles={"sessions": "http://127.0.0.1:1"})
+    settings = settings.model_copy(
+        update={"live": live, "http": HttpSettings(mcp=False), "scorer": ScorerSettings(kind="rules")}
     )
-    await apply_topics(settings)
     commands = KafkaCommands(settings)
     page = LivePage(settings, commands)
     store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")

@@ -15,19 +15,16 @@ from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.api.live.board import Board
 from streams.api.live.feed import Feed
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from tests.fault_driver import until
+from tests.fault_driver import until, write
 from tests.live_made import profile
 
 
 async def tell(settings: Settings, session_id: str) -> None:
     """Write a session's profile."""
-    producer, event = Producer(settings), profile(session_id)
-    await producer.start()
-    topic = PROFILES.full_name(settings.topic_prefix)
-    await acknowledged(await producer.write(topic, 0, [Record(b"k", encode(event), headers_for(event))]))
-    await producer.stop()
+    event = profile(session_id)
+    await write(settings, PROFILES, [Record(b"k", encode(event), headers_for(event))])
 
 
 @pytest.mark.kafka

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import settle
 from jobs.shared.sending import send_to_turns
 from models.events import TopicChanged
 from models.events.topics import CONVERSATION_TOPICS
 from streams.kafka.producer import Record
-from streams.roles import archive
-from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
-from streams.wiring import embedder_of, policy_of, scorer_of
-from tests.fault_driver import events, recorded, said, until
+from tests.command_line import printed
+from tests.fault_driver import events, recorded, running, said, until
 
 pytestmark = pytest.mark.kafka
 
@@ -62,23 +55,6 @@ async def settings(kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: p
     return found
 
 
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[None]:
-    """Sessions and archive in this process, stopped at the end."""
-    stop = asyncio.Event()
-    embedder = embedder_of(settings)
-    sessions = SessionsRole(settings, policy_of(settings), embedder, scorer_of(settings, embedder))
-    tasks = [
-        asyncio.create_task(sessions.run(stop)),
-        asyncio.create_task(archive.run(settings, policy_of(settings), stop=stop)),
-    ]
-    try:
-        yield
-    finally:
-        stop.set()
-        await asyncio.wait(tasks)
-
-
 async def topic_changes(settings: Settings, cause: str) -> list[TopicChanged]:
     """Wait for changes of a cause."""
 
@@ -91,9 +67,7 @@ async def topic_changes(settings: Settings, cause: str) -> list[TopicChanged]:
 
 async def turntide(*arguments: str) -> Any:
     """What a command prints as JSON; it has a loop of its own."""
-    result = await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--output", "json"])
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
+    return await asyncio.to_thread(printed, *arguments)
 
 
 def records(started: datetime) -> list[Record]:
@@ -107,7 +81,7 @@ def records(started: datetime) -> list[Record]:
 async def test_an_evicted_topic_comes_back_and_a_replay_agrees(settings: Settings) -> None:
     """It is listed as evicted, restored with its message, and kept again; state, topics and archive as the oracle's."""
     await send_to_turns(settings, records(datetime.now(UTC) - timedelta(minutes=21)))
-    async with running(settings):
+    async with running(settings, "sessions", "archive"):
         evicted = (await topic_changes(settings, "evicted"))[0]
         await settle(settings, within_s=_WITHIN_S)  # the archive has it
         listed = await turntide("memory", "topics", "s")

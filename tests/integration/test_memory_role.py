@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ import pytest
 
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
-from models.events import EpisodeCompressed, FactChanged, Role, Turn, UserMemoryChanged
+from models.events import EpisodeCompressed, FactChanged, Role, UserMemoryChanged
 from models.events.topics import FACTS, USER_EPISODES, Topic
-from models.wire.codec import decode_output, encode
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings
-from streams.wiring import ROLES
+from tests.fault_driver import events as all_events
+from tests.fault_driver import recorded, running, said
 from tests.user_driver import flat
 
 pytestmark = pytest.mark.kafka
@@ -42,46 +40,25 @@ KNOWN = {
 def turns(app: str, numbers: Sequence[int]) -> list[Record]:
     """Turns of all sessions of the app's user `u`, who says what matters in the first."""
     return [
-        Record(
-            session.encode(),
-            encode(
-                Turn(
-                    session_id=session,
-                    user_id="u",
-                    app_id=app,
-                    turn=number,
-                    role=Role.ASSISTANT if number % 2 else Role.USER,
-                    content=(SAID[app].get(number) if n == 0 else None) or f"What of databases, number {number}?",
-                    timestamp=START + timedelta(minutes=number, seconds=n),
-                )
-            ),
+        recorded(
+            said(
+                number,
+                session_id=f"{app}-{n}",
+                app_id=app,
+                role=Role.ASSISTANT if number % 2 else Role.USER,
+                content=(SAID[app].get(number) if n == 0 else None) or f"What of databases, number {number}?",
+                at=START + timedelta(minutes=number, seconds=n),
+            )
         )
         for number in numbers
         for n in range(SESSIONS)
-        for session in [f"{app}-{n}"]
     ]
-
-
-@asynccontextmanager
-async def running(settings: Settings, *roles: str) -> AsyncIterator[None]:
-    """These roles in this process, stopped at the end; one that fails fails the test."""
-    stop = asyncio.Event()
-    tasks = [asyncio.ensure_future(ROLES[role](settings, stop)) for role in roles]
-    try:
-        yield
-    finally:
-        stop.set()
-        await asyncio.wait(tasks)
-    for task in tasks:
-        task.result()
 
 
 async def events(settings: Settings, topic: Topic) -> list[Any]:
     """Everything on an output topic; an event that came again is there once."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
     by_id: dict[str, Any] = {}
-    async for record in found:
-        event: Any = decode_output(topic, record.value or b"")
+    for event in await all_events(settings, topic):
         assert by_id.setdefault(event.id, event) == event
     return list(by_id.values())
 

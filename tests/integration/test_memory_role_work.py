@@ -15,14 +15,14 @@ from models.events.topics import COMMANDS, MEMORIES, PROJECTS, Topic
 from models.policy import Policy
 from models.policy.app import AppPolicy, EnergyPolicy
 from models.policy.project import ConsolidationPolicy, ProjectPolicy
-from models.wire.codec import decode_output, encode
+from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.kafka.client import read_to_end
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.roles.memory import MemoryRole
 from streams.settings import Settings
 from tests.app_driver import Space
+from tests.fault_driver import events, working, write
 from tests.project_driver import Project
 
 pytestmark = pytest.mark.kafka
@@ -40,23 +40,16 @@ async def settled(
     settings: Settings, said: Sequence[Sequence[Any]], topic: Topic, done: Callable[[list[Any]], bool]
 ) -> list[Any]:
     """What stands on a topic once it is as wanted, by a role that is sent these commands and nothing else."""
-    producer, commands = Producer(settings), COMMANDS.full_name(settings.topic_prefix)
-    await producer.start()
-    for events in said:
-        records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
-        place = await producer.partition_of(commands, records[0].key or b"")
-        await acknowledged(await producer.write(commands, place, records))
-    await producer.stop()
-    stop, found = asyncio.Event(), list[Any]()
-    task = asyncio.ensure_future(MemoryRole(settings, POLICY).run(stop))
-    async with asyncio.timeout(60):
+    for commands in said:
+        records = [Record(entity_key(each).encode(), encode(each), headers_for(each)) for each in commands]
+        await write(settings, COMMANDS, records, partition=None)
+    async with working(MemoryRole(settings, POLICY).run) as (task,), asyncio.timeout(60):
+        found: list[Any] = []
         while not done(found):
             assert not task.done()
             await asyncio.sleep(0.3)  # poll the topic
-            records_found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-            found = [decode_output(topic, record.value or b"") async for record in records_found]
-    stop.set()
-    await task
+            found = await events(settings, topic)
+    task.result()
     return found
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from aiokafka import ConsumerRecord
 from aiokafka.partitioner import DefaultPartitioner
 
 from jobs.produce.formats import Filling, Malformed
@@ -22,8 +21,8 @@ from jobs.produce.formats.source import Reading, Source
 from jobs.produce.production import Sending, Summary, send
 from models.events import Role, SessionEnded, Turn
 from models.events.topics import TURNS
-from streams.kafka.client import read_to_end
 from streams.settings import Settings
+from tests.fault_driver import records_on
 
 pytestmark = pytest.mark.kafka
 
@@ -48,17 +47,12 @@ async def produced(
     return await send(settings, source, sending or Sending(), report=refused.append), refused
 
 
-async def on_topic(settings: Settings) -> list[ConsumerRecord]:
-    """All records of `turns.v1`."""
-    return [record async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))]
-
-
 async def test_every_turn_arrives_in_the_order_of_its_session(settings: Settings) -> None:
     """10,000 turns of 100 sessions whose lines alternate: none lost, none doubled, each session in order."""
     lines = b"".join(turn_line(f"s-{n % 100}", n // 100) for n in range(10_000))
     summary, _ = await produced(settings, lines)
     numbers: dict[str, list[int]] = defaultdict(list)
-    for record in await on_topic(settings):
+    for record in await records_on(settings, TURNS):
         turn = msgspec.json.decode(record.value, type=Turn)
         assert record.key == turn.session_id.encode()
         numbers[turn.session_id].append(turn.turn)
@@ -71,7 +65,7 @@ async def test_keys_go_where_other_producers_send_them(settings: Settings) -> No
     """The partition is Kafka's own choice for the key, or turns of other producers would land elsewhere."""
     await produced(settings, b"".join(turn_line(f"s-{n}", 0) for n in range(50)))
     choose, numbers = DefaultPartitioner(), list(range(PARTITIONS))
-    records = await on_topic(settings)
+    records = await records_on(settings, TURNS)
 
     assert len(records) == 50
     assert [r for r in records if r.partition != choose(r.key, numbers, numbers)] == []
@@ -81,7 +75,7 @@ async def test_headers_and_the_broker_time(settings: Settings) -> None:
     """A turn names its schema, and the broker stamps it: event time is no basis for retention."""
     before = datetime.now(UTC).timestamp() * 1000
     await produced(settings, turn_line("s", 0))
-    (record,) = await on_topic(settings)
+    (record,) = await records_on(settings, TURNS)
 
     assert dict(record.headers) == {"content-type": b"application/json", "schema": b"turn.v1"}
     assert record.timestamp >= before - 1000
@@ -91,7 +85,7 @@ async def test_transcripts_end(settings: Settings) -> None:
     """A chat without ids gets them from its place, and its session is closed behind it."""
     chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
     await produced(settings, json.dumps(chat).encode())
-    first, second, end = [record.value for record in await on_topic(settings)]
+    first, second, end = [record.value for record in await records_on(settings, TURNS)]
 
     assert [msgspec.json.decode(value, type=Turn).turn for value in (first, second)] == [0, 1]
     assert msgspec.json.decode(end, type=SessionEnded).session_id == "test-1"
@@ -105,14 +99,14 @@ async def test_bad_lines_do_not_stop_the_rest(settings: Settings) -> None:
 
     assert [malformed.line for malformed in refused] == [2, 3]
     assert (summary.turns, summary.malformed, summary.acknowledged) == (2, 2, 2)
-    assert [msgspec.json.decode(r.value, type=Turn).turn for r in await on_topic(settings)] == [0, 2]
+    assert [msgspec.json.decode(r.value, type=Turn).turn for r in await records_on(settings, TURNS)] == [0, 2]
 
 
 async def test_raw_lines_arrive_byte_for_byte(settings: Settings) -> None:
     """Bad input reaches the topic as it is, so that its handling can be tried out."""
     lines = [b'{"session_id": "s", "turn": "x"}', b"\xff\x00not json", b""]
     summary, _ = await produced(settings, b"\n".join(lines) + b"\n", raw=True)
-    records = await on_topic(settings)
+    records = await records_on(settings, TURNS)
 
     assert summary.turns == 3
     assert sorted((r.key or b"", r.value) for r in records) == sorted([(b"s", lines[0]), (b"", lines[1]), (b"", b"")])
@@ -124,7 +118,7 @@ async def test_limit_and_shift(settings: Settings) -> None:
     summary, _ = await produced(
         settings, b"".join(turn_line("s", n) for n in range(100)), Sending(limit=7, shift_to_now=True)
     )
-    times = [msgspec.json.decode(record.value, type=Turn).timestamp for record in await on_topic(settings)]
+    times = [msgspec.json.decode(record.value, type=Turn).timestamp for record in await records_on(settings, TURNS)]
 
     assert (summary.turns, summary.acknowledged, len(times)) == (7, 7, 7)
     assert before <= min(times)
@@ -149,7 +143,7 @@ async def test_interrupt_delivers_what_was_read(settings: Settings, tmp_path: Pa
     }
     command = [sys.executable, "-m", "jobs.cli", "produce", str(file), "--rate", "100", "--output", "json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:  # noqa: S603, ASYNC220
-        while not await on_topic(settings):
+        while not await records_on(settings, TURNS):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=30)
@@ -157,4 +151,4 @@ async def test_interrupt_delivers_what_was_read(settings: Settings, tmp_path: Pa
 
     assert (process.returncode, summary["interrupted"]) == (130, True)
     assert 0 < summary["turns"] < 100_000
-    assert len(await on_topic(settings)) == summary["turns"] == summary["acknowledged"]
+    assert len(await records_on(settings, TURNS)) == summary["turns"] == summary["acknowledged"]

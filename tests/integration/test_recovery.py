@@ -22,6 +22,7 @@ from streams.settings import Settings, load_settings
 from streams.state import recovery
 from streams.state.changelog import records_of
 from streams.state.table import StateTable
+from tests.fault_driver import delete_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -74,11 +75,7 @@ async def recovered(settings: Settings, producer: Producer) -> StateTable:
 
 async def make_anew(settings: Settings) -> None:
     """Delete the changelog and create it again."""
-    async with admin(settings.kafka) as client:
-        await client.delete_topics([changelog(settings)])
-        async with asyncio.timeout(_WITHIN_S):
-            while changelog(settings) in await client.list_topics():  # noqa: ASYNC110 - a broker has no event for it
-                await asyncio.sleep(0.1)
+    await delete_topic(settings, SESSION_STATE)
     await apply_topics(settings)
 
 

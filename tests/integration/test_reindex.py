@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
-from aiokafka.structs import OffsetAndMetadata
 
 from jobs.operate.reindex import Reindexed, reindex_all
-from jobs.operate.topics import apply_topics
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
@@ -19,34 +15,20 @@ from streams.index.generations import require_finished
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.kafka.client import admin, consumer
+from streams.kafka.producer import Record
 from streams.roles.index import IndexRole
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
+from tests.fault_driver import commit, write
 from tests.session_driver import said
 
 pytestmark = pytest.mark.kafka
 
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Settings of a cluster with topics of one partition."""
-    made = load_settings(kafka={"bootstrap": kafka, "partitions": 1}, topic_prefix=topic_prefix, data_dir=tmp_path)
-    await apply_topics(made)
-    return made
+PARTITIONS = 1
 
 
 async def send_turns(settings: Settings, count: int) -> None:
     """Records that the index role would read; what they say does not matter here."""
-    async with AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap) as producer:
-        for _ in range(count):
-            await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), b"{}", key=b"s")
-
-
-async def set_offset(settings: Settings, group: str, offset: int) -> None:
-    """As if the role had indexed so far."""
-    place = TopicPartition(TURNS.full_name(settings.topic_prefix), 0)
-    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{group}") as client:
-        client.assign([place])
-        await client.commit({place: OffsetAndMetadata(offset, "")})
+    await write(settings, TURNS, [Record(b"s", b"{}")] * count)
 
 
 async def offset_of(settings: Settings, group: str) -> int:
@@ -70,11 +52,11 @@ async def test_the_new_role_begins_where_the_copy_did(settings: Settings) -> Non
     await SessionVectorMemory(store, embedder).add_turns([turn], embedder.embed([turn.content]))
     await store.close()
     await send_turns(settings, 5)
-    await set_offset(settings, "index", 3)
+    await commit(settings, "index", TURNS, 3)
 
     done = await reindexed(settings)
-    await set_offset(settings, "index", 5)
-    await set_offset(settings, "index-second", 4)
+    await commit(settings, "index", TURNS, 5)
+    await commit(settings, "index-second", TURNS, 4)
     again = await reindexed(settings)
 
     assert [(each.collection, each.points) for each in done.collections] == [("turns", 1)]
@@ -85,7 +67,7 @@ async def test_the_new_role_begins_where_the_copy_did(settings: Settings) -> Non
 async def test_a_group_that_reads_before_its_copy_is_done_is_refused(settings: Settings) -> None:
     """Its older copies would be written over newer turns; nothing is finished then."""
     await send_turns(settings, 1)
-    await set_offset(settings, "index", 1)
+    await commit(settings, "index", TURNS, 1)
     topic = TURNS.full_name(settings.topic_prefix)
     async with consumer(settings.kafka, topic, group_id=f"{settings.topic_prefix}.index-second") as early:
         await early.getmany(timeout_ms=5_000)
@@ -100,7 +82,7 @@ async def test_a_group_that_reads_before_its_copy_is_done_is_refused(settings: S
 async def test_what_retention_removed_meanwhile_is_told(settings: Settings) -> None:
     """A generation with a hole is not finished."""
     await send_turns(settings, 4)
-    await set_offset(settings, "index", 1)
+    await commit(settings, "index", TURNS, 1)
     place = TopicPartition(TURNS.full_name(settings.topic_prefix), 0)
     async with admin(settings.kafka) as client:
         await client.delete_records({place: RecordsToDelete(before_offset=3)})

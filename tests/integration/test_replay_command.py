@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
-from models.events import Position, Role, Turn
+from models.events import Position
 from models.events.topics import COMMANDS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
+from tests.fault_driver import recorded, said, write
 from tests.user_driver import added
 
 pytestmark = [pytest.mark.kafka]
@@ -37,31 +37,16 @@ def replay(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[s
     )
 
 
-async def forwarded(settings: Settings) -> None:
-    """One turn of a user on commands.v1, which no session forwards."""
-    turn = added("Good day.", "s-9", 0, Position("t", 0, 0), datetime.now(UTC))
-    producer = Producer(settings)
-    await producer.start()
-    topic = COMMANDS.full_name(settings.topic_prefix)
-    await acknowledged(await producer.write(topic, 0, [Record(key_of(turn), encode(turn))]))
-    await producer.stop()
-
-
-async def test_digests_and_differences(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+async def test_digests_and_differences(settings: Settings) -> None:
     """Three turns and a broken record: a digest of their session, and all of it missing where nothing folded them.
 
     A command that is on the log is a user's: its state has a digest too.
     """
-    settings = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, data_dir=tmp_path)
-    await apply_topics(settings)
-    turns = [
-        Turn(session_id="s-1", user_id="u", app_id="a", turn=n, role=Role.USER, content="Good day.",
-             timestamp=datetime.now(UTC))
-        for n in range(3)
-    ]  # fmt: skip
-    records = [Record(b"s-1", encode(turn)) for turn in turns]
-    await send_to_turns(settings, [*records, Record(b"s-1", b"{broken")])
-    await forwarded(settings)
+    forwarded = added("Good day.", "s-9", 0, Position("t", 0, 0), datetime.now(UTC))
+    await send_to_turns(
+        settings, [*(recorded(said(n, session_id="s-1")) for n in range(3)), Record(b"s-1", b"{broken")]
+    )
+    await write(settings, COMMANDS, [Record(key_of(forwarded), encode(forwarded))])
     whole, again, first = (replay(settings, "--session", "s-1", *limit) for limit in ((), (), ("--limit", "1")))
     single = replay(settings, "--sessions")
     compared = replay(settings, "--compare", "--wait-s", "0")

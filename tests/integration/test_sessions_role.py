@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
 
 from jobs.operate.topics import apply_topics
 from models.errors import DeliveryFailed
-from models.events import Role, Turn
-from models.events.topics import DEAD_LETTERS, EPISODES, PROFILES, TURNS, Topic
+from models.events.topics import DEAD_LETTERS, EPISODES, PROFILES, TURNS
 from models.policy import Policy, ProfilePolicy
-from models.wire.codec import decode_output, encode
-from streams.kafka.client import admin, read_to_end
+from streams.kafka.client import admin
 from streams.kafka.topics import set_config
 from streams.observe.telemetry import metrics
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import embedder_of
-from tests.fault_driver import BrittleScorer
+from tests.fault_driver import BrittleScorer, events, recorded, records_on, said, send, working
 
 pytestmark = pytest.mark.kafka
 
@@ -35,45 +32,18 @@ START = datetime.now(UTC) - timedelta(minutes=5)
 
 async def produce(settings: Settings, numbers: Sequence[int], start: datetime = START) -> None:
     """Turns of one session."""
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
-    await producer.start()
-    for number in numbers:
-        turn = Turn(
-            session_id="s",
-            user_id="u",
-            app_id="a",
-            turn=number,
-            role=Role.USER,
-            content="Where is my parcel?",
-            timestamp=start + timedelta(seconds=number),
-        )
-        await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(turn), key=b"s")
-    await producer.stop()
+    await send(settings, [recorded(said(number, at=start + timedelta(seconds=number))) for number in numbers])
 
 
-async def events(settings: Settings, topic: Topic) -> list[Any]:
-    """Everything on an output topic."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return [decode_output(topic, record.value) async for record in found]
-
-
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
+def running(settings: Settings) -> AbstractAsyncContextManager[list[asyncio.Future[None]]]:
     """The role, stopped at the end."""
-    stop = asyncio.Event()
-    role = SessionsRole(settings, POLICY, embedder_of(settings), BrittleScorer())
-    task = asyncio.create_task(role.run(stop))
-    try:
-        yield task
-    finally:
-        stop.set()
-        await asyncio.wait({task})
+    return working(SessionsRole(settings, POLICY, embedder_of(settings), BrittleScorer()).run)
 
 
 async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Settings) -> None:
     """The others of the same batch and session are folded; the role goes on, and shows where it stands."""
     await produce(settings, range(5))
-    async with running(settings) as task, asyncio.timeout(60):
+    async with running(settings) as (task,), asyncio.timeout(60):
         profiles: list[Any] = []
         while not profiles or profiles[-1].last_turn < 4:
             assert not task.done()
@@ -98,7 +68,7 @@ async def test_a_rejected_output_stops_the_role_before_its_state(settings: Setti
     async with admin(settings.kafka) as client:
         await set_config(client, {profiles: {"max.message.bytes": "100"}})
     await produce(settings, [0, 1])
-    async with running(settings) as task:
+    async with running(settings) as (task,):
         await asyncio.wait({task}, timeout=60)
     await apply_topics(settings)
     async with running(settings), asyncio.timeout(60):
@@ -123,8 +93,7 @@ async def test_an_idle_partition_gets_a_tick_and_closes_what_is_due(
             await asyncio.sleep(0.2)  # poll the topic
             episodes = await events(settings, EPISODES)
         await asyncio.sleep(5)  # time for a second tick, were it sent
-    log = read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))
-    keys = [record.key async for record in log]
+    keys = [record.key for record in await records_on(settings, TURNS)]
 
     assert [(e.session_id, e.reason, e.turn_count) for e in episodes] == [("s", "timed_out", 2)]
     assert keys == [b"s", b"s", b"clock-0"]

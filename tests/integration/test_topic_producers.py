@@ -14,17 +14,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from aiokafka import AIOKafkaProducer
 
-from jobs.operate.topics import apply_topics
 from models.events import Role, Turn
-from models.events.topics import CONVERSATION_TOPICS, TURNS
+from models.events.topics import CONVERSATION_TOPICS
 from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
-from models.wire.codec import encode
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.wiring import policy_of
-from tests.fault_driver import assert_equal_to_replay, events, said, sessions_role
+from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role
 from tests.topic_driver import messages_of
 from tests.topics_indexed import SUBJECTS
 
@@ -46,18 +43,11 @@ similarity_threshold = 0.6  # between questions on one subject (0.92) and on two
 
 
 @pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics with two partitions."""
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    """Rules of its own."""
     policy = tmp_path / "policy.toml"
     policy.write_text(POLICY)
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 2},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path / "data",
-        policy_file=policy,
-    )
-    await apply_topics(settings)
-    return settings
+    return settings.model_copy(update={"policy_file": policy})
 
 
 def turn(session_id: str, number: int) -> Turn:
@@ -76,14 +66,7 @@ def turn(session_id: str, number: int) -> Turn:
 async def produce(settings: Settings, turns: Iterable[Turn], seed: int) -> None:
     """One producer of its own connection, sending in an order of its own."""
     mine = random.Random(seed).sample(list(turns), k=len(list(turns)))
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
-    await producer.start()
-    try:
-        for each in mine:
-            key = each.session_id.encode()
-            await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(each), key=key)
-    finally:
-        await producer.stop()
+    await send(settings, map(recorded, mine))
 
 
 async def drive(settings: Settings, waves: range = range(0, TURNS_EACH, WAVE)) -> int:

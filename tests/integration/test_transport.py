@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import faust
 import pytest
@@ -18,13 +17,12 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from jobs.operate.topics import apply_topics
 from models.events.topics import CONVERSATION_TOPICS, TURNS
 from streams.kafka.client import admin, consumer
 from streams.kafka.topics import BrokerTopic, create
 from streams.roles.batch_role import BatchRole
-from streams.settings import Settings, load_settings
-from tests.fault_driver import until
+from streams.settings import Settings
+from tests.fault_driver import until, working
 
 pytestmark = pytest.mark.kafka
 
@@ -71,31 +69,17 @@ class Recorder(BatchRole):
 @asynccontextmanager
 async def running(role: Recorder) -> AsyncIterator[Recorder]:
     """The role in this loop, stopped in order at the end."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(role.run(stop))
-    try:
+    async with working(role.run) as (task,):
         yield role
-    finally:
-        stop.set()
-        await task
+    task.result()
 
 
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics with four partitions; polls of at most a hundred records, of both topics together."""
-    settings = load_settings(
-        kafka={
-            "bootstrap": kafka,
-            "partitions": PARTITIONS,
-            "max_poll_records": 100,
-            "session_timeout": timedelta(seconds=6),
-            "heartbeat_interval": timedelta(seconds=1),
-        },
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-    )
-    await apply_topics(settings)
-    return settings
+KAFKA = {
+    "max_poll_records": 100,
+    "session_timeout": timedelta(seconds=6),
+    "heartbeat_interval": timedelta(seconds=1),
+}
+"""Polls of at most a hundred records, of both topics together."""
 
 
 def names(settings: Settings) -> list[str]:

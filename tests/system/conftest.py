@@ -12,12 +12,12 @@ from streams.settings import Settings, load_settings
 
 
 @pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Fresh topics with four partitions, and a short session time-out."""
+async def settings(request: pytest.FixtureRequest, kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Fresh topics with as many partitions as the module says (by default four), and a short session time-out."""
     settings = load_settings(
         kafka={
             "bootstrap": kafka,
-            "partitions": 4,
+            "partitions": getattr(request.module, "PARTITIONS", 4),
             "session_timeout": timedelta(seconds=6),
             "heartbeat_interval": timedelta(seconds=1),
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,16 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
-from models.events import InputEvent, Role, SessionEnded, Turn
-from models.wire.codec import encode
-from streams.kafka.producer import Record
-from streams.settings import KafkaSettings, Settings
+from models.events import InputEvent, Role, SessionEnded
+from streams.settings import Settings
+from tests.fault_driver import recorded, started
+from tests.fault_driver import said as said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+PARTITIONS = 2
 
 _WITHIN_S = 60.0
 _SAID = (
@@ -53,20 +54,13 @@ class System:
         events: list[InputEvent] = []
         for text in said:
             session_id = f"{app_id}-{uuid.uuid4().hex[:8]}"
-            for number, (role, content) in enumerate(((Role.USER, text), (Role.ASSISTANT, "Noted, thank you."))):
-                events.append(
-                    Turn(
-                        session_id=session_id,
-                        user_id="u",
-                        app_id=app_id,
-                        turn=number,
-                        role=role,
-                        content=content,
-                        timestamp=began,
-                    )
-                )
-            events.append(SessionEnded(session_id=session_id, timestamp=began))
-        await send_to_turns(self.settings, (Record(event.session_id.encode(), encode(event)) for event in events))
+            talk: dict[str, Any] = {"session_id": session_id, "app_id": app_id, "at": began}
+            events += [
+                said_by(0, content=text, **talk),
+                said_by(1, content="Noted, thank you.", role=Role.ASSISTANT, **talk),
+                SessionEnded(session_id=session_id, timestamp=began),
+            ]
+        await send_to_turns(self.settings, map(recorded, events))
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:
@@ -89,20 +83,9 @@ _ROLES = ("sessions", "memory", "index")
 @asynccontextmanager
 async def running(settings: Settings, tmp_path: Path) -> AsyncIterator[System]:
     """All roles ready."""
-    await apply_topics(settings)
     system = System(settings, tmp_path)
-    with ExitStack() as stack:
-        for role in system.roles.values():
-            stack.callback(role.stop)
-            role.start()
-        await asyncio.gather(*(role.ready() for role in system.roles.values()))
+    async with started(*system.roles.values()):
         yield system
-
-
-@pytest.fixture
-def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics, state and store."""
-    return Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=2), topic_prefix=topic_prefix, data_dir=tmp_path)
 
 
 async def test_memory_feature(settings: Settings, tmp_path: Path) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
 
 from jobs.shared.role_process import RoleProcess
 from models.events import DeadLetter, ProfileUpdated
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
+from streams.kafka.producer import Record
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, events
+from tests.fault_driver import assert_equal_to_replay, events, send, started, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -75,16 +75,6 @@ ACCEPTED: list[bytes] = [
 LAST = 8
 
 
-async def send(settings: Settings, records: list[tuple[bytes | None, bytes | None]]) -> None:
-    """Write records to the first partition, in order."""
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
-    await producer.start()
-    topic = TURNS.full_name(settings.topic_prefix)
-    for key, value in records:
-        await producer.send_and_wait(topic, value, key=key, partition=0)
-    await producer.stop()
-
-
 @pytest.fixture
 def configured(settings: Settings, tmp_path: Path) -> Settings:
     """A profile after each turn, and many dead letters in a row."""
@@ -97,21 +87,14 @@ def configured(settings: Settings, tmp_path: Path) -> Settings:
 async def role(configured: Settings, tmp_path: Path) -> AsyncIterator[RoleProcess]:
     """A ready sessions role."""
     role = RoleProcess("sessions", configured, log=tmp_path / "sessions.log")
-    role.start()
-    await role.ready()
-    yield role
-    role.stop()
+    async with started(role):
+        yield role
 
 
-async def until(settings: Settings, last_turn: int) -> ProfileUpdated:
-    """Wait for the profile of session `s` after a given turn."""
-    async with asyncio.timeout(60):
-        while True:
-            profiles = [p for p in await events(settings, PROFILES) if p.session_id == "s"]
-            if profiles and profiles[-1].last_turn >= last_turn:
-                found: ProfileUpdated = profiles[-1]
-                return found
-            await asyncio.sleep(0.2)  # poll the topic
+async def told_of(settings: Settings, last_turn: int) -> ProfileUpdated | None:
+    """The profile of session `s` after a given turn."""
+    profiles = [p for p in await events(settings, PROFILES) if p.session_id == "s"]
+    return profiles[-1] if profiles and profiles[-1].last_turn >= last_turn else None
 
 
 @pytest.mark.fault("F7")
@@ -119,11 +102,13 @@ async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
     settings: Settings, configured: Settings, role: RoleProcess
 ) -> None:
     """Bad and good records mixed: reasons as stated, bytes kept, good turns counted once; all as the replay has it."""
-    bad = [(key, value) for key, value, _ in REFUSED.values()]
-    good: list[tuple[bytes | None, bytes | None]] = [(b"s", value) for value in ACCEPTED]
-    await send(settings, [record for n, record in enumerate(bad) for record in (record, *good[n : n + 1])])
-    await send(settings, [(b"s", turn(turn=LAST))])  # letters are written before what came with them is folded
-    profile = await until(settings, LAST)
+    bad = [Record(key, value) for key, value, _ in REFUSED.values()]
+    good = [Record(b"s", value) for value in ACCEPTED]
+    mixed = [record for n, record in enumerate(bad) for record in (record, *good[n : n + 1])]
+    await send(settings, mixed, partition=0)
+    # Letters are written before what came with them is folded.
+    await send(settings, [Record(b"s", turn(turn=LAST))], partition=0)
+    profile: ProfileUpdated = await until(partial(told_of, settings, LAST), "the last profile")
     letters: list[DeadLetter] = await events(settings, DEAD_LETTERS)
 
     settled = await assert_equal_to_replay(configured)
@@ -141,7 +126,7 @@ async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
 
 async def test_a_flood_stops_the_role_with_a_message(settings: Settings, role: RoleProcess) -> None:
     """When everything is bad, the role ends with an error that says what to do, and commits nothing of it."""
-    await send(settings, [(b"s", b"junk")] * 60)
+    await send(settings, [Record(b"s", b"junk")] * 60, partition=0)
 
     assert role.wait(60) != 0
     assert "turntide dlq list" in role.log_tail()

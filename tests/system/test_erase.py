@@ -28,7 +28,7 @@ from streams.erase.logs import opened
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
-from tests.fault_driver import until
+from tests.fault_driver import said, started, until
 from tests.guarded_kafka import GuardedKafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
@@ -84,15 +84,15 @@ def talk(user: str, word: str, app: str, session: str, turns: int) -> Iterator[T
     for n in range(turns):
         asked = SAID[n // 2 % len(SAID)].format(word=word, n=n)
         answered = f"Noted: the {word} order number {n} is on its way to you."
-        yield Turn(
+        yield said(
+            n,
             session_id=session,
             user_id=user,
             app_id=app,
             project_id=PROJECT,
-            turn=n,
             role=Role.ASSISTANT if n % 2 else Role.USER,
             content=answered if n % 2 else asked,
-            timestamp=began + timedelta(seconds=10 * n),
+            at=began + timedelta(seconds=10 * n),
         )
 
 
@@ -119,13 +119,8 @@ async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> Asy
         name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment={**eager, **broker.login(name)})
         for name in ROLES
     }
-    try:
-        for role in roles.values():
-            role.start()
-        await asyncio.gather(*(role.ready() for role in roles.values()))
+    async with started(*roles.values()):
         yield roles
-    finally:
-        await asyncio.gather(*(asyncio.to_thread(role.stop) for role in roles.values()))
 
 
 async def valued(settings: Settings, topic: Topic, word: str) -> int:

@@ -17,7 +17,7 @@ from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import Settled
 from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings, StateSettings, StateStore, load_settings
-from tests.fault_driver import assert_equal_to_replay, disorder, send, sessions_role
+from tests.fault_driver import assert_equal_to_replay, disorder, send, sessions_role, started
 from tests.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
@@ -46,17 +46,11 @@ async def assert_nothing_differs(settings: Settings, index_url: str | None = Non
 @asynccontextmanager
 async def workers(settings: Settings, folder: Path, count: int = 2) -> AsyncIterator[list[RoleProcess]]:
     """Ready session workers, static members of their group, stopped at the end."""
-    started = [
+    roles = [
         RoleProcess("sessions", settings, log=folder / f"sessions-{n}.log", worker_id=f"w{n}") for n in range(count)
     ]
-    try:
-        for worker in started:
-            worker.start()
-        await asyncio.gather(*(worker.ready() for worker in started))
-        yield started
-    finally:
-        for worker in started:
-            worker.stop()
+    async with started(*roles):
+        yield roles
 
 
 def start_again(ended: list[RoleProcess]) -> None:
@@ -145,10 +139,7 @@ async def test_every_role_killed_under_load(settings: Settings, tmp_path: Path) 
     """F1: each in turn, memory and enrich twice more; every turn is once in the archive, the index and its user."""
     rng = random.Random(12)
     roles = {name: RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in ROLES}
-    try:
-        for role in roles.values():
-            role.start()
-        await asyncio.gather(*(role.ready() for role in roles.values()))
+    async with started(*roles.values()):
         producing = asyncio.create_task(produce(settings, seed=12))
         for victim in (*ROLES, "memory", "enrich", "memory", "enrich"):
             await roles[victim].ready()
@@ -157,9 +148,6 @@ async def test_every_role_killed_under_load(settings: Settings, tmp_path: Path) 
             roles[victim].start()
         await producing
         settled = await assert_nothing_differs(settings, roles["index"].url)
-    finally:
-        for role in roles.values():
-            role.stop()
 
     checked = settled.comparison.checked
     assert {"archive turns": TURNS, "index": TURNS}.items() <= checked.items()

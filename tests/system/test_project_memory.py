@@ -5,9 +5,8 @@ The memory role is killed in the middle; what it made is what an undisturbed run
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,15 @@ import httpx
 import pytest
 
 from jobs.demo.conversations import Act, load_project_conversation, schedule
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import InputEvent, Turn
-from models.wire.codec import encode
-from streams.kafka.producer import Record
-from streams.settings import KafkaSettings, Settings
-from tests.fault_driver import assert_equal_to_replay, until
+from streams.settings import Settings
+from tests.fault_driver import assert_equal_to_replay, recorded, started, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
+
+PARTITIONS = 2
 
 _ROLES = ("sessions", "memory", "index")
 _KILLED_AT = 150
@@ -50,7 +48,7 @@ class Project:
 
     async def produce(self, events: Sequence[InputEvent]) -> None:
         """Send these."""
-        await send_to_turns(self._settings, (Record(each.session_id.encode(), encode(each)) for each in events))
+        await send_to_turns(self._settings, map(recorded, events))
 
     async def get(self, end: str, **params: Any) -> Any:
         """An answer about the project."""
@@ -91,21 +89,9 @@ class Project:
 @asynccontextmanager
 async def running(settings: Settings, tmp_path: Path) -> AsyncIterator[Project]:
     """All roles ready, and a client of the index role."""
-    await apply_topics(settings)
     roles = {name: RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in _ROLES}
-    with ExitStack() as stack:
-        for role in roles.values():
-            stack.callback(role.stop)
-            role.start()
-        await asyncio.gather(*(role.ready() for role in roles.values()))
-        async with httpx.AsyncClient(base_url=roles["index"].url, timeout=30) as http:
-            yield Project(settings, roles, http)
-
-
-@pytest.fixture
-def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics, state and store."""
-    return Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=2), topic_prefix=topic_prefix, data_dir=tmp_path)
+    async with started(*roles.values()), httpx.AsyncClient(base_url=roles["index"].url, timeout=30) as http:
+        yield Project(settings, roles, http)
 
 
 @pytest.mark.fault("F1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,14 +14,13 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events import EpisodeSummarised
 from models.events.topics import COMMANDS, MEMORY_STATE, REQUESTS
-from streams.kafka.client import admin
 from streams.oracle.folded import FOLDED
 from streams.roles.enrich import EnrichRole
 from streams.roles.index import IndexRole
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, disorder, events, send, until
+from tests.fault_driver import assert_equal_to_replay, delete_topic, disorder, events, send, started, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
 TURNS = 600
@@ -31,25 +29,9 @@ TURNS = 600
 @asynccontextmanager
 async def workers(settings: Settings, folder: Path, *names: str) -> AsyncIterator[dict[str, RoleProcess]]:
     """Ready workers of these roles, stopped at the end."""
-    started = {name: RoleProcess(name, settings, log=folder / f"{name}.log") for name in names}
-    try:
-        for worker in started.values():
-            worker.start()
-        await asyncio.gather(*(worker.ready() for worker in started.values()))
-        yield started
-    finally:
-        for worker in started.values():
-            worker.stop()
-
-
-async def delete_changelog(settings: Settings) -> None:
-    """As an operator's mistake would; made anew, it is empty."""
-    name = MEMORY_STATE.full_name(settings.topic_prefix)
-    async with admin(settings.kafka) as client:
-        await client.delete_topics([name])
-        while name in await client.list_topics():  # noqa: ASYNC110 - a broker has no event to wait for
-            await asyncio.sleep(0.05)
-    await apply_topics(settings)
+    roles = {name: RoleProcess(name, settings, log=folder / f"{name}.log") for name in names}
+    async with started(*roles.values()):
+        yield roles
 
 
 async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settings, tmp_path: Path) -> None:
@@ -57,7 +39,8 @@ async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settin
     await send(settings, disorder(12, TURNS))
     async with workers(settings, tmp_path, "sessions", "memory", "enrich"):
         before = await assert_equal_to_replay(settings)
-    await delete_changelog(settings)
+    await delete_topic(settings, MEMORY_STATE)
+    await apply_topics(settings)
     refusing = RoleProcess("memory", settings, log=tmp_path / "refusing.log")
     refusing.start()
     code = refusing.wait(60)

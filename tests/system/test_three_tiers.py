@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,15 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import Role, Turn
-from models.wire.codec import encode
-from streams.kafka.producer import Record
-from streams.settings import KafkaSettings, Settings
+from streams.settings import Settings
+from tests.fault_driver import recorded, said, started
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+PARTITIONS = 1
 
 _ROLES = ("sessions", "memory", "enrich", "index")
 _SUBJECTS = ("the garden", "a bicycle", "bread", "databases", "the violin")
@@ -51,21 +50,15 @@ def turns() -> Iterator[Turn]:
     for number, subject in enumerate(_SUBJECTS):
         for turn in range(20):
             asked = _FIRST if (number, turn) == (0, 0) else _ASKED[subject].format(n=turn)
-            yield Turn(
+            yield said(
+                turn,
                 session_id=f"s-{number}",
                 user_id="alex",
                 app_id="assistant",
-                turn=turn,
                 role=Role.ASSISTANT if turn % 2 else Role.USER,
                 content=_ANSWERED[subject] if turn % 2 else asked,
-                timestamp=began + timedelta(hours=number, minutes=turn),
+                at=began + timedelta(hours=number, minutes=turn),
             )
-
-
-@pytest.fixture
-def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics and store; one partition, so that sessions come in their order."""
-    return Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=1), topic_prefix=topic_prefix, data_dir=tmp_path)
 
 
 async def _ask(http: httpx.AsyncClient, path: str, **body: Any) -> Any:
@@ -92,14 +85,9 @@ async def _tool(url: str, name: str, **arguments: Any) -> str:
 
 async def test_a_hundred_turns_are_remembered(settings: Settings, tmp_path: Path) -> None:
     """The name from facts, databases from the right episode, over HTTP and MCP; five episodes, ten turns at hand."""
-    await apply_topics(settings)
-    with ExitStack() as running:
-        roles = [RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in _ROLES]
-        for role in roles:
-            running.callback(role.stop)
-            role.start()
-        await asyncio.gather(*(role.ready() for role in roles))
-        await send_to_turns(settings, (Record(turn.session_id.encode(), encode(turn)) for turn in turns()))
+    roles = [RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in _ROLES]
+    async with started(*roles):
+        await send_to_turns(settings, map(recorded, turns()))
         url = roles[-1].url
         async with httpx.AsyncClient(base_url=url, timeout=30) as http, asyncio.timeout(60):
             after = {"session_id": "s-4", "turn": 19, "timeout_ms": 10_000}

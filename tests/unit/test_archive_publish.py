@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,11 +12,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from models.erasure import Subject
-from models.errors import ConfigurationError
 from models.events.topics import PROFILES
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.mined import FOLDER
@@ -26,6 +22,7 @@ from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
 from streams.settings import Settings
+from tests.command_line import printed, refused, turntide
 from tests.iceberg_tables import holding
 from tests.lake_records import NOW, buffer_of, profile, turn
 
@@ -68,13 +65,11 @@ def writer(settings: Settings) -> Iterator[LakeWriter]:
 
 def _told(*arguments: str) -> dict[str, dict[str, Any]]:
     """What a run says of each table, as JSON."""
-    done = CliRunner().invoke(app, ["archive", "publish", *arguments, "--output", "json"])
-    assert done.exit_code == 0, done.output
-    return {each["table"]: each for each in json.loads(done.stdout)}
+    return {each["table"]: each for each in printed("archive", "publish", *arguments)}
 
 
 def _run(*arguments: str) -> str:
-    done = CliRunner().invoke(app, list(arguments))
+    done = turntide(*arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -116,8 +111,7 @@ def test_some_tables_alone(settings: Settings) -> None:
 @pytest.mark.usefixtures("settings")
 def test_a_table_that_there_is_not_is_told() -> None:
     """With those that there are."""
-    with pytest.raises(ConfigurationError, match="no table nonsense: there are turns"):
-        CliRunner().invoke(app, ["archive", "publish", "nonsense"], catch_exceptions=False)
+    assert "no table nonsense: there are turns" in refused("archive", "publish", "nonsense")
 
 
 def test_what_retention_lets_go_of_is_withdrawn(settings: Settings) -> None:

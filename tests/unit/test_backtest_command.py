@@ -7,17 +7,14 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
-from models.errors import ConfigurationError
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.backtest_sessions import CALM, LOUD, conversation, label, labelled_file
+from tests.command_line import printed, refused, turntide
 from tests.lake_records import NOW, PREFIX, buffer_of
 
 EVENTS = [
@@ -54,22 +51,10 @@ def archive(writer: LakeWriter, folder: Path) -> Path:
     return folder
 
 
-def turntide(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(app, ["backtest", *arguments])
-
-
-def printed(*arguments: str) -> Any:
-    """What it prints as JSON."""
-    result = turntide(*arguments, "--output", "json")
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
-
-
 @pytest.mark.usefixtures("archive")
 def test_the_archive_is_judged_by_the_labels_of_its_control_events() -> None:
     """One of two alerts is known to be right; event time says how many come a day."""
-    (outcome,) = printed()["outcomes"]
+    (outcome,) = printed("backtest")["outcomes"]
 
     overall = outcome["overall"]
     assert (overall["sessions"], overall["labelled"], overall["alerts"]) == (3, 2, 2)
@@ -84,10 +69,10 @@ def test_time_and_app_choose_sessions() -> None:
     """What is left out counts nowhere."""
     day_before = NOW.replace(day=NOW.day - 1).strftime("%Y-%m-%d")
 
-    assert printed("--until", day_before)["outcomes"][0]["overall"]["sessions"] == 1
-    assert printed("--since", day_before)["outcomes"][0]["overall"]["sessions"] == 2
-    assert printed("--since", day_before, "--app", "shop")["outcomes"][0]["overall"]["alerted"] == 1
-    assert isinstance(turntide("--app", "nobody's").exception, ConfigurationError)
+    assert printed("backtest", "--until", day_before)["outcomes"][0]["overall"]["sessions"] == 1
+    assert printed("backtest", "--since", day_before)["outcomes"][0]["overall"]["sessions"] == 2
+    assert printed("backtest", "--since", day_before, "--app", "shop")["outcomes"][0]["overall"]["alerted"] == 1
+    assert refused("backtest", "--app", "nobody's")
 
 
 @pytest.mark.usefixtures("archive")
@@ -100,8 +85,8 @@ def test_two_policies_side_by_side_with_a_page(tmp_path: Path) -> None:
     (present := tmp_path / "present.toml").write_text('version = "loud-1"\n')
     both = ("--policy", str(present), "--policy", str(deaf))
 
-    table = turntide(*both, "--page", str(page))
-    rows = list(csv.DictReader(io.StringIO(turntide(*both, "--output", "csv").stdout)))
+    table = turntide("backtest", *both, "--page", str(page))
+    rows = list(csv.DictReader(io.StringIO(turntide("backtest", *both, "--output", "csv").stdout)))
 
     assert table.exit_code == 0, table.exception
     assert "loud-1" in table.stdout
@@ -120,7 +105,7 @@ def test_dialogues_of_a_file_are_judged_by_their_sources(folder: Path) -> None:
     dialogues = [(f"s-{n}", "ferries" if n % 2 else "trains", "benign", SAID) for n in range(4)]
     data = labelled_file(folder / "d.jsonl", dialogues)
 
-    result = turntide("--data", str(data), "--output", "json")
+    result = turntide("backtest", "--data", str(data), "--output", "json")
 
     found = json.loads(result.stdout)
     assert found["span_days"] is found["begins"] is found["outcomes"][0]["overall"]["alerts_per_day"] is None
@@ -131,10 +116,7 @@ def test_dialogues_of_a_file_are_judged_by_their_sources(folder: Path) -> None:
 @pytest.mark.usefixtures("writer")
 def test_an_empty_archive_is_said() -> None:
     """With what to do."""
-    result = turntide()
-
-    assert isinstance(result.exception, ConfigurationError)
-    assert "holds no turn yet" in str(result.exception)
+    assert "holds no turn yet" in refused("backtest")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +133,4 @@ def test_an_empty_archive_is_said() -> None:
 @pytest.mark.usefixtures("folder")
 def test_options_that_do_not_fit_are_refused(options: list[str], said: str) -> None:
     """Each with what is wrong."""
-    result = turntide(*options)
-
-    assert isinstance(result.exception, ConfigurationError)
-    assert said in str(result.exception)
+    assert said in refused("backtest", *options)

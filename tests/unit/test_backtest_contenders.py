@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.escalation.backtest import left_out
 from jobs.escalation.backtest.contenders import Contender, contenders_of
 from jobs.escalation.backtest.judging import Judging, judge
@@ -29,6 +26,7 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
 from tests.backtest_sessions import TOPIC, judged, labelled_file, traffic_of
+from tests.command_line import printed, refused, turntide
 from tests.zero_embedder import ZeroEmbedder
 
 EMBEDDER = WordLlamaEmbedder()
@@ -95,9 +93,7 @@ def test_a_scorer_that_is_missing_or_one_too_many_is_refused(tmp_path: Path) -> 
         contenders_of(load_settings(), [], [str(tmp_path / "none.scorer")], EMBEDDER)
     with pytest.raises(ConfigurationError, match="or two"):
         contenders_of(load_settings(), [], ["rules", "shipped", "left-out"], EMBEDDER)
-    found = CliRunner().invoke(app, ["backtest", "--scorer", "left-out"])
-    assert isinstance(found.exception, ConfigurationError)
-    assert "--data" in str(found.exception)
+    assert "--data" in refused("backtest", "--scorer", "left-out")
 
 
 def test_the_trained_scorer_finds_what_rules_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,11 +103,9 @@ def test_the_trained_scorer_finds_what_rules_miss(tmp_path: Path, monkeypatch: p
     data = dialogues_file(tmp_path / "d.jsonl", own(15, *sources), sources)
     arguments = ["backtest", "--data", str(data), "--scorer", "rules", "--scorer", "shipped", "--no-sessions"]
 
-    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
-    table = CliRunner().invoke(app, arguments)
+    report = printed(*arguments)
+    table = turntide(*arguments)
 
-    assert result.exit_code == 0, result.exception
-    report = json.loads(result.stdout)
     rules, trained = report["outcomes"]
     assert (rules["policy"], trained["policy"]) == ("rules", SHIPPED_MODEL.name)
     assert trained["overall"]["recall"] > rules["overall"]["recall"]

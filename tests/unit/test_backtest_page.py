@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 from msgspec import structs
@@ -16,37 +15,10 @@ from jobs.escalation.backtest.report import Backtest, backtest_of
 from jobs.escalation.backtest.tables import cell, compared_rows, notes_on, source_rows
 from models.policy import Policy
 from tests.backtest_sessions import judged
+from tests.report_parts import Outline
 
 ONE, OTHER = Policy(), structs.replace(Policy(), version="stricter-2")
-VOID = {"meta"}
 NASTY = '<script>"&'
-
-
-class Balance(HTMLParser):
-    """Notes elements that are not closed in their order, and whatever would be loaded from elsewhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-        self.tags: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open it."""
-        self.tags.append(tag)
-        self.wrong += [f"{name}={value}" for name, value in attrs if name in {"src", "href"}]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Nothing stays open."""
-        _ = attrs
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close it."""
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(f"</{tag}>")
 
 
 def sessions(policy_alerts: dict[str, int], *, labelled: bool = True) -> list[Judged]:
@@ -75,12 +47,11 @@ def report(*, labelled: bool = True) -> Backtest:
 def test_the_page_is_whole_and_loads_nothing(labelled: bool) -> None:
     """Every element is closed in its order, names are escaped, and no address of any kind is in it."""
     page = render(report(labelled=labelled))
-    balance = Balance()
-    balance.feed(page)
+    outline = Outline(page)
 
-    assert balance.wrong == []
-    assert balance.open == []
-    assert balance.tags.count("svg") == (4 if labelled else 0)
+    assert [named for _, named in outline.tags if {"src", "href"} & named.keys()] == []
+    assert outline.open == []
+    assert [tag for tag, _ in outline.tags].count("svg") == (4 if labelled else 0)
     assert not re.search(r"https?:|url\(|@import|\$\w", page)
     assert NASTY not in page
 

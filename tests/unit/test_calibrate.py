@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -12,9 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.escalation.backtest.figures import figures_of
 from jobs.escalation.calibrate.policy_file import next_version, write_new, written
 from jobs.escalation.calibrate.proposing import Target, basis_of, calibrated, missed
@@ -25,6 +22,7 @@ from models.events import InputEvent
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy
 from models.risk.scorer import RuleScorer
 from tests.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
+from tests.command_line import printed, refused
 from tests.zero_embedder import ZeroEmbedder
 
 POLICY = Policy()
@@ -208,15 +206,13 @@ def test_sources_that_the_scorer_knows_are_said(tmp_path: Path, monkeypatch: pyt
     )
     arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "own_support", "--app", "new"]
 
-    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    known, new = printed(*arguments)["proposals"]
     monkeypatch.setenv("TURNTIDE_SCORER__KIND", "rules")
-    by_rules = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    by_rules = printed(*arguments)["proposals"]
 
-    assert result.exit_code == by_rules.exit_code == 0, result.exception
-    known, new = json.loads(result.stdout)["proposals"]
     assert any("trained on own_support" in note for note in known["notes"])
     assert not any("trained" in note for note in new["notes"])
-    assert not any("trained" in note for each in json.loads(by_rules.stdout)["proposals"] for note in each["notes"])
+    assert not any("trained" in note for each in by_rules for note in each["notes"])
 
 
 @pytest.mark.parametrize(("sessions", "said"), [([], "no session"), ([judged("b", 0.1)], "needs traffic with times")])
@@ -265,10 +261,8 @@ def test_the_command_writes_what_it_proposes(tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "policy-2.toml"
     arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "ferries", "--write", str(file)]
 
-    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    (proposal,) = printed(*arguments)["proposals"]
 
-    assert result.exit_code == 0, result.exception
-    (proposal,) = json.loads(result.stdout)["proposals"]
     assert proposal["expected"]["false_alarm_interval"][0] == 0
     policy = load_policy(file.read_bytes(), "toml")
     assert policy.version == "default-2"
@@ -291,7 +285,4 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_read(
 ) -> None:
     """Each with what to do."""
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
-    result = CliRunner().invoke(app, ["calibrate", *options])
-
-    assert isinstance(result.exception, ConfigurationError)
-    assert said in str(result.exception)
+    assert said in refused("calibrate", *options)

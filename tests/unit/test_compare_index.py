@@ -1,36 +1,45 @@
-"""What a comparison reads of the index is what the role's own routes give."""
+"""What a comparison reads of index and archive: what the role's own routes give, and whatever a role emits."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from jobs.replay.comparison import read_archive
 from jobs.replay.index_read import read_index, read_projects, read_users
+from models.entities import REGISTRY
 from models.errors import StoreUnavailable
-from models.events import ProjectItem, ProjectItemChanged
+from models.events import DeadLetter, Output, ProjectItem, ProjectItemChanged
 from models.policy import Policy
 from streams.api.assembly import memory_api
+from streams.archive.catalog import paths_of
+from streams.archive.writer import LakeWriter
 from streams.http.answering import ServedRoute
 from streams.http.health import Api, create_api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.observe.telemetry import metrics
+from streams.oracle.folded import OUTPUT_TOPICS
 from streams.oracle.followers import Indexed, IndexedUser, ProjectId
 from streams.oracle.tiers import UserId
 from streams.settings import Settings, load_settings
 from streams.settings.http import ApiToken, HttpSettings
 from tests import projects_indexed
 from tests.api_doubles import AT, Served, episode, fact, said, settings_of, standing, token_of
+from tests.lake_records import PREFIX, land_all
 from tests.projects_indexed import changed, remembered, stands
+from tests.unit.test_lake_erasing import examples
 from tests.users_indexed import MatterEmbedder
 
 URL = "http://127.0.0.1:1"
@@ -138,3 +147,24 @@ async def test_a_token_for_all_apps_is_shown(monkeypatch: pytest.MonkeyPatch) ->
         settings(http=everything), [ODD], index_url=URL
     )
     await made.close()
+
+
+def test_every_output_is_looked_for(tmp_path: Path) -> None:
+    """A kind that is left out would be missing in every comparison, or false ones never be found."""
+    settings = Settings(data_dir=tmp_path, topic_prefix=PREFIX)
+    emitted: dict[Any, list[Any]] = {
+        topic: [
+            replace(event, id=f"{topic.name} {n}")
+            for n, event in enumerate(examples(topic))
+            if isinstance(event, Output | DeadLetter)
+        ]
+        for topic in OUTPUT_TOPICS
+        if topic in REGISTRY.archived_topics
+    }
+    writer = LakeWriter(paths_of(settings))
+    land_all(writer, emitted)
+    writer.close()
+
+    found = read_archive(settings).ids
+
+    assert {topic.name: {event.id for event in events} for topic, events in emitted.items()} == found

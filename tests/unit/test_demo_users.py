@@ -1,4 +1,4 @@
-"""Users in the demo: how their facts and episodes are told, counted, judged and drawn."""
+"""Users in the demo: how their facts and episodes are told, counted and judged; and what its end waits for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections import Counter
 
 import msgspec
 
+from jobs.demo.run import ROLES
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
+from jobs.demo.watch import SOURCES
 from jobs.shared.output import OutputFormat
 from models.events import EpisodeCompressed, FactChanged, OutputEvent, UserTurnAdded
+from streams.roles.enrich import EnrichRole
+from streams.roles.index import IndexRole
+from streams.roles.memory import MemoryRole
+from streams.roles.sessions import SessionsRole
 from tests.demo_outputs import (
     RECALLED,
     summary_of,
@@ -60,3 +66,11 @@ def test_further_commands_ask_for_facts_and_episodes(played: DemoState) -> None:
     assert [sql.split()[1] for sql in queries if "key, value" in sql] == ["facts", "fact_changes"]
     assert any(sql.startswith("FROM user_episodes ") for sql in queries)
     assert any("user_id = 'alex'" in sql for sql in queries)
+
+
+def test_every_role_is_waited_for_on_what_it_reads() -> None:
+    """A topic left out would let the demo end before it is read; the archive tells its offsets itself."""
+    roles = (SessionsRole, MemoryRole, EnrichRole, IndexRole)
+
+    assert {role.name: role.sources for role in roles} == SOURCES
+    assert set(ROLES) == {*SOURCES, "archive"}

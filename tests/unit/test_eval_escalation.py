@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 from numpy.typing import NDArray
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli import app
 from jobs.lab.eval.escalation import judging_by, us_per_turn
 from jobs.lab.eval.escalation_sides import LeaveOut, sides_of
 from jobs.lab.train.examples import own_dialogues, own_pairs
@@ -27,6 +26,7 @@ from models.policy import Policy
 from models.text.features import Features, features_of
 from streams.inference.trained_scorer import model_at
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.command_line import turntide
 from tests.labelled_dialogues import as_file, made_up, retold, spoken
 
 KEYS = {
@@ -61,7 +61,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def evaluate(data: Path, dialogues: Sequence[Dialogue], *options: str) -> Result:
     """Run the command in this process."""
-    return CliRunner().invoke(app, ["eval", "escalation", "--data", str(as_file(data, dialogues)), *options])
+    return turntide("eval", "escalation", "--data", str(as_file(data, dialogues)), *options)
 
 
 def measured(data: Path, dialogues: Sequence[Dialogue], *options: str) -> Any:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.eval.extraction_scoring import by_seed_patterns, measure
 from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
 from jobs.lab.eval.judged import Figures
@@ -17,6 +14,7 @@ from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import Found, extract
 from models.policy.project import LongTermPolicy
+from tests.command_line import printed, turntide
 
 DECISION, GOAL = MemoryType.DECISION, MemoryType.GOAL
 PROMOTED = LongTermPolicy().promote_from
@@ -109,18 +107,16 @@ def test_damaged_sets_are_refused_with_their_line(tmp_path: Path, content: str, 
 
 def test_command_prints_json_with_the_machine_and_without_texts() -> None:
     """What the page of measurements is made of."""
-    result = CliRunner().invoke(app, ["eval", "extraction", "--split", "rare", "--output", "json"])
-    printed = json.loads(result.stdout)
+    found = printed("eval", "extraction", "--split", "rare")
 
-    assert 0 == result.exit_code
-    assert {"rare"} == set(printed["by_split"])
-    assert "machine" in printed
-    assert "misses" not in printed
+    assert {"rare"} == set(found["by_split"])
+    assert "machine" in found
+    assert "misses" not in found
 
 
 def test_command_prints_misses_when_asked() -> None:
     """Which sentences to look at."""
-    result = CliRunner().invoke(app, ["eval", "extraction", "--split", "dev", "--show-misses", "--output", "csv"])
+    result = turntide("eval", "extraction", "--split", "dev", "--show-misses", "--output", "csv")
 
     assert 0 == result.exit_code
     assert result.stdout.startswith("id,difficulty,message,missed,wrong")

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
 from jobs.lab.eval.facts_scoring import Extract, measure, same_value
 from jobs.lab.eval.judged import Figures
 from models.errors import ConfigurationError
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.policy.user import FactPolicy
+from tests.command_line import printed, turntide
 
 IDENTITY, PREFERENCE, INSTRUCTION = FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION
 
@@ -190,12 +189,10 @@ def test_a_line_that_is_no_label_is_named(tmp_path: Path, lines: str, said: str)
 
 def test_command_prints_the_figures_of_a_split() -> None:
     """JSON has what a reader of the issue looks for; misses only if asked for."""
-    result = CliRunner().invoke(app, ["eval", "facts", "--split", "dev", "--output", "json"])
-    printed = json.loads(result.stdout)
+    found = printed("eval", "facts", "--split", "dev")
 
-    assert result.exit_code == 0
-    assert {"precision", "recall", "f1", "by_category", "by_kind", "retractions", "messages"} <= printed.keys()
-    assert (list(printed["by_split"]), "misses" in printed) == (["dev"], False)
+    assert {"precision", "recall", "f1", "by_category", "by_kind", "retractions", "messages"} <= found.keys()
+    assert (list(found["by_split"]), "misses" in found) == (["dev"], False)
 
 
 def test_command_shows_misses_as_rows(tmp_path: Path) -> None:
@@ -204,7 +201,7 @@ def test_command_shows_misses_as_rows(tmp_path: Path) -> None:
     label = {"category": "identity", "key": "name", "value": "Nobody"}
     row = {"id": "1", "split": "test", "kind": "fact", "content": "The tide is out.", "facts": [label]}
     file.write_text(json.dumps(row | {"retractions": []}))
-    shown = CliRunner().invoke(app, ["eval", "facts", "--data", str(file), "--show-misses", "--output", "csv"])
+    shown = turntide("eval", "facts", "--data", str(file), "--show-misses", "--output", "csv")
 
     assert shown.stdout.splitlines() == [
         "id,kind,message,missed,wrong",

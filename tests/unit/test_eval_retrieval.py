@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.eval.retrieval_questions import Question, read_dialogues
 from jobs.lab.eval.retrieval_scoring import Answer, Report, query_times, recall_rows, session_recalls, turn_recalls
 from jobs.produce.formats import Filling
 from models.errors import ConfigurationError
+from tests.command_line import turntide
 
 FILLING = Filling(source="talk", now=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -147,7 +146,7 @@ def test_rows_have_every_group_of_both() -> None:
 
 def test_the_command_needs_data() -> None:
     """Without a file it says so; nothing is started."""
-    result = CliRunner().invoke(app, ["eval", "retrieval"])
+    result = turntide("eval", "retrieval")
 
     assert result.exit_code == 2
     assert "--data" in result.output

@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.eval.topics import MERGE_SIMILARITIES, Report, measure
 from jobs.lab.eval.topics_dialogues import BEGINS, Dialogue, parse_conditions, read_dialogues
 from jobs.lab.eval.topics_matching import inputs_of, match, shortened, simulate
@@ -21,6 +19,7 @@ from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.policy import Policy
 from streams.ports import Embedder, Vectors
+from tests.command_line import turntide
 
 MATTERS = ("boat", "soup", "tax", "violin", "glacier", "tram", "moss")
 
@@ -199,7 +198,7 @@ def test_command_prints_every_key_and_no_message(tmp_path: Path) -> None:
     picture = tmp_path / "curve.svg"
     arguments = ["eval", "topics", "--sessions", "1", "--picture", str(picture), "--output", "json"]
 
-    result = CliRunner().invoke(app, arguments)
+    result = turntide(*arguments)
 
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -51,18 +51,17 @@ def _written_down(writer: LakeWriter) -> list[tuple[int]]:
     return writer.con.execute(f"SELECT kafka_offset FROM {RAW}.repeats WHERE rule = 'turns' ORDER BY ALL").fetchall()
 
 
-def test_an_erased_first_shows_its_repeat(writer: LakeWriter) -> None:
+@pytest.mark.parametrize(
+    "go",
+    [
+        lambda writer: erase(writer, _FIRST_USER, now=LATER),
+        lambda writer: retain(writer, RetentionPolicy(identified_days=15), now=LATER, policy_version="1"),
+    ],
+    ids=["erased", "too old"],
+)
+def test_a_first_that_goes_shows_its_repeat(writer: LakeWriter, go: Callable[[LakeWriter], object]) -> None:
     """One of the two, and no byte of the first one's words."""
-    erase(writer, _FIRST_USER, now=LATER)
-
-    assert [(0, "theirs"), (1, "theirs")] == _shown(writer)
-    assert [(2,)] == _written_down(writer)
-    assert [] == verify(writer.con, prefix=PREFIX, now=LATER).findings
-
-
-def test_a_first_that_grew_too_old_shows_its_repeat(writer: LakeWriter) -> None:
-    """Its row goes by age, the repeat is young."""
-    retain(writer, RetentionPolicy(identified_days=15), now=LATER, policy_version="1")
+    go(writer)
 
     assert [(0, "theirs"), (1, "theirs")] == _shown(writer)
     assert [(2,)] == _written_down(writer)

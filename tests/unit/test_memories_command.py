@@ -12,11 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from jobs.shared.role_api import role_api
-from models.errors import ConfigurationError, StoreUnavailable
+from models.errors import StoreUnavailable
 from streams.api import commands
 from tests.api_apps import memory, space
 from tests.api_doubles import Served, settings_of, token_of
-from tests.command_line import printed, turntide
+from tests.command_line import printed, refused, turntide
 
 ODD = "shop/eu ü"
 
@@ -136,11 +136,10 @@ def test_refusals_say_what_to_do(token: str | None, said: str, monkeypatch: pyte
     reached(Served(settings=settings_of("a")), monkeypatch)
     if token is not None:
         monkeypatch.setenv("TURNTIDE_TOKEN", token)
-    result = turntide("memories", "list", "a")
+    told = refused("memories", "list", "a")
 
-    assert isinstance(result.exception, ConfigurationError)
-    assert said in str(result.exception)
-    assert token is None or token not in str(result.exception)
+    assert said in told
+    assert token is None or token not in told
 
 
 @pytest.mark.usefixtures("served")
@@ -157,10 +156,7 @@ def test_refusals_say_what_to_do(token: str | None, said: str, monkeypatch: pyte
 )
 def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:
     """Of the role's, and of what never reaches it."""
-    result = turntide(*arguments)
-
-    assert isinstance(result.exception, ConfigurationError)
-    assert said in str(result.exception)
+    assert said in refused(*arguments)
 
 
 def test_a_role_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

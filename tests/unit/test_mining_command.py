@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from jobs.analyse.mining import command
 from jobs.analyse.mining.command import quoted
@@ -15,8 +15,8 @@ from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.results import Result as Mined
 from jobs.analyse.mining.results import told
 from jobs.analyse.mining.source import Source
-from jobs.cli import app
 from models.errors import StoreUnavailable
+from tests.command_line import turntide
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def two_jobs(planted_home: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monk
 
 
 def _mine(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["mine", *arguments])
+    return turntide("mine", *arguments)
 
 
 def _failing(broken: str) -> object:
@@ -48,7 +48,7 @@ def test_findings_are_part_of_the_result_and_their_evidence_can_be_pasted() -> N
     """On standard output, each query one word of a shell's line that the archive answers."""
     printed = _mine("escalation").stdout
     evidence = shlex.split(printed[printed.index("turntide query ") :])[2]
-    asked = CliRunner().invoke(app, ["query", evidence, "--output", "json"])
+    asked = turntide("query", evidence, "--output", "json")
 
     assert 0 == asked.exit_code
     assert {"session_id", "user_id"} <= json.loads(asked.stdout)[0].keys()

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.replay.alert import compare, differing, replay_alert
 from jobs.replay.alert_sources import ArchiveSource, Recorded, TopicSource
 from jobs.replay.command import folding
@@ -36,6 +34,7 @@ from tests.alert_log import (
     consumed,
     escalating,
 )
+from tests.command_line import refused, turntide
 from tests.lake_records import NOW, PREFIX
 from tests.zero_embedder import NoEmbedder
 
@@ -213,7 +212,7 @@ def test_erasures_beside_the_alert_are_told(settings: Settings, monkeypatch: pyt
     writer.close()
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
-    run = CliRunner().invoke(app, ["replay", "--alert", raised.alert_id, "--archive", "--scorer", "rules"])
+    run = turntide("replay", "--alert", raised.alert_id, "--archive", "--scorer", "rules")
     found = asyncio.run(replay_alert(settings, raised.alert_id, archive=True, scorer="rules", bar=folding))
     gone = [sum(event.session_id in calm for event in escalating()[:before]) for before in range(len(LOG) + 1)]
     here = gone[raised.source.offset + 1]
@@ -237,7 +236,7 @@ def test_the_command_prints_and_exits_by_what_it_found(settings: Settings, monke
         source = MemorySource(LOG, recorded)
         monkeypatch.setattr("jobs.replay.alert.TopicSource", lambda _, source=source: source)
         arguments = ["replay", "--alert", alerts[0].alert_id, "--scorer", "rules", "--output", "json"]
-        runs.append(CliRunner().invoke(app, arguments))
+        runs.append(turntide(*arguments))
     same, other = (json.loads(run.stdout) for run in runs)
 
     assert [0, 1] == [run.exit_code for run in runs]
@@ -249,6 +248,4 @@ def test_the_command_prints_and_exits_by_what_it_found(settings: Settings, monke
 def test_options_that_do_not_go_together_are_refused() -> None:
     """A policy without an alert would be passed over in silence."""
     for arguments in (["--policy", "p.toml"], ["--alert", "a", "--session", "s"], ["--alert", "a", "--compare"]):
-        run = CliRunner().invoke(app, ["replay", *arguments])
-
-        assert isinstance(run.exception, ConfigurationError)
+        assert refused("replay", *arguments)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from jobs.analyse.mining.command import mined
 from jobs.analyse.mining.job import Period
@@ -18,9 +18,9 @@ from jobs.analyse.mining.results import told
 from jobs.analyse.mining.source import Source
 from jobs.analyse.report import command as command_module
 from jobs.analyse.report import notebook_command
-from jobs.cli import app
 from models.errors import ConfigurationError
 from streams.archive.writer import LakeWriter
+from tests.command_line import turntide
 from tests.lake_records import paths
 from tests.mined_archive import WEEK
 from tests.mined_plan import PLAN
@@ -35,7 +35,7 @@ def page(tmp_path: Path) -> Path:
 def reported(data_dir: Path, page: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
     """Run the command on an archive."""
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(data_dir))
-    return CliRunner().invoke(app, ["report", "--to", str(page), *arguments])
+    return turntide("report", "--to", str(page), *arguments)
 
 
 def test_page_is_written_and_told(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,52 +6,15 @@ import json
 import re
 from base64 import b64encode
 from hashlib import sha256
-from html.parser import HTMLParser
 
 import polars as pl
 import pytest
 
 from jobs.analyse.report.page import render
-from tests.report_parts import WEEK, figure, finding, part, report, result
+from tests.report_parts import WEEK, Outline, figure, finding, part, report, result
 
 NASTY = "<img src=x onerror=alert(1)> & \"quoted\" 'too'"
 EXECUTED = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-_VOID = {"meta", "br", "img", "input", "link"}
-
-
-class Outline(HTMLParser):
-    """Collects a page's tags with their attributes, ids, texts and links; balance is checked on the way."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.open: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a tag."""
-        self.tags.append((tag, dict(attrs)))
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close it."""
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Note a text that is read."""
-        if self.open and self.open[-1] not in {"script", "style"}:
-            self.text.append(data)
-
-    def ids(self) -> list[str]:
-        """All ids, in order."""
-        return [attributes["id"] or "" for _, attributes in self.tags if "id" in attributes]
-
-    @property
-    def said(self) -> str:
-        """The text that is read."""
-        return " ".join("".join(self.text).split())
 
 
 def full() -> str:

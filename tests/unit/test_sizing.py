@@ -7,12 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.operate.sizing.command import shipped_cost, table_of, turns_of
 from jobs.operate.sizing.plan import Cost, Load, Prices, plan
 from models.errors import ConfigurationError
+from tests.command_line import turntide
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COST = Cost(
@@ -104,10 +103,10 @@ def test_own_measurements_take_the_place_of_the_shipped(tmp_path: Path) -> None:
         each["cpu_us_per_turn"] *= 2
     own.write_text(json.dumps(measured))
     arguments = ["sizing", "10G", "--output", "json"]
-    answers = [CliRunner().invoke(app, [*arguments, *more]) for more in ((), ("--measured", str(own)))]
+    answers = [turntide(*arguments, *more) for more in ((), ("--measured", str(own)))]
     shipped, slower = (msgspec.json.decode(answer.stdout)["plans"][0]["workers"] for answer in answers)
 
     assert slower["sessions"] == pytest.approx(2 * shipped["sessions"], abs=1)
     own.write_text("{}")
-    refused = CliRunner().invoke(app, [*arguments, "--measured", str(own)])
+    refused = turntide(*arguments, "--measured", str(own))
     assert "bench roles" in str(refused.exception)

@@ -9,9 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec import structs
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.eval.escalation import judge_as_it_is, judging_by
 from jobs.lab.eval.escalation_scoring import Judged, Summary, summary
 from jobs.lab.train.card import FAILURES, card_page, failures_of, measured_of
@@ -20,6 +18,7 @@ from models.policy import Policy
 from models.risk.turn_model import TurnModel, write_model
 from streams.inference.trained_scorer import model_at
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.command_line import turntide
 
 PAGE = Path(__file__).parents[2] / "deploy" / "models" / "escalation-1.md"
 
@@ -85,7 +84,7 @@ def test_failures_found_on_shipped_data_are_not_said_of_other_data() -> None:
 
 def test_the_page_in_the_documents_is_the_card_of_the_shipped_file() -> None:
     """As the command prints it: `turntide train card > deploy/models/escalation-1.md`."""
-    printed = CliRunner().invoke(app, ["train", "card"])
+    printed = turntide("train", "card")
 
     assert printed.exit_code == 0
     assert PAGE.read_text("utf-8") == printed.stdout

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli import app
 from jobs.lab.train.combination import (
     ALERT_PROBABILITY,
     PRIOR,
@@ -31,6 +30,7 @@ from models.risk.combination import UNITS, probability_of
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, read_model, write_model
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.command_line import turntide
 from tests.labelled_dialogues import as_file, made_up, retold, spoken
 
 CARD = ModelCard(trained_on="2026-01-05", seed=1, sources=[], base_rate=0.0)
@@ -207,7 +207,7 @@ def train(data: Path, *options: str) -> Result:
     """Run the command in this process; the file is written beside the data."""
     to = data.with_suffix(".scorer")
     arguments = ["train", "scorer", "--data", str(data), "--to", str(to), "--date", "2026-01-05", *options]
-    return CliRunner().invoke(app, arguments)
+    return turntide(*arguments)
 
 
 def shared_alike(source: str) -> list[Dialogue]:

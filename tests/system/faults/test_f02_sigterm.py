@@ -12,7 +12,7 @@ import pytest
 from jobs.shared.role_process import RoleProcess
 from models.events import Turn
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role
+from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role, started
 from tests.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F2")]
@@ -51,13 +51,8 @@ async def test_index_stopped_in_a_slow_upsert(settings: Settings, tmp_path: Path
     await send(settings, [recorded(turn) for turn in turns(0, 10)])
     code = await stopped_in_the_slow_call(settings, tmp_path, "index", "store")
     index = RoleProcess("index", settings, log=tmp_path / "index.log")
-    index.start()
-    try:
-        async with sessions_role(settings):
-            await index.ready()
-            settled = await assert_equal_to_replay(settings, index.url)
-    finally:
-        index.stop()
+    async with started(index), sessions_role(settings):
+        settled = await assert_equal_to_replay(settings, index.url)
 
     assert code == 0
     assert settled.comparison.checked["index"] == 80

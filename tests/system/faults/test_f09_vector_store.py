@@ -20,7 +20,7 @@ from streams.roles.index import IndexRole
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of, scorer_of
-from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
+from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until, working
 from tests.qdrant_stand_in import Fault, StandIn, standing_in
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F9")]
@@ -51,19 +51,15 @@ def retried(store: StandIn, refused: int) -> bool:
 
 
 @asynccontextmanager
-async def index_role(settings: Settings, store: StandIn) -> AsyncIterator[asyncio.Task[None]]:
+async def index_role(settings: Settings, store: StandIn) -> AsyncIterator[asyncio.Future[None]]:
     """The index role in this process on the stand-in, with a client that is soon out of patience."""
     mine = settings.model_copy(update={"http": HttpSettings(index_port=0)})
     embedder = embedder_of(mine)
     client = AsyncQdrantClient(url=store.url, timeout=CLIENT_TIMEOUT_S, check_compatibility=False)
     points = ServerStore(client, embedder=embedder.name, retry_delays=RETRY)
-    stop = asyncio.Event()
-    task = asyncio.create_task(IndexRole(mine, policy_of(mine), embedder, scorer_of(mine, embedder), points).run(stop))
-    try:
+    role = IndexRole(mine, policy_of(mine), embedder, scorer_of(mine, embedder), points)
+    async with working(role.run) as (task,):
         yield task
-    finally:
-        stop.set()
-        await asyncio.wait({task})
 
 
 async def test_the_index_catches_up_and_nothing_else_waits(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from tests.fault_driver import (
     WITHIN_S,
     BrittleScorer,
     assert_equal_to_replay,
+    delete_topic,
     disorder,
     events,
     recorded,
@@ -52,15 +53,6 @@ async def refusal(settings: Settings) -> TurntideError:
     return error
 
 
-async def delete_changelog(settings: Settings) -> None:
-    """As an operator's mistake would."""
-    name = SESSION_STATE.full_name(settings.topic_prefix)
-    async with admin(settings.kafka) as client:
-        await client.delete_topics([name])
-        while name in await client.list_topics():  # noqa: ASYNC110 - a broker has no event to wait for
-            await asyncio.sleep(0.05)
-
-
 async def has_letters(settings: Settings, count: int) -> bool:
     """Whether so many dead letters are written."""
     return len(await events(settings, DEAD_LETTERS)) >= count
@@ -69,7 +61,7 @@ async def has_letters(settings: Settings, count: int) -> bool:
 async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(settings: Settings) -> None:
     """Gone, and recreated empty: the role says what to do and writes nothing; after it, all is as never lost."""
     await folded(settings, disorder(12, turns=400))
-    await delete_changelog(settings)
+    await delete_topic(settings, SESSION_STATE)
     gone = await refusal(settings)
     await apply_topics(settings)
     empty = await refusal(settings)
@@ -109,7 +101,7 @@ async def test_local_state_is_a_cache(settings: Settings) -> None:
     assert any(folder.rglob("*"))
     shutil.rmtree(folder)
     await folded(local, disorder(13, turns=200))
-    await delete_changelog(settings)
+    await delete_topic(settings, SESSION_STATE)
     await apply_topics(settings)
     empty = await refusal(local)
     await reset_role(settings, ResetRole.SESSIONS)
