@@ -22,6 +22,7 @@ from models.wire.codec import decode_output, encode
 from streams.kafka.client import admin, consumer, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.ports import Embedder, TurnScorer, Vectors
+from streams.roles.batch_role import BatchRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, VectorSettings, load_settings
 from streams.settings.http import HttpSettings
@@ -147,6 +148,19 @@ async def until(holds: Callable[[], Any], what: str, *, within_s: float = WITHIN
                     return found
                 await asyncio.sleep(POLL_S)  # poll
     raise AssertionError(f"not within {within_s:g} s: {what}")
+
+
+class PlainRole(BatchRole):
+    """A role that has nothing to open and keeps no state."""
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """Nothing to load."""
 
 
 class BrittleScorer:

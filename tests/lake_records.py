@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from models.entities import entity_key
 from models.events import (
@@ -24,8 +25,6 @@ from models.events import (
     RiskPoint,
     Role,
     SegmentCompacted,
-    Severity,
-    Slope,
     SpaceCommand,
     TopicChanged,
     TopicCompaction,
@@ -160,53 +159,21 @@ def _output(event_id: str, session_id: str) -> dict[str, Any]:
 
 def profile(event_id: str, *, turns: int, session_id: str = "s-1") -> ProfileUpdated:
     """A profile after so many turns, with one risk point for each."""
-    return ProfileUpdated(
+    return replace(
+        example(ProfileUpdated),
         **_output(event_id, session_id),
-        open=True,
         turn_count=turns,
         last_turn=turns - 1,
-        duplicate_turns=0,
-        late_turns=0,
         started_at=NOW,
-        peak_risk=0.5,
-        mean_risk=0.25,
-        slope=Slope(0.1, 0.01, turns),
-        mode=Mode.WATCH,
-        mode_transitions=[],
-        question_count=turns,
-        imperative_count=0,
-        topic_changes=0,
-        repeated_topics={"refund": 2},
-        probing_attempts=0,
-        hypothetical_count=0,
-        meta_instruction_count=0,
-        suspicion=0.0,
-        score=0.3,
-        signals=[],
         risk_points=[RiskPoint(n, NOW, 0.1 * n, 0.3, Mode.WATCH, "rules") for n in range(turns)],
     )
 
 
 def alert(event_id: str, status: AlertStatus) -> AlertChanged:
     """A change of alert `a-1`."""
-    return AlertChanged(
-        **_output(event_id, "s-1"),
-        alert_id="a-1",
-        fingerprint="f",
-        status=status,
-        severity=Severity.WARNING,
-        cause="raised" if status is AlertStatus.FIRING else "resolved",
-        reason="rising",
-        score=0.8,
-        mode=Mode.ELEVATED,
-        signals=[],
-        slope=Slope(0.1, 0.01, 20),
-        evidence=[],
-        turn=3,
-        fired_at=NOW,
-        notifications=1,
-        policy_version="1",
-    )
+    cause = "raised" if status is AlertStatus.FIRING else "resolved"
+    change = {"alert_id": "a-1", "status": status, "cause": cause, "fired_at": NOW}
+    return replace(example(AlertChanged), **_output(event_id, "s-1"), **change)
 
 
 def app_window(event_id: str, *, source_partition: int, turns: int) -> WindowClosed:
@@ -229,53 +196,23 @@ def app_window(event_id: str, *, source_partition: int, turns: int) -> WindowClo
 
 def segment(event_id: str, summary: str) -> SegmentCompacted:
     """The summary of turns 0-4."""
-    return SegmentCompacted(
-        **_output(event_id, "s-1"),
-        first_turn=0,
-        last_turn=4,
-        turns=[0, 1, 2, 3, 4],
-        summary=summary,
-        summarised_by="extractive",
-        risk_mean=0.1,
-        key_topics=["refund"],
-        started_at=NOW,
-        ended_at=NOW,
-        tokens_before=100,
-        tokens_after=20,
-        bytes_before=400,
-        bytes_after=80,
-    )
+    turns = {"first_turn": 0, "last_turn": 4, "turns": [0, 1, 2, 3, 4], "started_at": NOW, "ended_at": NOW}
+    return replace(example(SegmentCompacted), **_output(event_id, "s-1"), **turns, summary=summary, bytes_before=400)
 
 
 def topic(event_id: str, topic_id: str = "t-1", *, at_offset: int = 0, **fields: Any) -> TopicChanged:
     """A change of a topic of session `s-1`, caused by the turn at an offset."""
-    said: dict[str, Any] = {
-        "title": "the refund",
+    started: dict[str, Any] = {
         "cause": "started",
-        "detail": "",
-        "active": True,
-        "kept": True,
         "turn": 0,
-        "message_count": 1,
-        "access_count": 0,
-        "importance": 0.5,
-        "priority": 0.5,
-        "half_life_days": 1.0,
-        "memory_type": "short-term",
-        "tags": [],
         "created_at": NOW,
         "last_active_at": NOW,
         "active_turns": [],
         "packed_turns": [],
-        "released_messages": 0,
-        "packed_bytes": 0,
-        "summary": None,
-        "summarised_by": None,
-        "session_topics": 1,
         "compaction": None,
     }
     source = {"source": Position(_SOURCE.topic, 0, at_offset)}
-    return TopicChanged(**(_output(event_id, "s-1") | source), topic_id=topic_id, **(said | fields))
+    return replace(example(TopicChanged), **(_output(event_id, "s-1") | source | started | fields), topic_id=topic_id)
 
 
 def lineage(*turns: int, released: tuple[int, ...] = ()) -> TopicCompaction:

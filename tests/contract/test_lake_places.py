@@ -235,12 +235,13 @@ def test_an_older_archive_gets_the_columns_it_lacks(writer: LakeWriter, here: Pl
 
 
 def test_orphans_go_and_foreign_files_stay(writer: LakeWriter, here: Place) -> None:
-    """What a killed writer left is told from what somebody put there by its name."""
+    """What a killed writer left is told from what somebody put there by its name; not even an erasure removes that."""
     writer.land(buffer_of([turn(0)]), now=NOW)
     theirs = here.put("raw/turns/theirs.parquet", b"PAR1 of somebody else")
     ours = here.put("raw/turns/ducklake-01a2056f-1e78-7650-971a-19a9903ea37f.parquet", b"half a file")
 
     done = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
+    erase(writer, Subject("session", session_ids=frozenset({"nobody"})), now=NOW)
 
     assert done.orphans == 1
     assert foreign_files(writer.con) == [theirs]

@@ -30,6 +30,7 @@ from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
 from streams.settings import Settings
 from tests.fault_driver import records_on, write
+from tests.lake_records import example
 from tests.traced import HEADER, TRACE_ID, traced
 
 pytestmark = pytest.mark.kafka
@@ -48,19 +49,10 @@ async def put(
 
 def letter(number: int, reason: str = "not_json") -> DeadLetter:
     """A dead letter from the given offset."""
-    return DeadLetter(
-        id=f"letter-{number}",
-        topic="turntide.turns.v1",
-        partition=1,
-        offset=number,
-        stage="decode",
-        reason=reason,
-        detail="the value is no valid UTF-8 JSON object",
-        key=b"session",
-        value=CONTENT,
-        headers=[("traceparent", b"00-1"), ("empty", None)],
-        appended_at=NOW,
-    )
+    place = {"topic": "turntide.turns.v1", "partition": 1, "offset": number, "reason": reason}
+    headers = [("traceparent", b"00-1"), ("empty", None)]
+    kept = {"key": b"session", "value": CONTENT, "headers": headers, "stage": "decode"}
+    return msgspec.structs.replace(example(DeadLetter), id=f"letter-{number}", **place, **kept)
 
 
 def turntide(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -184,7 +176,6 @@ class Recorder:
 
     Attributes:
         wait_for: It takes nothing before this one has everything.
-        stops_when_refusing: The relay, by its first refusal.
     """
 
     def __init__(self, name: str, *, stop: asyncio.Event, until: int, refuses: int = 0) -> None:
@@ -197,15 +188,12 @@ class Recorder:
         self.refused = 0
         self.complete = asyncio.Event()
         self.wait_for: Recorder | None = None
-        self.stops_when_refusing = False
 
     async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Keep the ids."""
         self.traced |= trace_ids
         if self.refused < self._refuses:
             self.refused += 1
-            if self.stops_when_refusing:
-                self._stop.set()
             raise StoreUnavailable(f"{self.name} is down")
         if self.wait_for is not None:
             await self.wait_for.complete.wait()
@@ -261,21 +249,6 @@ async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: 
     assert broken.refused == 2
     assert failed._value.get() >= 2
     assert await committed(settings, broken) == 2
-
-
-async def test_a_sink_that_refuses_to_the_end_keeps_its_offset(settings: Settings) -> None:
-    """The role ends when it is told to; the next one delivers."""
-    await put(settings, ALERTS, [alert(1)])
-    stop = asyncio.Event()
-    broken = Recorder("broken", stop=stop, until=1, refuses=1)
-    broken.stops_when_refusing = True
-    await relay.run(settings, [broken], stop=stop)
-    offset = await committed(settings, broken)
-    stop = asyncio.Event()
-    mended = Recorder("broken", stop=stop, until=1)
-    await relay.run(settings, [mended], stop=stop)
-
-    assert (offset, mended.delivered) == (None, ["change-1"])
 
 
 async def test_foreign_record_on_the_alerts_topic(settings: Settings) -> None:

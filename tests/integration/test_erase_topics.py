@@ -136,20 +136,6 @@ async def test_nothing_is_cut_before_all_have_read_it(settings: Settings, logs: 
     assert await differences(settings) == []
 
 
-async def test_readers_are_waited_for_only_where_they_are(settings: Settings, logs: Logs) -> None:
-    """A role that never was has nothing to forget; one that has committed is waited for until it has read all."""
-    turns = await talk(logs)
-    waiting = readers(logs, timedelta(0))
-    await commit(settings, "sessions", TURNS, 2)
-    known = [await waiting.works_here(role) for role in ("sessions", "memory")]
-    await waiting.beyond("memory", {turns: 3})
-    await waiting.beyond("sessions", {turns: 2})
-    with pytest.raises(ReadersBehind):
-        await waiting.beyond("sessions", {turns: 3})
-
-    assert known == [True, False]
-
-
 async def test_a_killed_erasure_leaves_no_configuration(logs: Logs) -> None:
     """What it had set goes at the next start; what an operator set stays."""
     name = logs.name(PROFILES)

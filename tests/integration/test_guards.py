@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from jobs.operate.topics import apply_topics
 from models.errors import Stalled
 from models.events.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
 from models.session.bounds import STATE_WRITE_BYTES
-from models.wire.codec import encode
 from streams.archive.buffer import Buffer
 from streams.archive.progress import Move, Place
 from streams.kafka import watchdog
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
-from streams.roles.batch_role import BatchRole
 from streams.roles.sessions import SessionsRole
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.wiring import embedder_of
-from tests.fault_driver import events, said
+from tests.fault_driver import PlainRole, events, recorded, said, send, working
 
 pytestmark = pytest.mark.kafka
 
@@ -38,40 +33,19 @@ START = datetime.now(UTC) - timedelta(minutes=5)
 LARGEST = 256 * 1024
 
 
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics of one partition; little is fetched ahead, and standing still is noticed soon."""
-    settings = load_settings(
-        kafka={
-            "bootstrap": kafka,
-            "partitions": 1,
-            "max_poll_records": 50,
-            "max_fetch_bytes": 1024 * 1024,
-            "stall_after": timedelta(seconds=4),
-        },
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        http={"sessions_port": 0, "index_port": 0},
-    )
-    await apply_topics(settings)
-    return settings
+PARTITIONS = 1
+KAFKA = {"max_poll_records": 50, "max_fetch_bytes": 1024 * 1024, "stall_after": timedelta(seconds=4)}
+"""Little is fetched ahead, and standing still is noticed soon."""
 
 
-async def produce(settings: Settings, contents: Iterator[str], compression: str | None = None) -> int:
+async def produce(settings: Settings, contents: Iterable[str], compression: str | None = None) -> int:
     """Turns of one session; returns how many."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=settings.kafka.bootstrap, max_request_size=64 * 1024 * 1024, compression_type=compression
-    )
-    await producer.start()
-    number = -1
-    for number, content in enumerate(contents):
-        turn = said(number, content=content, at=START + timedelta(seconds=number))
-        await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(turn), key=b"s")
-    await producer.stop()
-    return number + 1
+    turns = [said(n, content=content, at=START + timedelta(seconds=n)) for n, content in enumerate(contents)]
+    await send(settings, map(recorded, turns), max_request_size=64 * 1024 * 1024, compression_type=compression)
+    return len(turns)
 
 
-class SlowRole(BatchRole):
+class SlowRole(PlainRole):
     """A role whose sink takes a record in `pace_s`, or hangs."""
 
     name = "index"
@@ -84,15 +58,6 @@ class SlowRole(BatchRole):
         self.taken = 0
         self.most_ahead = 0
         self.most_prefetched_bytes = 0
-
-    async def open(self) -> None:
-        """Nothing to connect."""
-
-    async def close(self) -> None:
-        """Nothing to release."""
-
-    async def on_assigned(self, partitions: list[int]) -> None:
-        """No state."""
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Take them at the sink's pace and look at what is ahead meanwhile."""
@@ -142,17 +107,14 @@ async def ends(monkeypatch: pytest.MonkeyPatch) -> HardEnd:
 async def test_the_largest_session_goes_through(settings: Settings) -> None:
     """Sixty turns of 256 KiB in letters of four bytes are folded and compacted; every write of the state fits."""
     count = await produce(settings, (chr(0x20000 + n) * (LARGEST // 4) for n in range(60)))
-    stop = asyncio.Event()
     role = SessionsRole(settings, Policy(), embedder_of(settings), RuleScorer())
-    task = asyncio.create_task(role.run(stop))
-    async with asyncio.timeout(120):
+    async with working(role.run) as (task,), asyncio.timeout(120):
         while not (profiles := await events(settings, PROFILES)) or profiles[-1].turn_count < count:
             assert not task.done()
             await asyncio.sleep(0.3)  # poll the topic
         compactions = await events(settings, COMPACTIONS)
         state_bytes = role._table.partition(0).size_bytes
-    stop.set()
-    await task
+    task.result()
 
     assert sum(segment.bytes_before for segment in compactions) == count * LARGEST
     assert 10 * LARGEST <= state_bytes < STATE_WRITE_BYTES
@@ -160,16 +122,13 @@ async def test_the_largest_session_goes_through(settings: Settings) -> None:
 
 async def test_a_record_that_grew_in_the_broker_is_a_dead_letter_that_fits(settings: Settings) -> None:
     """Compression hides 8 MB in a small batch: the letter goes without its bytes, and what follows is folded."""
-    await produce(settings, iter(["x" * 8_000_000, "Hello?"]), compression="gzip")
-    stop = asyncio.Event()
+    await produce(settings, ["x" * 8_000_000, "Hello?"], compression="gzip")
     role = SessionsRole(settings, Policy(), embedder_of(settings), RuleScorer())
-    task = asyncio.create_task(role.run(stop))
-    async with asyncio.timeout(90):
+    async with working(role.run) as (task,), asyncio.timeout(90):
         while role.app.consumer is None or 2 not in map(role.consumer.ledger.processed, role.consumer.ledger.places()):
             assert not task.done()
             await asyncio.sleep(0.2)  # poll the ledger
-    stop.set()
-    await task
+    task.result()
     (letter,) = await events(settings, DEAD_LETTERS)
 
     assert (letter.reason, letter.offset, letter.value) == ("record_too_large", 0, None)
@@ -178,7 +137,7 @@ async def test_a_record_that_grew_in_the_broker_is_a_dead_letter_that_fits(setti
 
 async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: HardEnd) -> None:
     """Liveness fails first and names the place; then the role raises, and the next start goes on from there."""
-    await produce(settings, iter(["Hello?"] * 20))
+    await produce(settings, ["Hello?"] * 20)
     role = SlowRole(settings)
     # In place of the hard end, which nothing would survive, the hang itself ends.
     role.hang = ends.instead
@@ -193,27 +152,23 @@ async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: Hard
     assert isinstance(task.exception(), Stalled)
     assert ends.instead.is_set()
 
-    again, stop = SlowRole(settings), asyncio.Event()
-    task = asyncio.create_task(again.run(stop))
-    async with asyncio.timeout(60):
+    again = SlowRole(settings)
+    async with working(again.run) as (later,), asyncio.timeout(60):
         while again.taken < 20:
-            assert not task.done()
+            assert not later.done()
             await asyncio.sleep(0.1)  # poll what was taken
-    stop.set()
-    await task
+    later.result()
 
 
 async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings, ends: HardEnd) -> None:
     """What is fetched ahead stays at two polls and one fetch, though twenty times as much waits in the log."""
-    count = await produce(settings, iter(["x" * 20_000] * 1_000))
-    role, stop = SlowRole(settings, pace_s=0.02), asyncio.Event()
-    task = asyncio.create_task(role.run(stop))
-    async with asyncio.timeout(180):
+    count = await produce(settings, ["x" * 20_000] * 1_000)
+    role = SlowRole(settings, pace_s=0.02)
+    async with working(role.run) as (task,), asyncio.timeout(180):
         while role.taken < count:
             assert not task.done()
             await asyncio.sleep(0.2)  # poll what was taken
-    stop.set()
-    await task
+    task.result()
 
     assert 50 <= role.most_ahead <= 2 * settings.kafka.max_poll_records
     assert 0 < role.most_prefetched_bytes <= 2 * settings.kafka.max_fetch_bytes
@@ -254,16 +209,14 @@ def archived(settings: Settings) -> tuple[Settings, dict[str, Topic]]:
 async def test_a_slow_archive_does_not_gather(archived: tuple[Settings, dict[str, Topic]]) -> None:
     """While a landing takes its time nothing is taken: no buffer exceeds the limit by more than one poll."""
     settings, topics = archived
-    count = await produce(settings, iter(["x" * 20_000] * 600))
+    count = await produce(settings, ["x" * 20_000] * 600)
     writer: Any = SlowWriter()
-    stop = asyncio.Event()
-    task = asyncio.create_task(Archivist(settings, topics, IntakePolicy(), writer).run(stop))
-    async with asyncio.timeout(120):
+    archivist = Archivist(settings, topics, IntakePolicy(), writer)
+    async with working(archivist.run) as (task,), asyncio.timeout(120):
         while sum(records for records, _ in writer.landed) < count:
             assert not task.done()
             await asyncio.sleep(0.1)  # poll what landed
-    stop.set()
-    await task
+    task.result()
 
     assert sum(records for records, _ in writer.landed) == count
     one_poll = settings.kafka.max_poll_records * 21_000
@@ -273,7 +226,7 @@ async def test_a_slow_archive_does_not_gather(archived: tuple[Settings, dict[str
 async def test_a_landing_that_hangs_ends_the_archive(archived: tuple[Settings, dict[str, Topic]]) -> None:
     """A disk that never answers is a stall; the watchdog sees it though the role's own loop waits."""
     settings, topics = archived
-    await produce(settings, iter(["x" * 20_000] * 100))
+    await produce(settings, ["x" * 20_000] * 100)
     writer: Any = SlowWriter(hangs=True)
     archivist, dog = Archivist(settings, topics, IntakePolicy(), writer), Watchdog(timedelta(seconds=4))
     with pytest.raises(Stalled, match=r"turns\.v1-0 stands at offset 0"):

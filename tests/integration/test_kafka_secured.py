@@ -20,9 +20,9 @@ from models.errors import ConfigurationError, DeliveryFailed, StoreUnavailable
 from models.events.topics import TURNS
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
-from streams.roles.batch_role import BatchRole
 from streams.settings import Settings, load_settings
 from tests.broker_listeners import SASL, Listeners, scram
+from tests.fault_driver import PlainRole
 
 pytestmark = pytest.mark.kafka
 
@@ -91,7 +91,7 @@ def _properties(folder: Path) -> dict[str, str | int]:
     return found
 
 
-class Recorder(BatchRole):
+class Recorder(PlainRole):
     """A Faust role that writes down what it is given, and ends with the first batch."""
 
     name = "recorder"
@@ -101,15 +101,6 @@ class Recorder(BatchRole):
         super().__init__(settings, http_port=0)
         self.values: list[bytes] = []
         self.done = asyncio.Event()
-
-    async def open(self) -> None:
-        """Nothing to open."""
-
-    async def close(self) -> None:
-        """Nothing to close."""
-
-    async def on_assigned(self, partitions: list[int]) -> None:
-        """Nothing to load."""
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Keep the values."""

@@ -20,9 +20,8 @@ from faust.types import TP
 from models.events.topics import CONVERSATION_TOPICS, TURNS
 from streams.kafka.client import admin, consumer
 from streams.kafka.topics import BrokerTopic, create
-from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from tests.fault_driver import until, working
+from tests.fault_driver import PlainRole, until, working
 
 pytestmark = pytest.mark.kafka
 
@@ -31,7 +30,7 @@ SOURCES = (TURNS, CONVERSATION_TOPICS)
 Seen = set[tuple[TP, int]]
 
 
-class Recorder(BatchRole):
+class Recorder(PlainRole):
     """Writes down what it is given of two topics."""
 
     name = "recorder"
@@ -47,12 +46,6 @@ class Recorder(BatchRole):
     def seen(self) -> list[tuple[TP, int]]:
         """Every place, as often as it was processed."""
         return [place for poll in self.polls for place in poll]
-
-    async def open(self) -> None:
-        """Nothing to open."""
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
     async def on_assigned(self, partitions: list[int]) -> None:
         """Note the assignment."""

@@ -30,6 +30,7 @@ from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
 from tests.fault_driver import said, started, until
 from tests.guarded_kafka import GuardedKafka
+from tests.lake_records import example
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
 
@@ -217,16 +218,8 @@ async def test_a_quiet_partition_is_cleaned_when_it_is_due(settings: Settings, e
     """Kafka leaves the file that is open alone until the next record comes: the archive role writes one."""
     proved = datetime.now(UTC) - PROFILES.compacted_within - timedelta(hours=1)
     left = ErasedStore(store="log profiles.v1", looked_at=2, removed=0, remaining=1, expires_at=proved)
-    proof = ErasureProved(
-        request_id="r",
-        timestamp=proved,
-        scope="user",
-        subject="0" * 64,
-        by="",
-        requested_at=proved,
-        sessions=1,
-        stores=[left],
-        complete=False,
+    proof = msgspec.structs.replace(
+        example(ErasureProved), timestamp=proved, requested_at=proved, stores=[left], complete=False
     )
     topic = PROFILES.full_name(settings.topic_prefix)
     producer = AIOKafkaProducer(bootstrap_servers=eager_kafka.bootstrap)

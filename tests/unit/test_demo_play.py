@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from jobs.alerts.command import harmless_alert
 from jobs.demo.conversations import Act, load_conversations, load_play, schedule
 from jobs.demo.play import PLAY_SECONDS, Play
 from jobs.demo.questions import load_questions
@@ -17,14 +19,10 @@ from jobs.demo.state import DemoState
 from models.events import (
     AlertAcknowledged,
     AlertChanged,
-    AlertStatus,
     ControlEvent,
-    Mode,
-    Position,
     Role,
     SessionEnded,
     Severity,
-    Slope,
     Turn,
 )
 from streams.kafka.producer import Record
@@ -56,29 +54,10 @@ class Log:
 
 def raised(turn: Turn) -> AlertChanged:
     """An alert at a turn."""
-    return AlertChanged(
-        id="change-1",
-        session_id=turn.session_id,
-        user_id=turn.user_id,
-        app_id=turn.app_id,
-        timestamp=turn.timestamp,
-        source=Position("turns.v1", 0, 0),
-        alert_id="alert-1",
-        fingerprint="f",
-        status=AlertStatus.FIRING,
-        severity=Severity.CRITICAL,
-        cause="raised",
-        reason="risk rises",
-        score=0.9,
-        mode=Mode.CRITICAL,
-        signals=[],
-        slope=Slope(0.1, 0.01, 5),
-        evidence=[],
-        turn=turn.turn,
-        fired_at=turn.timestamp,
-        notifications=1,
-        policy_version="demo-1",
+    alert = replace(
+        harmless_alert(turn.timestamp), session_id=turn.session_id, app_id=turn.app_id, user_id=turn.user_id
     )
+    return replace(alert, alert_id="alert-1", severity=Severity.CRITICAL, cause="raised", turn=turn.turn)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import typer
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from jobs.memory import erase as command
@@ -17,6 +18,7 @@ from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, ErasureProved
 from streams.erase.record import ErasureRecords
 from streams.settings import Settings
+from tests.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 GONE = ErasedStore(store="archive turns", looked_at=9, removed=3, remaining=0)
@@ -44,14 +46,10 @@ class Requests:
         if not STORES:
             raise KeyboardInterrupt
         for each in ASKED:
-            records.proved[each.request_id] = ErasureProved(
+            records.proved[each.request_id] = replace(
+                example(ErasureProved),
                 request_id=each.request_id,
-                timestamp=NOW,
-                scope=each.scope,
-                subject="0" * 64,
                 by=each.by,
-                requested_at=each.timestamp,
-                sessions=1,
                 stores=STORES,
                 complete=not any(store.remaining for store in STORES),
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from msgspec import structs
+from msgspec.structs import replace
 
 from jobs.memory.erase import summary, waits_for
 from jobs.shared.role_groups import RoleGroup
@@ -20,6 +20,7 @@ from streams.erase.idle import IdlePartitions, due
 from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.traces import Record, Tally, Traces, compacted_by, expiry, stores_of, tell
+from tests.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PLACE = TopicPartition("t.profiles.v1", 0)
@@ -133,17 +134,7 @@ def test_a_second_try_counts_what_the_first_removed() -> None:
 def proved(*stores: ErasedStore) -> ErasureProved:
     """A proof with these stores."""
     complete = not any(store.remaining for store in stores)
-    return ErasureProved(
-        request_id="r-1",
-        timestamp=NOW,
-        scope="user",
-        subject="0" * 64,
-        by="",
-        requested_at=NOW,
-        sessions=1,
-        stores=list(stores),
-        complete=complete,
-    )
+    return replace(example(ErasureProved), request_id="r-1", timestamp=NOW, stores=list(stores), complete=complete)
 
 
 def test_a_proof_says_what_stays_and_for_how_long() -> None:
@@ -240,7 +231,7 @@ def test_a_request_that_comes_twice_is_one_and_a_null_record_ends_it() -> None:
     first = EraseRequested(request_id="r-1", timestamp=NOW, scope="user", user_id="anna")
     asked = VectorsErasureDue(request_id="r-1", timestamp=NOW, scope="user", user_id="anna", session_ids=[])
     records, null = ErasureRecords(), SimpleNamespace(event_of=lambda *_: None)
-    for event in (first, structs.replace(first, timestamp=NOW + timedelta(days=1)), asked):
+    for event in (first, replace(first, timestamp=NOW + timedelta(days=1)), asked):
         records.take_event(event, offset=0)
     pending = records.pending
     records.take_event(proved(), offset=1)

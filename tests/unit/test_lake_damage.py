@@ -172,20 +172,6 @@ def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> No
     assert {store.store: store.removed for store in proof}["archive turns"] == 6
 
 
-def test_foreign_files_are_not_read_and_not_removed(writer: LakeWriter) -> None:
-    """Not even by an erasure; they are told."""
-    theirs = file_of(writer).with_name("theirs.parquet")
-    shutil.copy(file_of(writer), theirs)
-
-    maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
-    counted = writer.con.execute("SELECT count(*) FROM turns").fetchall()
-    erase(writer, Subject("session", session_ids=frozenset({"nobody"})), now=NOW)
-
-    assert counted == [(6,)]
-    assert foreign_files(writer.con) == [str(theirs)]
-    assert theirs.is_file()
-
-
 @pytest.mark.fault("F10")
 def test_a_full_disk_in_the_middle_of_a_merge_loses_nothing(tmp_path: Path) -> None:
     """The message says so, the archive is as before, and the next merge does it and clears what was begun."""

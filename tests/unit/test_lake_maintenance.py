@@ -116,13 +116,6 @@ def test_past_offsets_leave_the_catalog(writer: LakeWriter) -> None:
     assert next(iter(writer.offsets().values())).next == 45
 
 
-def test_rows_are_never_kept_in_the_catalog(writer: LakeWriter) -> None:
-    """Even one row is open Parquet, not a blob in SQLite."""
-    writer.land(buffer_of([turn(0)]), now=NOW)
-
-    assert len(files(writer)) == 1
-
-
 def test_catalog_forgets_text(writer: LakeWriter) -> None:
     """Statistics of text must not outlive an erasure, and widening them must not hide a row."""
     land(writer, range(2), content="secret")

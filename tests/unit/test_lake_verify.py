@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
@@ -15,7 +16,7 @@ from streams.archive.progress import Move, Place
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
+from tests.lake_records import NOW, PREFIX, buffer_of, example, paths, profile, turn
 
 _TURNS = Place(TURNS.full_name(PREFIX), 0)
 
@@ -80,20 +81,7 @@ def test_repeated_event_is_no_finding(writer: LakeWriter) -> None:
 def test_refused_turn_waits_for_its_dead_letter_then_is_a_finding(writer: LakeWriter) -> None:
     """And is none once the letter is archived."""
     writer.land(buffer_of([b"{broken"], first=3, expected=3), now=NOW)
-    letter = DeadLetter(
-        id="d",
-        topic=_TURNS.topic,
-        partition=0,
-        offset=3,
-        stage="decode",
-        reason="not_json",
-        detail="",
-        key=None,
-        value=b"{broken",
-        headers=[],
-        appended_at=NOW,
-    )
-
+    letter = replace(example(DeadLetter), topic=_TURNS.topic, partition=0, offset=3, value=b"{broken")
     young, overdue = check(writer), check(writer, after=2 * DEAD_LETTER_GRACE)
     writer.land(buffer_of([letter], topic=DEAD_LETTERS), now=NOW)
     answered = check(writer, after=2 * DEAD_LETTER_GRACE)

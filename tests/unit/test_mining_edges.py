@@ -8,14 +8,17 @@ from math import isfinite
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.jobs import job_names, job_of
-from models.events import Role, SessionEnded, Turn
+from models.events import SessionEnded, Turn
 from streams.archive.catalog import LakePaths
+from tests.lake_records import turn as lake_turn
 from tests.mined_archive import landed, mined
 from tests.mined_plan import BEGIN, FIRST
 
+WORDS = "please tell me how the tulips in the garden grow from their bulbs"
 HOT = [0.1] * 4 + [0.95] * 8
 SECOND_DAY = FIRST + timedelta(days=1)
 
@@ -26,16 +29,8 @@ def session(
     """Ten minutes before midnight and on; the same words from everybody."""
     begun = BEGIN + timedelta(days=n % 2, hours=23, minutes=50)
     for turn, risk in enumerate(risks):
-        yield Turn(
-            session_id=f"s-{n}",
-            user_id=f"u-{n % users}",
-            app_id=app,
-            turn=turn,
-            role=Role.USER,
-            content="please tell me how the tulips in the garden grow from their bulbs",
-            timestamp=begun + timedelta(minutes=turn),
-            risk=risk,
-        )
+        said = lake_turn(turn, session_id=f"s-{n}", app_id=app, content=WORDS, risk=risk)
+        yield replace(said, user_id=f"u-{n % users}", timestamp=begun + timedelta(minutes=turn))
     yield SessionEnded(session_id=f"s-{n}", timestamp=begun + timedelta(minutes=len(risks)))
 
 

@@ -11,18 +11,20 @@ from typing import Any
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Period, Shown
 from jobs.analyse.mining.results import Result
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import Source
 from jobs.analyse.mining.tables import Tables
-from models.events import Role, Turn
+from models.events import Turn
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
 from streams.archive.maintenance import maintain
 from streams.archive.writer import LakeWriter
 from tests.lake_records import buffer_of, paths
+from tests.lake_records import turn as lake_turn
 
 MONDAY = date(2026, 3, 2)
 WEEK = Period(MONDAY, MONDAY + timedelta(days=6))
@@ -33,15 +35,7 @@ def said(session: int, number: int, day: int, *, user: int | None = None) -> tup
     """A turn of a session, received on a day of the week; every session has a user of its own unless told."""
     time = datetime(2026, 3, 2, 9, tzinfo=UTC) + timedelta(days=day, seconds=number)
     owner = session if user is None else user
-    turn = Turn(
-        session_id=f"s-{session}",
-        user_id=f"u-{owner}",
-        app_id="support",
-        turn=number,
-        role=Role.USER,
-        content=f"what about {number}?",
-        timestamp=time,
-    )
+    turn = replace(lake_turn(number, session_id=f"s-{session}"), user_id=f"u-{owner}", timestamp=time)
     return day, turn
 
 
