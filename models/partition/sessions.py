@@ -368,7 +368,7 @@ class PartitionFold(LogFold[Arrival]):
         """Keep the latest sessions decoded; the caller stores the result before it goes on, or drops this fold."""
         for session_id, state in list(self._sessions.items())[-WARM_SESSIONS:]:
             if not state.closed:
-                state.settle()
+                state.parts.settle()
                 self._warm[session_id] = state
         for session_id in list(self._warm)[:-WARM_SESSIONS]:
             del self._warm[session_id]

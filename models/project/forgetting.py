@@ -9,9 +9,7 @@ import msgspec
 from models.events.project import ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource
 from models.project.conflicts import group_of
-from models.project.edges import Edges
-from models.project.intervals import Intervals
-from models.project.kept_memories import Changes, decay_at
+from models.project.kept_memories import decay_at
 from models.project.secondary_index import Listing
 from models.project.shards import Kept
 from models.project.store import SHELVES
@@ -22,17 +20,12 @@ class Forgetting:
     """Memories that go from those that are being changed.
 
     Args:
-        changes: The memories.
-        edges: Their relationships.
-        intervals: Their intervals.
-        listing: Where they are listed.
+        listing: The memories, and where they are listed.
     """
 
-    def __init__(self, changes: Changes, edges: Edges, intervals: Intervals, listing: Listing) -> None:
-        self._changes = changes
-        self._edges = edges
-        self._intervals = intervals
+    def __init__(self, listing: Listing) -> None:
         self._listing = listing
+        self._changes, self._edges, self._intervals = listing.changes, listing.edges, listing.intervals
 
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""

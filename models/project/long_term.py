@@ -59,8 +59,8 @@ class LongTerm:
         self._edges = Edges(self._changes)
         self._intervals = Intervals(self._changes, self._edges)
         self._listing = Listing(self._changes, self._edges, self._intervals)
-        self._forgetting = Forgetting(self._changes, self._edges, self._intervals, self._listing)
-        self._edits = Edits(self._changes, self._edges, self._intervals, self._listing)
+        self._forgetting = Forgetting(self._listing)
+        self._edits = Edits(self._listing)
 
     def refusal(self, new: New) -> tuple[DeedOutcome, str] | None:
         """Why something cannot be remembered, and the outcome to tell; None if it can."""

@@ -11,9 +11,8 @@ import msgspec
 from models.events.project import DeedOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
 from models.project.conflicts import overlap
-from models.project.edges import Edges, relationship
-from models.project.intervals import Intervals
-from models.project.kept_memories import Changes, bounded_sources, canonical, decay_at, revised
+from models.project.edges import relationship
+from models.project.kept_memories import bounded_sources, canonical, decay_at, revised
 from models.project.secondary_index import Listing
 from models.project.shards import Kept
 from models.text.words import estimate_tokens
@@ -28,17 +27,12 @@ class Edits:
     """Commands on memories that are being changed.
 
     Args:
-        changes: The memories.
-        edges: Their relationships.
-        intervals: Their intervals.
-        listing: Where they are listed.
+        listing: The memories, and where they are listed.
     """
 
-    def __init__(self, changes: Changes, edges: Edges, intervals: Intervals, listing: Listing) -> None:
-        self._changes = changes
-        self._edges = edges
-        self._intervals = intervals
+    def __init__(self, listing: Listing) -> None:
         self._listing = listing
+        self._changes, self._edges, self._intervals = listing.changes, listing.edges, listing.intervals
 
     def edit(self, command: ProjectMemoryEdited) -> Outcome:
         """Put a memory right. What changes in content, importance or validity leaves a revision in its history.

@@ -28,41 +28,41 @@ _LATEST_OF_A_TAG = 2
 class Listing:
     """Lists of memories that are being changed.
 
-    Args:
+    Attributes:
         changes: The memories.
         edges: Their relationships.
         intervals: Their intervals.
     """
 
     def __init__(self, changes: Changes, edges: Edges, intervals: Intervals) -> None:
-        self._changes = changes
-        self._edges = edges
-        self._intervals = intervals
+        self.changes = changes
+        self.edges = edges
+        self.intervals = intervals
 
     def enlist(self, kept: Kept) -> None:
         """List a memory wherever it is looked for."""
-        self._intervals.enlist(kept)
+        self.intervals.enlist(kept)
         for tag in kept.memory.tags:
-            self._changes.listed(f"#{tag}", kept, _LATEST_OF_A_TAG * self._changes.policy.related)
+            self.changes.listed(f"#{tag}", kept, _LATEST_OF_A_TAG * self.changes.policy.related)
         alias = self._alias(kept.memory)
         if alias:
-            self._changes.listed(alias, kept, self._changes.policy.rivals)
+            self.changes.listed(alias, kept, self.changes.policy.rivals)
         for edge in kept.waiting:
-            self._changes.listed(f">{edge.target_id}", kept, self._changes.policy.relationships)
+            self.changes.listed(f">{edge.target_id}", kept, self.changes.policy.relationships)
 
     def delist(self, kept: Kept) -> None:
         """Take it from all lists."""
-        self._intervals.delist(kept.memory)
+        self.intervals.delist(kept.memory)
         names = [f"#{tag}" for tag in kept.memory.tags] + [f">{edge.target_id}" for edge in kept.waiting]
         for name in [*names, alias] if (alias := self._alias(kept.memory)) else names:
-            self._changes.unlisted(name, kept.memory.id)
+            self.changes.unlisted(name, kept.memory.id)
 
     def same(self, new: New | ProjectMemory) -> list[Kept]:
         """Memories of the same type, content and holder, oldest first; an equal suffix alone may be chance."""
         whose = holder(new) if isinstance(new, ProjectMemory) else holder_of(new.type, new.source.user_id)
-        suffix, content = self._changes.suffix(new.type, new.content, whose), canonical(new.content)
-        edited = (self._changes.get(each) for each in self._changes.memories.subject(f"={suffix}"))
-        alike = {kept.memory.id: kept for kept in (*self._changes.memories.alike(suffix), *edited) if kept is not None}
+        suffix, content = self.changes.suffix(new.type, new.content, whose), canonical(new.content)
+        edited = (self.changes.get(each) for each in self.changes.memories.subject(f"={suffix}"))
+        alike = {kept.memory.id: kept for kept in (*self.changes.memories.alike(suffix), *edited) if kept is not None}
         found = [
             kept
             for kept in alike.values()
@@ -72,48 +72,48 @@ class Listing:
 
     def relate_new(self, kept: Kept) -> None:
         """Mark what a memory contradicts, from the newer to the older, and relate it to what has most of its tags."""
-        memory, most = kept.memory, self._changes.policy.related
+        memory, most = kept.memory, self.changes.policy.related
         tried = list(self._beside(memory))
         contradicted = [other for other in tried if not _succeed(memory, other) and contradict(memory, other)]
         for other in contradicted[:most]:
             newer, older = sorted((memory, other), key=lambda each: (each.valid_from, each.id), reverse=True)
-            self._edges.link(newer.id, older.id, CONTRADICTS, 1.0)
+            self.edges.link(newer.id, older.id, CONTRADICTS, 1.0)
         rated = [(tag_overlap(memory, other), other.id) for other in tried if other not in contradicted]
-        alike = [each for each in rated if each[0] >= self._changes.policy.related_overlap and each[0] > 0]
+        alike = [each for each in rated if each[0] >= self.changes.policy.related_overlap and each[0] > 0]
         for overlap, other_id in sorted(alike, key=lambda each: (-each[0], each[1]))[:most]:
-            self._edges.link(memory.id, other_id, RELATED_TO, overlap)
+            self.edges.link(memory.id, other_id, RELATED_TO, overlap)
 
     def forget_contradictions(self, memory_id: str) -> None:
         """Take back what was marked by itself, as the memory says something else now."""
-        kept = self._changes.get(memory_id)
+        kept = self.changes.get(memory_id)
         if kept is None:
             return
         ways = [(memory_id, edge) for edge in kept.memory.relationships if edge.type == CONTRADICTS]
-        ways += [(source.memory.id, edge) for source, edge in self._edges.incoming(kept, CONTRADICTS)]
+        ways += [(source.memory.id, edge) for source, edge in self.edges.incoming(kept, CONTRADICTS)]
         for source_id, edge in ways:
             if edge.origin == "rules":
-                self._edges.unlink(source_id, edge.target_id, CONTRADICTS)
+                self.edges.unlink(source_id, edge.target_id, CONTRADICTS)
 
     def join_waiting(self, memory_id: str) -> None:
         """Make the relationships that waited for a memory."""
         name = f">{memory_id}"
-        for source_id in self._changes.memories.subject(name):
-            source = self._changes.get(source_id)
+        for source_id in self.changes.memories.subject(name):
+            source = self.changes.get(source_id)
             if source is None:
                 continue
             ready = [edge for edge in source.waiting if edge.target_id == memory_id]
             left = tuple(edge for edge in source.waiting if edge.target_id != memory_id)
-            self._changes.put(msgspec.structs.replace(source, waiting=left), None)
+            self.changes.put(msgspec.structs.replace(source, waiting=left), None)
             for edge in ready:
                 if not self.closes_a_cycle(source_id, memory_id, edge.type):
-                    self._edges.make(source_id, edge)
-        self._changes.memories.set_subject(name, [])
+                    self.edges.make(source_id, edge)
+        self.changes.memories.set_subject(name, [])
 
     def closes_a_cycle(self, source_id: str, target_id: str, name: str) -> list[str]:
         """The cycle that an edge would close, from its source back to it; empty where it closes none, or may."""
         if name not in {DEPENDS_ON, SUPERSEDES}:
             return []
-        back = self._edges.way(target_id, source_id, name)
+        back = self.edges.way(target_id, source_id, name)
         return [source_id, *back] if back else []
 
     def _beside(self, memory: ProjectMemory) -> Iterator[ProjectMemory]:
@@ -121,16 +121,16 @@ class Listing:
         names = [group_named(each, memory.subject, holder_of(each, _user(memory))) for each in MemoryType]
         seen = {memory.id}
         for name in [*(names if memory.subject else []), *(f"#{tag}" for tag in memory.tags)]:
-            for memory_id in reversed(self._changes.memories.subject(name)):
-                if len(seen) > self._changes.policy.rivals:
+            for memory_id in reversed(self.changes.memories.subject(name)):
+                if len(seen) > self.changes.policy.rivals:
                     return
-                kept = None if memory_id in seen else self._changes.get(memory_id)
+                kept = None if memory_id in seen else self.changes.get(memory_id)
                 if kept is not None:
                     seen.add(memory_id)
                     yield kept.memory
 
     def _alias(self, memory: ProjectMemory) -> str:
-        suffix = self._changes.suffix(memory.type, memory.content, holder(memory))
+        suffix = self.changes.suffix(memory.type, memory.content, holder(memory))
         return "" if memory.id.endswith(f"-{suffix}") else f"={suffix}"
 
 

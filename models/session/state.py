@@ -193,10 +193,6 @@ class SessionState:
                 self._topics.flush()
         return self.parts.changes()
 
-    def settle(self) -> None:
-        """The changed parts are stored: what is decoded stays decoded, and changes begin anew."""
-        self.parts.settle()
-
     @property
     def deadline(self) -> datetime | None:
         """Watermark at which the partition fold must send `SessionTimedOut`; None: nothing left, delete every part."""

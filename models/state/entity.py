@@ -59,7 +59,7 @@ class Head(Protocol):
 
 
 _Head = TypeVar("_Head", bound=Head)
-_Output = TypeVar("_Output", bound=Output)
+_Output = TypeVar("_Output", bound=Struct)
 
 
 def record_bytes(key: str) -> int:

@@ -63,13 +63,12 @@ class Rates:
 
     Args:
         settings: The limits.
-        clock: Seconds, monotonic.
     """
 
-    def __init__(self, settings: HttpSettings, clock: Callable[[], float] = monotonic) -> None:
-        self._asked = Buckets(per_second=settings.requests_per_second, burst=settings.burst, clock=clock)
+    def __init__(self, settings: HttpSettings) -> None:
+        self._asked = Buckets(per_second=settings.requests_per_second, burst=settings.burst)
         per_minute = settings.failed_tokens_per_minute
-        self._failed = Buckets(per_second=per_minute / 60, burst=math.ceil(per_minute), clock=clock)
+        self._failed = Buckets(per_second=per_minute / 60, burst=math.ceil(per_minute))
         self._trusted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def asked(self, who: Hashable) -> None:

@@ -38,7 +38,6 @@ class OpenAiLlm:
         api_key: None where the server asks for none.
         timeout: Of one try.
         json_mode: How the server is told to answer in JSON.
-        temperature: 0 for the likeliest answer; None where the model takes no temperature.
         guard: Before the server, with `streams.inference.openai_failures.judge`; none: of defaults with this time-out.
         section: Of the settings that name it, for errors.
     """
@@ -51,14 +50,12 @@ class OpenAiLlm:
         timeout: timedelta = DEFAULT_TIMEOUT,
         *,
         json_mode: JsonMode = "json_schema",
-        temperature: float | None = 0.0,
         guard: Guard | None = None,
         section: str = "llm",
     ) -> None:
         self.name = f"openai:{model}"
         self._model = model
         self._json_mode: JsonMode = json_mode
-        self._temperature = openai.omit if temperature is None else temperature
         self._guard = guard or Guard(f"language model {model}", judge, Retry(timeout=timeout))
         self._section = section
         self._service = section.partition(".")[0]
@@ -136,7 +133,7 @@ class OpenAiLlm:
         response = await self._client.chat.completions.with_raw_response.create(
             model=self._model,
             messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-            temperature=self._temperature,
+            temperature=0.0,  # the likeliest answer
             response_format=_response_format(schema, self._json_mode),
         )
         return _read(response.content, self._service)
@@ -145,7 +142,7 @@ class OpenAiLlm:
         response = await self._client.chat.completions.with_raw_response.create(
             model=self._model,
             messages=messages,
-            temperature=self._temperature,
+            temperature=0.0,  # the likeliest answer
             max_tokens=most_tokens,
             logprobs=True if top_logprobs else openai.omit,
             top_logprobs=top_logprobs or openai.omit,

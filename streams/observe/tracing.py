@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from streams.observe.otel_spans import Spans
 
 
-def _uncounted(_spans: int, _result: str) -> None:
-    pass
-
-
 class Tracing:
     """What roles call; does nothing until it is started."""
 
@@ -37,7 +33,7 @@ class Tracing:
         settings: TelemetrySettings,
         role: str,
         *,
-        counted: Callable[[int, str], None] = _uncounted,
+        counted: Callable[[int, str], None],
         exporter: Any = None,
     ) -> None:
         """Send spans from now on; nothing where no collector is named.

@@ -51,11 +51,11 @@ async def test_asks_as_the_api_says(server: StandIn, llm: OpenAiLlm) -> None:
 async def test_servers_without_schemas_are_asked_plainly(
     server: StandIn, llm_of: Callable[..., OpenAiLlm], mode: JsonMode, sent: object
 ) -> None:
-    """And models without a temperature are sent none."""
-    await llm_of(json_mode=mode, temperature=None).complete_json("", "", Weather)
+    """By what the settings say."""
+    await llm_of(json_mode=mode).complete_json("", "", Weather)
     (asked,) = server.asked
 
-    assert (asked.body["response_format"], "temperature" in asked.body) == (sent, False)
+    assert asked.body["response_format"] == sent
 
 
 async def test_the_environment_s_key_is_not_sent_elsewhere(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

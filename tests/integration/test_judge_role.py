@@ -100,7 +100,7 @@ async def test_an_alert_is_out_before_the_judge_answers(
     """
     released, harmful = threading.Event(), probability > 0.5
     spans = InMemorySpanExporter()
-    tracing.start(TelemetrySettings(sample_ratio=0), "test", exporter=spans)
+    tracing.start(TelemetrySettings(sample_ratio=0), "test", exporter=spans, counted=lambda *_: None)
 
     def say(_system: str, _user: str) -> str:
         released.wait(WITHIN_S)

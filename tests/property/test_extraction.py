@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from models.events.base import Role
 from models.language.statements.extraction import MAX_CONTENT_CHARS, MAX_FOUND, extract
-from models.language.statements.spelling import written_out
+from models.language.statements.spoken import written_out
 from models.language.statements.subjects import MAX_SUBJECT_CHARS, MAX_TAGS
 from models.policy.project import LongTermPolicy
 

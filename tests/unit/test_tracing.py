@@ -143,7 +143,7 @@ def test_a_silent_collector_keeps_no_role(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("streams.observe.otel_spans._CLOSE_WITHIN_S", 0)
     told = Tracing()
-    told.start(TelemetrySettings(sample_ratio=1), "x", exporter=Silent())
+    told.start(TelemetrySettings(sample_ratio=1), "x", exporter=Silent(), counted=lambda *_: None)
     with told.batch({}, {}):
         pass
     told.stop()
@@ -156,7 +156,7 @@ def test_a_silent_collector_keeps_no_role(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_a_collector_nothing_is_traced() -> None:
     """Nor is OpenTelemetry asked for."""
     silent = Tracing()
-    silent.start(TelemetrySettings(), "sessions")
+    silent.start(TelemetrySettings(), "sessions", counted=lambda *_: None)
     with silent.batch({"p": [1]}, {("t", 0, 1): parent()}), silent.stage("fold"):
         assert not get_current_span().is_recording()
 

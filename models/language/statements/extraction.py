@@ -1,6 +1,6 @@
 """Typed statements of a message of project talk, by rules (project memory, Fact Extraction): the entry of this package.
 
-`spoken` leaves what the speaker says, as clauses with hasty spellings written out (`spelling`); `rules` say which type
+`spoken` leaves what the speaker says, as clauses with hasty spellings written out; `rules` say which type
 a clause is and how surely (their wordings are the `ways_of_*`), `doubts` lower that, `subjects` say what it is about
 (by `lexicon`, `technologies` and `measures`), `proposals` turn "yes, let's do that" into what was proposed. English.
 

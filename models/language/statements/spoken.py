@@ -1,4 +1,7 @@
-"""Filter of a message to what its speaker says: sentences without code, logs, quotes and pastes; and their clauses."""
+"""Filter of a message to what its speaker says: sentences without code, logs, quotes and pastes; and their clauses.
+
+Hasty spellings are written out (`written_out`), so that each wording needs one rule: "cant" is "can't".
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from msgspec import Struct
 
 from models.language.facts.attribution import plain
 from models.language.statements.note_patterns import HEADING, PEOPLE
-from models.language.statements.spelling import written_out
 
 MAX_SENTENCES = 60
 """Of one message; a longer one is a document."""
@@ -95,6 +97,49 @@ _OPENER = re.compile(
         r"(?=[\s,:.!-])(?!-\w)[\s,:.!-]*)+"
     ),
     re.IGNORECASE,
+)
+_APOSTROPHE = {
+    "cant": "can't",
+    "wont": "won't",
+    "dont": "don't",
+    "doesnt": "doesn't",
+    "didnt": "didn't",
+    "isnt": "isn't",
+    "arent": "aren't",
+    "wasnt": "wasn't",
+    "werent": "weren't",
+    "havent": "haven't",
+    "hasnt": "hasn't",
+    "shouldnt": "shouldn't",
+    "couldnt": "couldn't",
+    "wouldnt": "wouldn't",
+    "mustnt": "mustn't",
+    "im": "I'm",
+    "ive": "I've",
+    "youre": "you're",
+    "theyre": "they're",
+    "weve": "we've",
+    "thats": "that's",
+}
+_SHORT = {
+    "wanna": "want to",
+    "gonna": "going to",
+    "gotta": "have to",
+    "pls": "please",
+    "plz": "please",
+    "bc": "because",
+    "u": "you",
+    "w/": "with",
+    "w/o": "without",
+    "tmrw": "tomorrow",
+}
+_WRITTEN_OUT = _APOSTROPHE | _SHORT
+_HASTY = re.compile(
+    rf"(?<![\w'/.@-])(?:(?P<word>{'|'.join(sorted(map(re.escape, _WRITTEN_OUT), key=len, reverse=True))})(?![\w'/@-])"
+    # "lets" and "id" are words of their own, except where these stand.
+    r"|(?:^|(?<=[.,:;!] )|(?<=\bok )|(?<=\bso ))(?P<lets>lets)(?= (?!(?:us|me|you|people|them)\b)[a-z])"
+    r"|(?P<would>id)(?= (?:rather|like|prefer|love)\b))",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -192,3 +237,19 @@ def _masked(text: str) -> str:
 def _blank(quoted: re.Match[str]) -> str:
     said = quoted[0]
     return said if len(said.split()) <= _TERM_WORDS else " " * len(said)
+
+
+def written_out(text: str) -> str:
+    """A text with hasty spellings written out; the case of a first letter is kept.
+
+    >>> written_out("Cant use it bc id rather wait, pls")
+    "Can't use it because I'd rather wait, please"
+    """
+    return _HASTY.sub(_full, text)
+
+
+def _full(match: re.Match[str]) -> str:
+    if match["word"] is None:
+        return "let's" if match["lets"] else "I'd"
+    full = _WRITTEN_OUT[match["word"].lower()]
+    return full[:1].upper() + full[1:] if match["word"][:1].isupper() and len(match["word"]) > 1 else full
