@@ -28,11 +28,6 @@ class Deadlines:
         """Names with a deadline."""
         return len(self._due)
 
-    @property
-    def entries(self) -> int:
-        """Heap entries, dead ones included: at most twice the names and a few."""
-        return len(self._heap)
-
     def set(self, name: str, deadline: datetime) -> None:
         """Give a name its deadline, in place of an earlier one."""
         at = (deadline - _EPOCH) // _MICROSECOND

@@ -38,10 +38,10 @@ class Guard:
     Args:
         app: What stands behind.
         access: Who may read what; None: everybody, for apps without memory and for tests.
-        rates: How often; None: as often as they like.
+        rates: How often.
     """
 
-    def __init__(self, app: ASGIApp, access: Access | None = None, rates: Rates | None = None) -> None:
+    def __init__(self, app: ASGIApp, access: Access | None, rates: Rates) -> None:
         self._app = app
         self._access = access
         self._rates = rates
@@ -75,7 +75,7 @@ class Guard:
         """Who asks; None for what everybody may read."""
         access, address, reach = self._access, _address(scope), reach_of(scope)
         if reach == "open":
-            self._asked(address)
+            self._rates.asked(address)
             return None
         if access is None or (access.loopback and reach == "metrics"):
             return Caller(role=TokenRole.ADMIN)
@@ -83,31 +83,24 @@ class Guard:
             require_this_machine(_header(scope, b"host"))
             if scope["method"] not in _READING:
                 require_own_page(value.decode("latin-1") for key, value in scope["headers"] if key == b"origin")
-            self._asked(address)
+            self._rates.asked(address)
             return Caller(role=TokenRole.ADMIN)
         found = self._known(access, address, _header(scope, b"authorization"))
         if reach == "metrics" and not found.admin:
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "metrics are of all tenants: this takes an admin token")
         if reach != "metrics":
-            self._asked(id(found))  # holders live as long as the settings do
+            self._rates.asked(id(found))  # holders live as long as the settings do
         return found
 
     def _known(self, access: Access, address: str, authorization: str) -> Caller:
         digest = digest_of(_bearer(authorization))
-        if self._rates is not None:
-            self._rates.trying(address, digest)
+        self._rates.trying(address, digest)
         found = access.holder_of(digest)
         if found is None:
-            if self._rates is not None:
-                self._rates.wrong(address)
+            self._rates.wrong(address)
             raise unauthorized("this token is not known", error="invalid_token")
-        if self._rates is not None:
-            self._rates.right(address, digest)
+        self._rates.right(address, digest)
         return found
-
-    def _asked(self, who: str | int) -> None:
-        if self._rates is not None:
-            self._rates.asked(who)
 
 
 def require_no_secret(scope: Scope, host: str) -> None:

@@ -47,5 +47,5 @@ def test_dead_entries_do_not_pile_up() -> None:
         deadlines.drop(f"s{n}")
 
     assert len(deadlines) == 1
-    assert deadlines.entries <= 70
+    assert len(deadlines._heap) <= 70
     assert deadlines.first() == (START - timedelta(seconds=9_999), "nearer")
