@@ -85,7 +85,8 @@ def publish(
         if show is not None:
             show(printed, report)
         for table in (*section.tables, held_table(section.held)):
-            printed.table(table.columns[0], table.columns, table.rows)
+            if table.rows:
+                printed.table(table.columns[0], table.columns, table.rows)
         printed.message(f"load average before: {load_average:.2f}, {fields['cpus']} CPUs")
     else:
         printed.record(envelope({**fields, "held": held}))

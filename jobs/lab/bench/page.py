@@ -57,6 +57,8 @@ _LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_by
 _HELD = {**sections_of_roles.HELD, **sections_of_memories.HELD}
 _PICTURES = {**sections_of_roles.PICTURES, **sections_of_memories.PICTURES}
 _OTHER_EMBEDDER = "-minilm"
+_NAMED = ("embedder", "turns", "turn_bytes", "memories", "users")
+"""What a section's title and words can name."""
 _HEAD = """# Measurements
 
 Written by `turntide bench page` from the JSON files in this folder, each the output of the command named with it.
@@ -118,7 +120,7 @@ def section_of(name: str, measured: Measured, before: Measured | None = None) ->
             return sections_of_memories.escalation_section(measured)
     kind = name.removesuffix(_OTHER_EMBEDDER)
     layout = _LAYOUTS[kind]
-    named = {key: measured.text(key) or number(measured.number(key)) for key in ("embedder", "turns", "turn_bytes")}
+    named = {key: measured.text(key) or number(measured.number(key)) for key in _NAMED}
     same, others = sections_of_roles.also_said(kind, measured)
     return Section(
         title=layout.title.format(**named),
