@@ -50,32 +50,13 @@ RULES = Policy(apps=SMALL)
 ASKING = Policy(apps=msgspec.structs.replace(SMALL, ask=True))
 POLICIES = st.sampled_from([RULES, ASKING])
 TEXTS = (
-    *(
-        "I live in Oslo.",
-        "I live in Lima.",
-        "I prefer tea.",
-        "I decided to buy a red bicycle.",
-        "We chose the night train.",
-    ),
-    *("I decided to buy a red bicycle for Anna.", "", "Ünïcödé \U0001f984 is my favourite thing."),
+    *("I live in Oslo.", "I live in Lima.", "I prefer tea.", "I decided to buy a red bicycle."),
+    *("We chose the night train.", "I decided to buy a red bicycle for Anna.", ""),
+    "Ünïcödé \U0001f984 is my favourite thing.",
 )
 SPACES = (("a", ""), ("b", ""), ("a", "u/1"))
 ACTIONS = ("delete", "edit", "edit", "keep")
-KINDS = (
-    "end",
-    "end",
-    "end",
-    "end",
-    "propose",
-    "propose",
-    "decide",
-    "wait",
-    "again",
-    "edit",
-    "delete",
-    "purge",
-    "erase",
-)
+KINDS = [*["end"] * 4, *["propose"] * 2, "decide", "wait", "again", "edit", "delete", "purge", "erase"]
 
 STEP = st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 9), st.integers(0, 20))
 Step = tuple[str, int, int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import numpy as np
@@ -33,8 +33,8 @@ from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.text.words import word_set
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
 from tests.entity_driver import keep_parts
+from tests.session_driver import NOON, said
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=8), closed_retention=timedelta(minutes=30)))
 TEXTS = (
     "What are your limits?",
@@ -71,16 +71,9 @@ Step = tuple[str, int, int, float | None, int]
 
 def turn(number: int, text: str, risk: float | None, time: datetime) -> Turn:
     """A turn; odd numbers are the assistant's."""
-    return Turn(
-        session_id="s",
-        user_id="u",
-        app_id="a",
-        turn=number,
-        role=Role.USER if number % 2 == 0 else Role.ASSISTANT,
-        content=text if number % 2 == 0 or number % 3 else REFUSAL,
-        timestamp=time,
-        risk=risk,
-    )
+    role = Role.ASSISTANT if number % 2 else Role.USER
+    content = text if number % 2 == 0 or number % 3 else REFUSAL
+    return said(number, content, role=role, timestamp=time, risk=risk)
 
 
 def inputs(steps: Sequence[Step]) -> list[SessionInput]:
@@ -282,11 +275,11 @@ def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None
     st.lists(st.tuples(st.integers(0, 2**53), st.text(max_size=60), st.floats(0, 1)), min_size=120, max_size=300),
     st.integers(0, 2**31),
 )
-def test_state_is_bounded(said: list[tuple[int, str, float]], seed: int) -> None:
+def test_state_is_bounded(talk: list[tuple[int, str, float]], seed: int) -> None:
     """Whatever is said, the head stays below 4 KB and the parts in number below the rings' sizes."""
     rng = np.random.default_rng(seed)
     log = []
-    for at, (number, text, risk) in enumerate(said):
+    for at, (number, text, risk) in enumerate(talk):
         time = NOON + timedelta(seconds=int(rng.integers(0, 400)) + 20 * at)
         vector = rng.normal(size=64).astype(np.float32)
         event = msgspec.structs.replace(turn(0, text, risk, time), turn=number)

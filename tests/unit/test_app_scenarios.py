@@ -132,13 +132,7 @@ def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
 def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
     """From the first turn to the memory: through the session's fold, the topic between, and the space's."""
     session = Session()
-    said = [
-        "Which bicycle is good?",
-        "A red one.",
-        "I decided to buy the red bicycle.",
-        "Good.",
-        "I prefer tea.",
-    ]
+    said = ["Which bicycle is good?", "A red one.", "I decided to buy the red bicycle.", "Good.", "I prefer tea."]
     for turn, content in enumerate(said):
         session.say(turn, content, role=Role.ASSISTANT if turn % 2 else Role.USER)
     session.put(SessionTimedOut("s", session.deadline)) if times_out else session.end()
@@ -148,7 +142,7 @@ def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
     assert isinstance(received, ConversationEnded)
     space.put(received)
 
-    assert received == end
+    assert (received, end.reason) == (end, "timed_out" if times_out else "bye")
     assert [(memory.session_id, memory.user_id) for memory in space.active.values()] == [("s", end.user_id)]
     assert "red bicycle" in space.contents[0]
     assert "tea" in space.contents[0]

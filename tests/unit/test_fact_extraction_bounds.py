@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import product
 from timeit import repeat
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.language.facts.extraction import Extraction, extract
+from models.language.facts.extraction import MAX_FACTS, Extraction, extract
 
 SIZE = 256 * 1024
 STUCK_SECONDS = 1.0
@@ -68,3 +69,34 @@ def test_any_words_give_valid_distinct_facts_and_the_same_each_time(words: list[
 def test_any_text_can_be_read(text: str) -> None:
     """Controls, unpaired quotes, other scripts."""
     assert isinstance(extract(text), Extraction)
+
+
+PHRASES = (
+    "My name is {}", "Call me {}", "I live in {}", "I'm allergic to {}", "My favourite {} is blue",
+    "My favourite colour is {}", "I prefer {}", "Always {}", "Never {}", "I love {}", "I can't eat {}", "I work at {}",
+    "My dog is called {}", "My email is {}", "From now on {}", "Please always answer in {}", "I'm no longer {}",
+    "Forget my {}", "I moved to {}", "My timezone is {}", "Always use {} in code", "I don't eat {}",
+)  # fmt: skip
+LONG_WORDS = (
+    "x" * 500, "X " * 200, "a b c d e f g h " * 40, "very " * 60 + "large thing", "Ünï çödé", "東京", "İstanbul",
+    "ß" * 100, "\U0001f984" * 300, "\x00\x01", "'" * 50, "-" * 80, "_" * 10, "1" * 300, "a.b@c.de",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_keys_and_values_fit(phrase: str) -> None:
+    """Snake case of at most 64 characters, 1-400 characters: `models.session.bounds` rests on it."""
+    found = [extract(phrase.format(words)) for words in LONG_WORDS]
+    said = [(fact.key, fact.value) for each in found for fact in each.facts]
+    taken_back = [(r.key or "all", r.value or "any") for each in found for r in each.retractions]
+
+    assert [pair for pair in said + taken_back if not (KEY.fullmatch(pair[0]) and 1 <= len(pair[1]) <= 400)] == []
+
+
+def test_a_message_of_facts_alone_gives_a_bounded_number() -> None:
+    """However much is pasted."""
+    clauses = [phrase.format(words) for phrase, words in product(PHRASES, ("tea", "rust", "cats", "music"))]
+    found = extract(". ".join(clauses * 10))
+
+    assert 10 < len(found.facts) <= MAX_FACTS
+    assert len(found.retractions) <= MAX_FACTS

@@ -70,7 +70,7 @@ def _any(kind: inspect.Type) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one f
         case inspect.ListType():
             return st.lists(_any(kind.item_type), max_size=2)
         case inspect.UnionType():
-            return st.one_of(map(_any, kind.types))
+            return st.one_of([_any(each) for each in kind.types])
         case inspect.Metadata():
             return _any(kind.type)
         case inspect.EnumType():

@@ -74,15 +74,6 @@ def test_without_apps_nothing_is_kept_or_emitted() -> None:
     assert ends(session) == []
 
 
-def test_a_time_out_is_an_end_too() -> None:
-    """With its reason."""
-    session = Session()
-    session.say(0, "I decided to sail.")
-    session.put(SessionTimedOut("s", session.deadline))
-
-    assert ["timed_out"] == [event.reason for event in ends(session)]
-
-
 def test_a_turn_costs_nothing_until_its_segment_is_compacted() -> None:
     """The part is written by the fifth turn, and by no other unless something notable is in its segment."""
     session = Session()

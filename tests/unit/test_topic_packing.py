@@ -15,21 +15,7 @@ from models.session.topics.packing import DICTIONARY, MessageEntry, check_of, js
 
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]
 """The source's example."""
-WORDS = (
-    "boat",
-    "sails",
-    "harbour",
-    "wind",
-    "anchor",
-    "rope",
-    "storm",
-    "tide",
-    "crew",
-    "chart",
-    "lantern",
-    "keel",
-    "mast",
-)
+WORDS = ["boat", "sails", "harbour", "wind", "anchor", "rope", "storm", "tide", "crew", "chart", "lantern", "mast"]
 
 
 def talk(messages: int) -> list[MessageEntry]:

@@ -180,15 +180,3 @@ def test_merging_can_be_switched_off() -> None:
         talk.answer()
 
     assert ([], [FIRST, "same"]) == (talk.caused("merged"), talk.titles)
-
-
-def test_merge_moves_feedback_and_controls_to_what_stays() -> None:
-    """Only the older topic's id is known afterwards."""
-    talk = Talk(merge_similarity=0.5)
-    (kept,) = talk.ask(0)
-    talk.ask(NEAR, "near")
-    for _ in range(12):
-        talk.answer()
-    gone = talk.caused("merged")[0]
-
-    assert (None, 0) == (talk.topics.find(gone.topic_id), talk.topics.find(kept.topic_id))
