@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from models.events import Role
+from models.wire.envelope import key_of
 from tests.user_driver import NOON, User, causes, fact
 
 MINUTE = timedelta(minutes=1)
@@ -34,11 +35,12 @@ def test_only_what_the_user_says_counts() -> None:
 
 
 def test_facts_stand_before_the_standing_of_their_turn() -> None:
-    """Whoever waits for the standing reads the facts."""
+    """Whoever waits for the standing reads the facts; each has a key of its own, by which it survives compaction."""
     user = User()
     outputs = user.say("My name is Alex and I prefer Python.")
 
     assert [type(o).__name__ for o in outputs] == ["FactChanged", "FactChanged", "UserMemoryChanged"]
+    assert [key_of(o) for o in outputs] == [b"user:a/u/identity/name", b"user:a/u/preference/language", b"user:a/u"]
     assert user.standing.facts == 2
 
 
