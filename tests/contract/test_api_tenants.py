@@ -90,14 +90,14 @@ async def _real(store: VectorStore) -> Role:
         erasures=Erasures(),
     )
     tools = next(each for each in made.endpoints if isinstance(each, McpEndpoint))
-    app = create_api(
+    api = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
         routes=made.routes,
         access=access_of(ADMINS),
         endpoints=[tools],
     )
-    return Role(app, tools)
+    return Role(api, tools)
 
 
 async def _careless(served: Served) -> Role:

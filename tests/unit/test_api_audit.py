@@ -22,6 +22,7 @@ from streams.observe.telemetry import metrics
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_doubles import Log, Served, fact, said
+from tests.blank_events import blank
 
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
 
@@ -139,8 +140,7 @@ async def test_nothing_follows_the_refusal_of_words() -> None:
 
 def event(number: int = 0) -> AccessAudited:
     """A record."""
-    at = fact("x", "y").valid_from
-    return AccessAudited(id=str(number), timestamp=at, kind="acted", by="b", method="GET", route="/", status=200)
+    return blank(AccessAudited, id=str(number), kind="acted", by="b")
 
 
 def counted(result: str) -> float:
@@ -163,9 +163,13 @@ class Topic:
         self.batches.append(len(events))
 
 
-async def test_records_are_written_together_and_none_is_lost_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits is bounded; what is left at the end is written; what cannot be is counted."""
+@pytest.mark.parametrize(("at_once", "batches"), [(100, [3, 2]), (2, [2, 1, 2])])
+async def test_records_are_written_together_and_none_is_lost_in_silence(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, batches: list[int]
+) -> None:
+    """What waits is bounded, and a batch; what is left at the end is written; what cannot be is counted."""
     monkeypatch.setattr(audit_log, "MOST_WAITING", 3)
+    monkeypatch.setattr(audit_log, "MOST_AT_ONCE", at_once)
     topic = Topic()
     log, written, lost = BatchedAudit(topic, required=False), counted("written"), counted("lost")
     async with log.running():
@@ -180,7 +184,7 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(monkeypa
     async with log.running():
         await asyncio.gather(log.write(event()), log.write(event()))
 
-    assert topic.batches == [3, 2]
+    assert topic.batches == batches
     assert (counted("written") - written, counted("lost") - lost) == (5, 4)
 
 
@@ -201,18 +205,6 @@ async def test_the_connection_ends_with_the_role(monkeypatch: pytest.MonkeyPatch
             raise RuntimeError
 
     assert [name for name, *_ in producer.mock_calls] == ["write", "close"]
-
-
-async def test_many_records_go_in_batches_and_none_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch has its bound; what does not fit goes with the next."""
-    monkeypatch.setattr(audit_log, "MOST_AT_ONCE", 2)
-    topic = Topic()
-    log = BatchedAudit(topic, required=False)
-    async with log.running():
-        for number in range(5):
-            log.record(event(number))
-
-    assert topic.batches == [2, 2, 1]
 
 
 async def test_who_waits_for_a_record_is_refused_where_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,9 +193,9 @@ async def test_half_lives_are_the_policys(store: ServerStore) -> None:
 async def test_search_finds_topics_by_likeness(session: Asked) -> None:
     """Across the topics of a session, best first; one that was evicted only when asked for."""
     await session.talk(*SUBJECTS)
-    question = {"q": "which strings does my guitar need", "top_k": 2}
+    question: dict[str, Any] = {"q": "which strings does my guitar need", "top_k": 2}
     found = await session.got("topics/search", **question)
-    sail = {"q": "sails for a boat", "top_k": 1}
+    sail: dict[str, Any] = {"q": "sails for a boat", "top_k": 1}
     kept_only = await session.got("topics/search", **sail)
     evicted = await session.got("topics/search", include_gone=True, **sail)
 
