@@ -59,6 +59,7 @@ class Role(NamedTuple):
 
     app: Api
     tools: Endpoint
+    store: VectorStore
 
 
 async def _real(store: VectorStore) -> Role:
@@ -97,7 +98,7 @@ async def _real(store: VectorStore) -> Role:
         access=access_of(ADMINS),
         endpoints=[tools],
     )
-    return Role(api, tools)
+    return Role(api, tools, store)
 
 
 async def _careless(served: Served) -> Role:
@@ -114,7 +115,7 @@ async def _careless(served: Served) -> Role:
         served.apps.standings.append(space(app))
         for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
             served.projects.put(app, project, project_items_of(app, session))
-    return Role(served.app, served.tools)
+    return Role(served.app, served.tools, served.store)
 
 
 @pytest.fixture(params=["real", "careless"])
@@ -128,6 +129,9 @@ async def role(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     store = EdgeStore(tmp_path, embedder="wordllama")
     yield await _real(store)
     await store.close()
+
+
+REAL = pytest.mark.parametrize("role", ["real"], indirect=True)
 
 
 async def answers(role: Role, *, of: str, to: str, route: str = "") -> list[tuple[str, str]]:
@@ -154,35 +158,30 @@ async def test_every_route_gives_a_tenants_own_memory(role: Role) -> None:
     assert {route for route, _ in told} - found == {"/v1/index", "/v1/erase/{request_id}", *WITHOUT_MEMORY}
 
 
-async def test_a_tenant_counts_its_own_turns(tmp_path: Path) -> None:
+@REAL
+async def test_a_tenant_counts_its_own_turns(role: Role) -> None:
     """How much another tenant says is its own affair."""
-    store = EdgeStore(tmp_path, embedder="wordllama")
-    role = await _real(store)
     ((_, told),) = await answers(role, of="a", to="a", route="/v1/index")
-    await store.close()
 
     assert told == '{"topic_prefix":"test","turns":2}'
 
 
-async def test_a_shared_id_leads_each_tenant_to_its_own(tmp_path: Path) -> None:
+@REAL
+async def test_a_shared_id_leads_each_tenant_to_its_own(role: Role) -> None:
     """Users of one id in two apps are two users; a session's turns of another app are not there."""
-    store = EdgeStore(tmp_path, embedder="wordllama")
-    role = await _real(store)
     told = {app: await answers(role, of=app, to=app, route="/v1/users/{user_id}/recent") for app in TENANTS}
-    await store.close()
 
     assert [(text.count(canary("a")), text.count(canary("b"))) for _, text in told["a"]] == [(1, 0)] * 4
     assert [(text.count(canary("a")), text.count(canary("b"))) for _, text in told["b"]] == [(0, 1)] * 4
 
 
-async def test_what_an_app_shares_crosses_the_border_and_nothing_else(tmp_path: Path) -> None:
+@REAL
+async def test_what_an_app_shares_crosses_the_border_and_nothing_else(role: Role) -> None:
     """In B's prompts stand the memories of A that name B; of the rest, and of where they are from, B learns nothing."""
-    store = EdgeStore(tmp_path, embedder="wordllama")
-    role = await _real(store)
     shared = structs.replace(
         app_memory_of("a"), slot=1, memory_id=2, content="shared words", tags=[], shared_with=["b"]
     )
-    await AppMemories(store, WordLlamaEmbedder()).add_changes([(shared, 9)])
+    await AppMemories(role.store, _EMBEDDER()).add_changes([(shared, 9)])
     told = {}
     for app in TENANTS:
         transport = httpx.ASGITransport(role.app)
@@ -190,7 +189,6 @@ async def test_what_an_app_shares_crosses_the_border_and_nothing_else(tmp_path: 
             prompt = await client.post("/v1/context", json={"user_id": "u", "query": "x", "app_memories": True})
             listed = await client.get(f"/apps/{app}/memories?include_shared=true")
             told[app] = prompt.text + listed.text
-    await store.close()
 
     assert [("shared words" in told[app], canary("a") in told[app]) for app in TENANTS] == [(True, True), (True, False)]
     assert "session-a" not in told["b"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import Any
+from unittest.mock import AsyncMock, create_autospec
 
 import httpx
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
 from models.errors import InvalidRecord, StoreUnavailable
@@ -97,61 +97,38 @@ def test_turns_are_passed_over_unread() -> None:
     assert _controls([*turns, label, record(TURNS, None), erased]) == [label, erased]
 
 
-class Places:
-    """Doubles a consumer: it stands at 5, every log ends at 9, and all but turns have records since the time asked."""
-
-    def __init__(self) -> None:
-        self.asked: dict[TopicPartition, int] = {}
-        self.at: dict[TopicPartition, int] = {}
-
-    async def position(self, _place: TopicPartition) -> int:
-        """As aiokafka's."""
-        return 5
-
-    def assign(self, places: Collection[TopicPartition]) -> None:
-        """As aiokafka's; what is assigned anew stands nowhere."""
-        self.at = dict.fromkeys(places, -1)
-
-    async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """As aiokafka's."""
-        return dict.fromkeys(places, 9)
-
-    async def offsets_for_times(
-        self, times: dict[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """As aiokafka's."""
-        self.asked = times
-        return {place: None if "turns" in place.topic else OffsetAndTimestamp(3, 0) for place in times}
-
-    def seek(self, place: TopicPartition, offset: int) -> None:
-        """As aiokafka's."""
-        self.at[place] = offset
-
-
 async def test_where_each_partition_is_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the window on, of turns from that of labels; at the end where nothing came since; a new one from its first.
 
     Partitions that were read before go on where they are.
     """
     settings, hour_ms = load_settings(live={"window": "PT24H", "label_window": "PT1H"}), 3_600_000
-    feed, client = Feed(settings, Board(), now_s=lambda: 100 * 3_600.0), Places()
+    feed, client = Feed(settings, Board(), now_s=lambda: 100 * 3_600.0), create_autospec(AIOKafkaConsumer)
+    client.position.return_value = 5
+    client.end_offsets.side_effect = lambda places: dict.fromkeys(places, 9)
+    client.offsets_for_times.side_effect = lambda times: {
+        place: None if "turns" in place.topic else OffsetAndTimestamp(3, 0) for place in times
+    }
+
+    def placed() -> tuple[Any, dict[TopicPartition, int]]:
+        """What was asked for last, and where it is read from; what is assigned anew stands nowhere."""
+        sought = dict(each.args for each in client.seek.call_args_list)
+        client.seek.reset_mock()
+        return client.offsets_for_times.call_args.args[0], dict.fromkeys(client.assign.call_args.args[0], -1) | sought
+
     profiles, turns, added = (
         TopicPartition(topic.full_name(settings.topic_prefix), number)
         for topic, number in ((PROFILES, 0), (TURNS, 0), (PROFILES, 1))
     )
     there = {profiles, turns}
-
-    async def existing() -> frozenset[TopicPartition]:
-        return frozenset(there)
-
-    monkeypatch.setattr(feed, "_there", existing)
+    monkeypatch.setattr(feed, "_there", AsyncMock(side_effect=lambda: frozenset(there)))
     known = await feed._look_around(client, frozenset())
-    began = client.asked, client.at
+    began = placed()
     there.add(added)
     again = await feed._look_around(client, known)
 
     assert began == ({profiles: 76 * hour_ms, turns: 99 * hour_ms}, {profiles: 3, turns: 9})
-    assert (client.asked, client.at) == ({added: 0}, {profiles: 5, turns: 5, added: 3})
+    assert placed() == ({added: 0}, {profiles: 5, turns: 5, added: 3})
     assert [set(known), set(again)] == [{profiles, turns}, {profiles, turns, added}]
 
 
@@ -171,12 +148,9 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
             case _:
                 raise httpx.ConnectError("refused")
 
-    async def lags() -> Mapping[str, int]:
-        return {"sessions": 7}
-
     addresses = {name: f"http://me:a-password@{name}:1" for name in ("sessions", "memory", "archive")}
     hub = Hub(Board(), LiveSettings())
-    watch = RoleWatch(addresses, hub, lags)
+    watch = RoleWatch(addresses, hub, AsyncMock(return_value={"sessions": 7}))
     first = [row.state for row in hub._roles]
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
         rows = await watch.look(client)
@@ -192,10 +166,7 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
 
 async def test_roles_are_told_without_kafka() -> None:
     """Then no lag is known."""
-
-    async def lags() -> Mapping[str, int]:
-        raise StoreUnavailable("Kafka does not answer")
-
+    lags = AsyncMock(side_effect=StoreUnavailable("Kafka does not answer"))
     watch = RoleWatch({"index": "http://index"}, Hub(Board(), LiveSettings()), lags)
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text="ready"))
     async with httpx.AsyncClient(transport=transport) as client:
