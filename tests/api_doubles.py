@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
+from starlette.types import ASGIApp, Receive
 
 from models.errors import DeliveryFailed
 from models.events import AccessAudited, Position, Role, Turn
@@ -294,6 +295,21 @@ class Served:
 
 def _is_of(record: FactChanged | EpisodeCompressed | UserMemoryChanged, app_id: str | None, user_id: str) -> bool:
     return record.user_id == user_id and app_id in {None, record.app_id}
+
+
+async def called(app: ASGIApp, *, receive: Receive | None = None, **scope: Any) -> list[Any]:
+    """What an app sends to whoever calls it without a client; by default nothing may be read of the request."""
+    sent: list[Any] = []
+
+    async def never() -> Any:
+        raise AssertionError("nothing is read of it")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    base = {"type": "http", "method": "GET", "query_string": b"", "headers": [], "client": ("127.0.0.1", 1)}
+    await app({**base, **scope}, receive or never, send)
+    return sent
 
 
 class Clock:

@@ -9,20 +9,16 @@ import pytest
 
 from models.events.app import MOST_MEMORY_CHARS, CompactionDecided
 from models.text.words import estimate_tokens
-from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
 from tests.app_memory_requests import (
-    FAILURES,
     INJECTION,
     NOW,
     asked,
     eleven,
     says,
     stands_in,
-    within,
-    writing,
 )
-from tests.openai_stand_in import Mode, StandIn
+from tests.openai_stand_in import StandIn
 
 COMPACTION = """You are a memory management assistant. You have 11 memories but can only keep 10.
 
@@ -145,16 +141,6 @@ async def test_what_a_decision_means_is_the_folds_to_say(
 
     assert (decided.action, decided.target_memory_id, decided.new_content) == expected
     assert decided.failure == ""
-
-
-@pytest.mark.parametrize(("mode", "failure"), FAILURES)
-async def test_a_decider_that_fails_is_told_of(server: StandIn, llm: OpenAiLlm, mode: Mode, failure: str) -> None:
-    """The oldest memory goes, and the event says why."""
-    says(server, MERGE)
-    server.mode = mode
-    decided = await writing(llm, within(failure)).decide(eleven())
-
-    assert (decided.action, decided.failure, decided.request) == ("", failure, 9)
 
 
 async def test_a_memory_stays_material(server: StandIn, writer: MemoryWriter) -> None:

@@ -137,13 +137,15 @@ async def test_a_memory_without_end_stays_too_long(server: StandIn, writer: Memo
 
 @pytest.mark.parametrize(("mode", "failure"), FAILURES)
 async def test_a_model_that_fails_is_told_of(server: StandIn, llm: OpenAiLlm, mode: Mode, failure: str) -> None:
-    """A memory is skipped, and why is known; a hanging server is left at the limit of all tries."""
+    """A memory is skipped, or the oldest goes, and why is known; who hangs is left at the limit of all tries."""
     says(server, MEETINGS)
     server.mode = mode
     made = await writing(llm, within(failure)).propose(conversation("Hello!"))
+    decided = await writing(llm, within(failure)).decide(eleven())
 
     assert (made.content, made.failure, made.request, made.elapsed_ms) == ("", failure, 4, 1_500)
     assert (made.tokens > 0) is (failure != "llm_error")
+    assert (decided.action, decided.failure, decided.request) == ("", failure, 9)
 
 
 async def test_a_conversation_stays_material(server: StandIn, writer: MemoryWriter) -> None:

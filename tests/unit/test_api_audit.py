@@ -21,7 +21,7 @@ from streams.http.audit_log import BatchedAudit, KafkaAudit
 from streams.observe.telemetry import metrics
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_doubles import Log, Served, fact, said
+from tests.api_doubles import Log, Served, called, fact, said
 from tests.blank_events import blank
 
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
@@ -119,18 +119,12 @@ async def test_words_wait_for_their_record_where_it_is_required(required: bool, 
 
 async def test_nothing_follows_the_refusal_of_words() -> None:
     """The server is handed one answer: what stood behind goes on, and none of it goes out."""
-    log, sent = Log(required=True), list[Any]()
+    log = Log(required=True)
     log.away = True
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b""}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    head = {"type": "http", "method": "GET", "path": "/v1/sessions/s/1/turns", "query_string": b""}
+    body = AsyncMock(return_value={"type": "http.request", "body": b""})
+    headers = [(b"authorization", f"Bearer {TOKEN}".encode())]
     async with asked(log) as (_, served):
-        await served.app({**head, "headers": [(b"authorization", f"Bearer {TOKEN}".encode())]}, receive, send)
+        sent = await called(served.app, receive=body, path="/v1/sessions/s/1/turns", headers=headers)
 
     assert [("http.response.start", 503), ("http.response.body", None)] == [
         (each["type"], each.get("status")) for each in sent

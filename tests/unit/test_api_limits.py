@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
 
 import httpx
 import pytest
@@ -17,6 +16,7 @@ from streams.http.answering import ServedRoute
 from streams.http.health import create_api
 from streams.http.limits import extend_deadline
 from streams.settings.http import HttpSettings
+from tests.api_doubles import called
 
 
 class Role:
@@ -69,20 +69,11 @@ async def test_a_large_body_is_refused_unread() -> None:
 
 async def test_a_body_that_is_told_to_be_too_large_ends_its_connection() -> None:
     """Not a byte of it is read, so the connection cannot serve another request."""
-    sent: list[Any] = []
+    app = Role(HttpSettings()).app
+    head, *_ = await called(app, method="POST", path="/v1/read", headers=[(b"content-length", b"65537")])
 
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    head = {"type": "http", "method": "POST", "path": "/v1/read", "query_string": b""}
-    await Role(HttpSettings()).app({**head, "headers": [(b"content-length", b"65537")]}, _never, send)
-
-    assert sent[0]["status"] == 413
-    assert (b"connection", b"close") in sent[0]["headers"]
-
-
-async def _never() -> Any:
-    raise AssertionError("nothing is read of it")
+    assert head["status"] == 413
+    assert (b"connection", b"close") in head["headers"]
 
 
 async def test_a_slow_request_is_given_up() -> None:

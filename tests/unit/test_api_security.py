@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -16,7 +15,7 @@ from streams.http.problems import Problem
 from streams.http.security import Access, Caller, access_of, digest_of
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_doubles import Served, bearer, fact, settings_of, token_of
+from tests.api_doubles import Served, bearer, called, fact, settings_of, token_of
 
 ASKED = {"user_id": "u", "query": "x"}
 ADMIN = "token-of-the-operator"
@@ -95,19 +94,9 @@ async def test_two_tokens_are_none(served: Served) -> None:
 
 async def test_a_websocket_is_closed() -> None:
     """A route of that kind would otherwise stand open for want of a rule."""
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
     app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry())
-    await app({"type": "websocket", "path": "/v1/live", "headers": []}, _never, send)
 
-    assert sent == [{"type": "websocket.close", "code": 1008}]
-
-
-async def _never() -> Any:
-    raise AssertionError("nothing is read of who is not let in")
+    assert [{"type": "websocket.close", "code": 1008}] == await called(app, type="websocket", path="/v1/live")
 
 
 async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
