@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
 from streams.observe.telemetry import metrics
 from tests.api_apps import AT, Apps, memory
-from tests.api_doubles import Served, bearer, fact, settings_of
+from tests.api_doubles import Served, fact
 
 POINTS = ["unanswered_conversation", "conversation_review", "conversation_selection"]
 TEXT = """\
@@ -28,30 +27,21 @@ Use these memories to provide context-aware responses."""
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+def served(served: Served) -> Served:
     """Two memories of app `a`, one that `b` shares with it, one of `b` alone."""
-    made = Served(settings=settings_of("a", "b"))
-    made.users.known_facts.append(fact("name", "Alex"))
-    made.apps.known += [
+    served.users.known_facts.append(fact("name", "Alex"))
+    served.apps.known += [
         memory(1, "User prefers calls after 2pm."),
         memory(2, "User prefers calls before noon.", updated_at=AT + timedelta(days=1)),
         memory(5, "Orders have eight digits.", app="b", shared_with=["a"], updated_at=AT + timedelta(days=9)),
         memory(6, "Only for b.", app="b"),
     ]
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    """A reader of app `a`; no admin."""
-    async with served.client(bearer("a")) as made:
-        yield made
+    return served
 
 
 async def context(client: httpx.AsyncClient, **body: Any) -> Any:
     """A prompt for a question."""
-    answer = await client.post("/v1/context", json={"user_id": "u", "query": "when?", **body})
+    answer = await client.post("/v1/context", json={"user_id": "u", "app_id": "a", "query": "when?", **body})
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,28 +15,19 @@ HOSTILE = "<script>alert(1)</script>&'\""
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+def served(served: Served) -> Served:
     """App `a` with two memories that contradict each other, and `b` that has spent more."""
-    made = Served(settings=settings_of("a", "b", admin=True))
-    made.apps.known += [
+    served.apps.known += [
         memory(1, "at two", conflicts_with=[2], pinned=True),
         memory(2, "at four", conflicts_with=[1]),
         memory(1, "x", app="b", shared_with=["a"]),
     ]
     counts: dict[str, Any] = {"created": 14, "compactions": 4, "skipped": 1, "edited": 2, "waiting": 3}
-    made.apps.standings += [
+    served.apps.standings += [
         space("a", memories=2, spent_units=260.0, **counts),
         space("b", memories=1, spent_units=300.0, uninstalled=True),
     ]
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    """An admin of app `a`."""
-    async with served.client({**bearer("a"), "Accept": "application/json"}) as made:
-        yield made
+    return served
 
 
 @pytest.mark.parametrize(("since", "spent"), [(0, 260.0), (250.5, 9.5), (260, 0.0), (1_000, 260.0)])
@@ -48,19 +38,13 @@ async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: floa
     assert found["energy"]["spentSinceUnits"] == spent
 
 
-async def all_of(served: Served, path: str, **headers: str) -> httpx.Response:
-    """What an admin of all apps is answered."""
-    made = Served()
-    made.apps.known, made.apps.standings = served.apps.known, served.apps.standings
-    async with made.client(headers) as client:
-        answer = await client.get(path)
-    await made.close()
-    return answer
-
-
-async def test_an_admin_of_some_apps_counts_those(client: httpx.AsyncClient) -> None:
+async def test_an_admin_of_some_apps_counts_those(served: Served) -> None:
     """How many apps there are besides is not told."""
-    found = (await client.get("/apps/statistics")).json()
+    bound = Served(settings=settings_of("a", "b", admin=True))
+    bound.apps.known, bound.apps.standings = served.apps.known, served.apps.standings
+    async with bound.client({**bearer("a"), "Accept": "application/json"}) as client:
+        found = (await client.get("/apps/statistics")).json()
+    await bound.close()
 
     assert ([each["appId"] for each in found["spaces"]], found["totals"]["spaces"]) == (["a"], 1)
 
@@ -93,10 +77,10 @@ class _Parsed(HTMLParser):
         self.text += data
 
 
-async def test_the_page_is_whole_and_loads_nothing(served: Served) -> None:
+async def test_the_page_is_whole_and_loads_nothing(served: Served, client: httpx.AsyncClient) -> None:
     """Every element is closed, a picture for each of the six figures, and neither scripts nor addresses."""
     served.apps.standings.append(space(HOSTILE, memories=7, spent_units=1.0))
-    answer = await all_of(served, "/apps/statistics", Accept="text/html,*/*;q=0.8")
+    answer = await client.get("/apps/statistics", headers={"Accept": "text/html,*/*;q=0.8"})
     page = _Parsed(answer.text)
 
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -106,17 +90,17 @@ async def test_the_page_is_whole_and_loads_nothing(served: Served) -> None:
     assert "b (uninstalled)" in page.text
 
 
-async def test_the_page_before_there_is_anything(served: Served) -> None:
+async def test_the_page_before_there_is_anything(served: Served, client: httpx.AsyncClient) -> None:
     """No pictures of nothing; it says what memories are made of."""
     served.apps.standings.clear()
-    answer = await all_of(served, "/apps/statistics")
+    answer = await client.get("/apps/statistics")
 
     assert ("<svg" in answer.text, "when conversations end" in answer.text) == (False, True)
 
 
-async def test_bars_are_as_long_as_their_numbers(served: Served) -> None:
+async def test_bars_are_as_long_as_their_numbers(client: httpx.AsyncClient) -> None:
     """The longest takes the room there is; a figure that is zero everywhere draws no bar."""
-    answer = await all_of(served, "/apps/statistics")
+    answer = await client.get("/apps/statistics")
     _, memories, created, *_ = answer.text.split("<section>")
 
     assert [part.split('"')[0] for part in memories.split('class="b"')[1].split('width="')[1:2]] == ["166.0"]
