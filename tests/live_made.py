@@ -13,7 +13,6 @@ from models.events import (
     Escalation,
     EvidenceTurn,
     Mode,
-    ModeTransition,
     ProfileUpdated,
     RiskPoint,
     SegmentCompacted,
@@ -58,11 +57,6 @@ def profile(
         "risk_points": points,
     }
     return blank(ProfileUpdated, session_id=session_id, user_id=user, app_id=app, timestamp=at, **given | more)
-
-
-def transition(turn: int, mode: Mode) -> ModeTransition:
-    """A change of the mode."""
-    return ModeTransition(turn, mode)
 
 
 def alert(

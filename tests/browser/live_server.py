@@ -11,12 +11,12 @@ from typing import Any, Self
 
 from msgspec import structs
 
-from models.events import AlertChanged, Mode, ProfileUpdated, Turn
+from models.events import AlertChanged, Mode, ModeTransition, ProfileUpdated, Turn
 from streams.api.live.hub import Hub
 from streams.http.health import Api, serve
 from streams.settings.http import TokenRole
 from tests.browser import made_up
-from tests.live_made import segment, transition
+from tests.live_made import segment
 from tests.live_served import Holders, LiveServed
 
 _WITHIN_S = 30
@@ -133,7 +133,7 @@ class LiveServer:
 
     async def _remember(self, profile: ProfileUpdated, spoken: Sequence[Turn]) -> None:
         await self._served.remember(spoken, made_up.topic(profile), made_up.facts(profile), made_up.episode(profile))
-        modes = [transition(len(spoken) * n // 10, mode) for n, mode in ((4, Mode.WATCH), (5, Mode.CRITICAL))]
+        modes = [ModeTransition(len(spoken) * n // 10, mode) for n, mode in ((4, Mode.WATCH), (5, Mode.CRITICAL))]
         board = self._page.board
         board.take_profile(structs.replace(profile, mode_transitions=modes), self._at_ms)
         for first in range(0, len(spoken) // 2, 10):

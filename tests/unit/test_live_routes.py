@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, SessionTurns
+from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, ModeTransition, SessionTurns
 from models.wire.codec import encode
 from streams.api.live.page import page_routes
 from streams.http.health import Api
@@ -23,7 +23,7 @@ from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
 from tests.api_doubles import _embedder, said
 from tests.api_tenants import app_memory_of, canary, topic_of, user_events_of
-from tests.live_made import alert, at_ms, profile, segment, transition
+from tests.live_made import alert, at_ms, profile, segment
 from tests.live_served import Holders, LiveServed, live_token
 
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -52,7 +52,7 @@ class Watched(LiveServed):
             spoken = [said(n, f"{canary(app)} {XSS} pelicans {n}", app=app, user=user, session=session) for n in (0, 1)]
             fact, episode, standing = user_events_of(app, user, session)
             await self.remember(spoken, topic_of(app, session), [fact], episode, standing)
-            modes = [transition(1, Mode.CRITICAL)]
+            modes = [ModeTransition(1, Mode.CRITICAL)]
             board.take_profile(profile(session, app=app, user=user, mode_transitions=modes), at_ms())
             board.take_segment(segment(session, app=app), at_ms())
             board.take_alert(alert(session, f"alert-{app}", app=app, user=user, evidence=[1, 1]), at_ms(), "1" * 32)
