@@ -203,6 +203,7 @@ def segment(event_id: str, summary: str) -> SegmentCompacted:
 def topic(event_id: str, topic_id: str = "t-1", *, at_offset: int = 0, **fields: Any) -> TopicChanged:
     """A change of a topic of session `s-1`, caused by the turn at an offset."""
     started: dict[str, Any] = {
+        "title": "the refund",
         "cause": "started",
         "turn": 0,
         "created_at": NOW,
