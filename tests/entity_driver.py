@@ -74,10 +74,10 @@ class MemoryDriver(EntityDriver):
     def put(self, event: Any) -> list[Any]:
         """Fold one event; gives its outputs."""
         command = Command(event, Position("commands", 5, self.offset), self.now)
-        outputs, done = self._folding.fold(self.state, command, self.policy)
+        outputs, done = list[Any](), False
         while not done:
-            more, done = self._folding.fold(self.state, command, self.policy)
-            outputs += more
+            step, done = self._folding.fold(self.state, command, self.policy)
+            outputs += step
         self.offset += 1
         self.outputs += outputs
         return outputs
