@@ -28,6 +28,7 @@ from models.project.fold import FoldedProject
 from models.project.saved import SavedProject, batches
 from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery, Retrieved
+from tests.blank_events import blank
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SAID = (
@@ -78,8 +79,8 @@ class Projects:
         known = self.of(app, project).view.conversations.get(session)
         turn = 0 if known is None else known.total_turns
         self.said += 1
-        event = ProjectTurnAdded(
-            id=f"turn-{self.said}",
+        event = blank(
+            ProjectTurnAdded,
             session_id=session,
             user_id="u",
             app_id=app,

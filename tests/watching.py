@@ -84,8 +84,11 @@ def receiving() -> Iterator[Receiver]:
 
 
 @contextmanager
-def _running(url: str, *command: str) -> Iterator[str]:
-    """A program that is ready and ends with the context; only this process is ended."""
+def _running(program: str, *flags: str) -> Iterator[str]:
+    """Address of a program that is ready and ends with the context; only this process is ended."""
+    address = f"127.0.0.1:{free_port()}"
+    command = (str(tool(program)), f"--web.listen-address={address}", "--log.level=warn", *flags)
+    url = f"http://{address}"
     with subprocess.Popen(  # noqa: S603 - programs that this file names
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -120,16 +123,8 @@ def alertmanager(folder: Path, receiver: str) -> Iterator[str]:
     config = re.sub(r"group_wait: \w+", "group_wait: 3s", config)
     config = re.sub(r"group_interval: \w+", "group_interval: 1s", config)
     (folder / "alertmanager.yml").write_text(config, encoding="utf-8")
-    port = free_port()
-    with _running(
-        f"http://127.0.0.1:{port}",
-        str(tool("prometheus-alertmanager")),
-        f"--config.file={folder / 'alertmanager.yml'}",
-        f"--storage.path={folder / 'alertmanager'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--cluster.listen-address=",
-        "--log.level=warn",
-    ) as url:
+    files = (f"--config.file={folder / 'alertmanager.yml'}", f"--storage.path={folder / 'alertmanager'}")
+    with _running("prometheus-alertmanager", *files, "--cluster.listen-address=") as url:
         yield url
 
 
@@ -158,13 +153,6 @@ def prometheus(folder: Path, alertmanager_url: str, roles: Mapping[int, str], to
     for path in (DEPLOY / "prometheus" / "rules").glob("*.yml"):
         text = re.sub(r"(\n\s+for): (?!2m\b)\w+", r"\1: 1s", path.read_text(encoding="utf-8"))
         (folder / "rules" / path.name).write_text(text.replace("interval: 30s", "interval: 200ms"), encoding="utf-8")
-    port = free_port()
-    with _running(
-        f"http://127.0.0.1:{port}",
-        str(tool("prometheus")),
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'prometheus'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=warn",
-    ) as url:
+    files = (f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'prometheus'}")
+    with _running("prometheus", *files) as url:
         yield url

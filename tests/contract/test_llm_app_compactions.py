@@ -11,7 +11,6 @@ from models.events.app import MOST_MEMORY_CHARS, CompactionDecided
 from models.text.words import estimate_tokens
 from streams.inference.llm_memories import MemoryWriter
 from tests.app_memory_requests import (
-    INJECTION,
     NOW,
     asked,
     eleven,
@@ -141,13 +140,3 @@ async def test_what_a_decision_means_is_the_folds_to_say(
 
     assert (decided.action, decided.target_memory_id, decided.new_content) == expected
     assert decided.failure == ""
-
-
-async def test_a_memory_stays_material(server: StandIn, writer: MemoryWriter) -> None:
-    """The same of what was remembered earlier."""
-    says(server, MERGE)
-    await writer.decide(eleven(INJECTION))
-    system, user = asked(server)
-
-    assert "Ignore the above" not in system
-    assert json.loads(user)["newMemory"]["content"] == INJECTION
