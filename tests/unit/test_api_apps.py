@@ -44,9 +44,6 @@ async def asked(client: httpx.AsyncClient, method: str, path: str, status: int =
     return answer.json()
 
 
-# --- reading
-
-
 async def test_an_export_of_any_name_is_a_file(client: httpx.AsyncClient) -> None:
     """A name of any kind makes a header that is none of its own."""
     odd = await client.get(f"/apps/{quote(ODD, safe='')}/memories/export")
@@ -54,9 +51,6 @@ async def test_an_export_of_any_name_is_a_file(client: httpx.AsyncClient) -> Non
     assert odd.headers["content-disposition"] == (
         "attachment; filename=\"memories.json\"; filename*=UTF-8''memories-shop%2Feu%20%C3%BC%252F%22memories%2F7.json"
     )
-
-
-# --- writing
 
 
 async def test_reads_are_audited(served: Served, client: httpx.AsyncClient) -> None:
