@@ -117,10 +117,6 @@ class VectorStore(Protocol):
     (`count`, `delete`, `collections`, `page`, `forget`) reaches those as well.
     """
 
-    async def ensure(self, collection: str, dim: int) -> None:
-        """Create the collection, or check that it takes vectors of this size from this embedder."""
-        ...
-
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write by key; the same key again replaces, also within the batch. Durable on return."""
         ...

@@ -137,25 +137,24 @@ class _Places(NamedTuple):
 
     async def switch(self, generation: str) -> list[str]:
         """Point the aliases to a generation."""
-        from streams.index.reindex_server import ServerSource
+        from streams.index.server import ServerStore
 
-        if not isinstance(self.source, ServerSource):
+        if not isinstance(self.target, ServerStore):
             raise ConfigurationError(
                 "--switch: only a Qdrant server has aliases; Edge needs none, set vectors.generation"
             )
-        return await self.source.switch_aliases(COLLECTIONS, generation)
+        return await self.target.switch_aliases(COLLECTIONS, generation)
 
 
 @asynccontextmanager
 async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[_Places]:
     vectors = settings.vectors
     if vectors.url:
-        from streams.index.reindex_server import ServerSource
         from streams.index.server import ServerStore
 
         server = ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
         try:
-            yield _Places(ServerSource.beside(server), server)
+            yield _Places(server, server)
         finally:
             await server.close()
         return

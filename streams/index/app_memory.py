@@ -9,8 +9,8 @@ conversations and users nor of conflicts and other apps |
 | sharing taken back | the points of all apps go before those of the present ones are written |
 | another app's memory of the same number | another memory; a look-up names one app |
 
-So the condition that keeps each caller to its own apps (`streams.http.tenancy`) lets through what was shared, and
-nothing else.
+So the condition that keeps each caller to its own apps (`streams.api.assembly.ScopedStore`) lets through what was
+shared, and nothing else.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from streams.index.event_points import point_key
 from streams.index.hybrid_search import HybridSearch, Ranking
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 
+SearchMode = Literal["keyword", "semantic", "hybrid"]
 _MOST_MEMORIES = 1_000
 """Of a space with what is shared with it; the policy keeps fifty at the most."""
 
@@ -90,7 +91,7 @@ class AppMemories:
         user_id: str,
         query: str,
         *,
-        mode: Literal["keyword", "semantic", "hybrid"] = "hybrid",
+        mode: SearchMode = "hybrid",
         top_k: int = 5,
         shared: bool = False,
     ) -> list[tuple[AppMemoryChanged, float]]:

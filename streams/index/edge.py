@@ -103,13 +103,11 @@ class EdgeStore:
     ) -> list[Hit]:
         """Nearest by cosine among the points that match every entry of `where`; exact."""
 
-        def search() -> list[Hit]:
-            if (found := self._own(collection)) is None:
-                return []
+        def search(found: EdgeCollection) -> list[Hit]:
             rules.require_vector(collection, vector, found.info.dim)
             return found.search(vector, where, top_k, fields)
 
-        return await self._call(search)
+        return await self._asked(collection, search, [])
 
     async def search_lexical(
         self,
@@ -122,44 +120,30 @@ class EdgeStore:
     ) -> list[Hit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
 
-        def search() -> list[Hit]:
-            if (found := self._own(collection)) is None:
-                return []
+        def search(found: EdgeCollection) -> list[Hit]:
             found.info.require_lexical(collection)
             return found.search_lexical(query, where, top_k, fields) if len(query) else []
 
-        return await self._call(search)
+        return await self._asked(collection, search, [])
 
     async def read(
         self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
     ) -> dict[str, dict[str, PayloadValue]]:
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
-
-        def read() -> dict[str, dict[str, PayloadValue]]:
-            found = self._own(collection) if keys else None
-            return {hit.key: hit.payload for hit in found.read(keys, where)} if found else {}
-
-        return await self._call(read)
+        if not keys:
+            return {}
+        hits: list[Hit] = await self._asked(collection, lambda found: found.read(keys, where), [])
+        return {hit.key: hit.payload for hit in hits}
 
     async def latest(
         self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
     ) -> list[dict[str, PayloadValue]]:
         """Payloads of the matching points with the highest integer field `by`, highest first."""
-
-        def latest() -> list[dict[str, PayloadValue]]:
-            found = self._own(collection)
-            return found.latest(where, by, limit) if found else []
-
-        return await self._call(latest)
+        return await self._asked(collection, lambda found: found.latest(where, by, limit), [])
 
     async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
         """Exact number of matching points."""
-
-        def count() -> int:
-            found = self._found(collection)
-            return found.count(where or {}) if found else 0
-
-        return await self._call(count)
+        return await self._asked(collection, lambda found: found.count(where or {}), 0, whosever=True)
 
     async def delete(
         self,
@@ -171,12 +155,11 @@ class EdgeStore:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         rules.require_condition(collection, where)
 
-        def delete() -> None:
-            if found := self._found(collection):
-                self._unflushed.add(collection)
-                found.delete(where, below)
+        def delete(found: EdgeCollection) -> None:
+            self._unflushed.add(collection)
+            found.delete(where, below)
 
-        await self._call(delete)
+        await self._asked(collection, delete, None, whosever=True)
         await self._durable()
 
     async def collections(self) -> list[str]:
@@ -195,12 +178,7 @@ class EdgeStore:
 
     async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
         """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
-
-        def page() -> tuple[list[Stored], str]:
-            found = self._found(collection)
-            return found.page(after, limit) if found else ([], "")
-
-        return await self._call(page)
+        return await self._asked(collection, lambda found: found.page(after, limit), ([], ""), whosever=True)
 
     async def forget(self, collection: str) -> None:
         """Write the collection anew, without the bytes of what was deleted or replaced.
@@ -238,6 +216,20 @@ class EdgeStore:
         except Exception as error:  # the engine raises nothing more telling
             raise StoreUnavailable(f"vector store {self._folder}: {error}. Check space and rights there") from error
 
+    async def _asked(
+        self, collection: str, ask: Callable[[EdgeCollection], _Result], nothing: _Result, *, whosever: bool = False
+    ) -> _Result:
+        """What a collection answers, `nothing` where there is none; one of another embedder only if `whosever`."""
+
+        def asked() -> _Result:
+            if (found := self._found(collection)) is None:
+                return nothing
+            if not whosever:
+                found.info.require(collection, embedder=self._embedder, dim=None)
+            return ask(found)
+
+        return await self._call(asked)
+
     async def _durable(self) -> None:
         """Return once a flush has run that began after everything this caller wrote.
 
@@ -255,12 +247,6 @@ class EdgeStore:
         if (info := read_info(self._folder / collection)) is None:
             return None
         found = self._open[collection] = EdgeCollection.load(self._folder / collection, info)
-        return found
-
-    def _own(self, collection: str) -> EdgeCollection | None:
-        """As `_found`, if its vectors are of this store's embedder."""
-        if found := self._found(collection):
-            found.info.require(collection, embedder=self._embedder, dim=None)
         return found
 
     def _ensured(self, collection: str, dim: int) -> EdgeCollection:

@@ -47,7 +47,7 @@ from streams.index.edge_requests import conditions_of, filter_of, point_of, sele
 from streams.ports import Condition, Hit, PayloadValue, Point, Stored
 
 if TYPE_CHECKING:
-    from qdrant_edge import PointId, Record, ScoredPoint  # stand in the stub
+    from qdrant_edge import PointId, Record  # stand in the stub
 
 _INFO_FILE = "collection.json"
 _SHARD_FOLDERS = ("shard", "shard-anew")
@@ -171,30 +171,28 @@ class EdgeCollection:
         fields: Sequence[str] | None = None,
     ) -> list[Hit]:
         """Nearest first."""
-        request = QueryRequest(
-            limit=top_k,
-            query=Query.Nearest(vector.tolist()),
-            filter=filter_of(where),
-            with_payload=selected(fields),
-        )
-        return self._hits(self._shard.query(request))
+        return self._ranked(Query.Nearest(vector.tolist()), filter_of(where), top_k, fields)
 
     def search_lexical(
         self, query: SparseVector, where: Mapping[str, Condition], top_k: int, fields: Sequence[str] | None = None
     ) -> list[Hit]:
         """Highest BM25 first."""
         within = filter_of(where)
-        request = QueryRequest(
-            limit=top_k,
-            query=Query.Nearest(sparse_of(query), using=rules.LEXICAL),
-            filter=within,
-            params=SearchParams(idf=IdfParams(corpus=within)),
-            with_payload=selected(fields),
-        )
-        return self._hits(self._shard.query(request))
+        idf = SearchParams(idf=IdfParams(corpus=within))
+        return self._ranked(Query.Nearest(sparse_of(query), using=rules.LEXICAL), within, top_k, fields, idf)
 
-    def _hits(self, found: Sequence[ScoredPoint]) -> list[Hit]:
-        """Hits of points that came with their payload, or with none."""
+    def _ranked(
+        self,
+        query: Query,
+        within: Filter | None,
+        top_k: int,
+        fields: Sequence[str] | None,
+        params: SearchParams | None = None,
+    ) -> list[Hit]:
+        """Hits that came with their payload, or with none."""
+        found = self._shard.query(
+            QueryRequest(limit=top_k, query=query, filter=within, params=params, with_payload=selected(fields))
+        )
         if not found or found[0].payload is not None:
             return [rules.hit(point.payload or {}, point.score) for point in found]
         ids = [point.id for point in found]

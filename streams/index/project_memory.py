@@ -20,10 +20,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from time import monotonic
 from typing import cast
 from weakref import WeakValueDictionary
 
+import numpy as np
 from msgspec import structs
 
 from models.events import ProjectChanged, ProjectItemChanged, project_key
@@ -34,14 +36,15 @@ from models.retrieval.relevance import FoundKind, RetrievalQuery, Retrieved
 from streams.index.collections import EMBEDDED, PROJECT_ITEMS, PROJECT_PARTS, PROJECTS, STANDINGS, item_of, item_text
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_questions import ranked, retrieved
-from streams.index.recent_vectors import RecentVectors
-from streams.ports import Condition, Embedder, PayloadValue, VectorStore
+from streams.ports import Condition, Embedder, PayloadValue, Vectors, VectorStore
 
 _PAGE_ITEMS = 500
 """Read at once. With 100 a first reading takes half as long again and stalls the loop no less; with 1,000 for 80 ms."""
 _APPLIED_AT_ONCE = 100
 _FEWEST_CANDIDATES = 100
 _LAST_REVISION = 2**53
+_MOST_ROWS = 8_192
+"""Of vectors: 8 MB of 256 dimensions."""
 HELD_S = 3_600.0
 """A view that nobody asked for so long is let go with the next question: its project may be erased."""
 
@@ -73,7 +76,7 @@ class ProjectMemories:
         store: Where points live; over the tenants' border for those who serve requests. It needs no ensuring.
         embedder: Embeds items and queries.
         policy: How views retrieve, and how many items are held.
-        reads: Whether whoever asks may read an app (`streams.http.tenancy.reads`), by default every app. The store
+        reads: Whether whoever asks may read an app (`streams.api.assembly.reads`), by default every app. The store
             knows too; this spares it, and what is held for others stays held.
         clock: Seconds.
     """
@@ -93,7 +96,7 @@ class ProjectMemories:
         self._embedder = embedder
         self._policy = policy
         self._search = HybridSearch(store, embedder)
-        self._vectors = RecentVectors(embedder)
+        self._vectors = _RecentVectors(embedder)
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -241,6 +244,37 @@ class ProjectMemories:
             oldest = int(page[-1]["revision"] or 0)
             limit = limit * 2 if oldest == newest else _PAGE_ITEMS
             newest = oldest
+
+
+class _RecentVectors:
+    """Vectors of texts, embedded beside the loop unless they were lately: an item that changed often has its text.
+
+    Args:
+        embedder: Makes them.
+
+    Attributes:
+        blank: For what is not embedded.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._rows: OrderedDict[bytes, Vectors] = OrderedDict()
+        self.blank: Vectors = np.zeros(embedder.dim, dtype=np.float32)
+
+    async def of(self, texts: Sequence[str]) -> list[Vectors]:
+        """A row `(dim,)` for each text."""
+        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        rows = {key: self._rows[key] for key in keys if key in self._rows}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
+        if missing:
+            made = await asyncio.to_thread(self._embedder.embed, list(missing.values()))
+            rows |= {key: row.copy() for key, row in zip(missing, made, strict=True)}  # of its own: a row keeps all
+        for key, row in rows.items():
+            self._rows[key] = row
+            self._rows.move_to_end(key)
+        while len(self._rows) > _MOST_ROWS:
+            self._rows.popitem(last=False)
+        return [rows[key] for key in keys]
 
 
 def _in_order(payloads: Iterable[dict[str, PayloadValue]]) -> list[ProjectItemChanged]:

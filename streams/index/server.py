@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from models.errors import ConfigurationError, StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
+from streams.index.generations import generation_name
 from streams.index.server_requests import filter_of, requests_of, sparse_of, struct_of
 from streams.ports import Condition, Hit, PayloadValue, Point, Stored
 
@@ -28,6 +29,11 @@ _CONFLICT = 409
 _RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+
+
+def alias_of(collection: str) -> str:
+    """Name under which readers from outside find a collection of the generation that serves."""
+    return f"{collection}-current"
 
 
 class ServerStore:
@@ -89,15 +95,7 @@ class ServerStore:
         if (info := await self._own(collection)) is None:
             return []
         rules.require_vector(collection, vector, info.dim)
-        found = await self._call(
-            self._client.query_points,
-            collection,
-            query=vector.tolist(),
-            query_filter=filter_of(where),
-            limit=top_k,
-            with_payload=rules.selected(fields),
-        )
-        return [rules.hit(point.payload or {}, point.score) for point in found.points]
+        return await self._hits(collection, vector.tolist(), filter_of(where), top_k, fields)
 
     async def search_lexical(
         self,
@@ -115,17 +113,11 @@ class ServerStore:
         if not len(query):
             return []
         within = filter_of(where)
-        found = await self._call(
-            self._client.query_points,
-            collection,
-            query=sparse_of(query),
-            using=rules.LEXICAL,
-            query_filter=within,
-            search_params=models.SearchParams(idf=models.IdfCorpusParams(corpus=within)),
-            limit=top_k,
-            with_payload=rules.selected(fields),
-        )
-        return [rules.hit(point.payload or {}, point.score) for point in found.points]
+        ranking = {
+            "using": rules.LEXICAL,
+            "search_params": models.SearchParams(idf=models.IdfCorpusParams(corpus=within)),
+        }
+        return await self._hits(collection, sparse_of(query), within, top_k, fields, **ranking)
 
     async def read(
         self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
@@ -193,12 +185,47 @@ class ServerStore:
         records, following = await self._call(self._client.scroll, collection, limit=limit, offset=after or None)
         return [rules.stored(record.payload or {}) for record in records], "" if following is None else str(following)
 
+    async def switch_aliases(self, collections: Iterable[str], generation: str) -> list[str]:
+        """Point the aliases of collections to a generation, all at once; those that it does not have are left out.
+
+        Returns:
+            The aliases that point to it now.
+        """
+        changes: list[models.CreateAliasOperation | models.DeleteAliasOperation] = []
+        aliases = []
+        for collection in collections:
+            name, alias = generation_name(collection, generation), alias_of(collection)
+            if await self._call(self._client.collection_exists, name):
+                aliases.append(alias)
+                # What an alias pointed to before is let go in the same request.
+                changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
+                changes.append(
+                    models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=name, alias_name=alias))
+                )
+        if changes:
+            await self._call(self._client.update_collection_aliases, changes)
+        return aliases
+
     async def forget(self, collection: str) -> None:
         """Nothing: the server rewrites a segment by itself once a fifth of it is deleted, and its log as that grows."""
 
     async def close(self) -> None:
         """Release the connections."""
         await self._client.close()
+
+    async def _hits(
+        self, collection: str, query: Any, within: models.Filter, top_k: int, fields: Sequence[str] | None, **more: Any
+    ) -> list[Hit]:
+        found = await self._call(
+            self._client.query_points,
+            collection,
+            query=query,
+            query_filter=within,
+            limit=top_k,
+            with_payload=rules.selected(fields),
+            **more,
+        )
+        return [rules.hit(point.payload or {}, point.score) for point in found.points]
 
     async def _ensure(self, collection: str, dim: int) -> rules.CollectionInfo:
         info = await self._info(collection)

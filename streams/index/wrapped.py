@@ -31,10 +31,6 @@ class WrappedStore:
         """Conditions of a reading; None: nothing may be read."""
         return where
 
-    async def ensure(self, collection: str, dim: int) -> None:
-        """Create the collection, or check that it takes vectors of this size from this embedder."""
-        await self._store.ensure(self.name(collection), dim)
-
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write by key; the same key again replaces, also within the batch. Durable on return."""
         await self._store.upsert(self.name(collection), points)

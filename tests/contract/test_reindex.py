@@ -31,8 +31,7 @@ from streams.index.generations import (
 )
 from streams.index.project_memory import ProjectMemories
 from streams.index.reindex import Copied, Source, copy_collections
-from streams.index.reindex_server import ServerSource, alias_of
-from streams.index.server import ServerStore
+from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Point, Vectors, VectorStore
@@ -277,7 +276,7 @@ class Failing:
 
     def __init__(self, store: VectorStore, writes: int) -> None:
         self._store, self._writes = store, writes
-        self.ensure, self.search, self.search_lexical = store.ensure, store.search, store.search_lexical
+        self.search, self.search_lexical = store.search, store.search_lexical
         self.read, self.latest, self.count = store.read, store.latest, store.count
         self.delete, self.close = store.delete, store.close
         self.collections, self.page, self.forget = store.collections, store.page, store.forget
@@ -352,11 +351,10 @@ async def test_aliases_switch_at_once() -> None:
     await fill(store, OLD)
     target = place.store(NEW)
     assert isinstance(target, ServerStore)
-    source = ServerSource.beside(target)
-    first = await source.switch_aliases(COLLECTIONS, FIRST)
-    await copy_collections(source, target, NEW, before=FIRST, generation="new")
-    switched = await source.switch_aliases(COLLECTIONS, "new")
-    page, _ = await source.page(alias_of("turns"), "", 100)
+    first = await target.switch_aliases(COLLECTIONS, FIRST)
+    await copy_collections(target, target, NEW, before=FIRST, generation="new")
+    switched = await target.switch_aliases(COLLECTIONS, "new")
+    page, _ = await target.page(alias_of("turns"), "", 100)
 
     assert first == switched == ["turns-current", "episodes-current", "facts-current", "users-current"]
-    assert (len(page), await source.embedder_of(alias_of("turns"))) == (11, "new")
+    assert (len(page), await target.embedder_of(alias_of("turns"))) == (11, "new")

@@ -185,7 +185,7 @@ async def test_collections_do_not_mix(store: VectorStore) -> None:
 
     assert (await store.count(TURNS), await store.count("episodes")) == (1, 1)
     with pytest.raises(ConfigurationError, match="8 dimensions"):
-        await store.ensure(TURNS, 3)
+        await store.upsert(TURNS, [Point("e", np.ones(3, dtype=np.float32), {"session_id": "a"})])
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "lock.", "x" * 65])
