@@ -21,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
+from aiokafka import ConsumerRecord
 from msgspec import Struct
 
 from models.errors import InvalidRecord
@@ -47,30 +48,6 @@ UNREADABLE = "$unreadable"
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class KafkaRecord(Protocol):
-    """What is read of a consumer's record."""
-
-    @property
-    def partition(self) -> int:
-        """Partition number."""
-
-    @property
-    def offset(self) -> int:
-        """Place in the partition."""
-
-    @property
-    def timestamp(self) -> int:
-        """Milliseconds since 1970; for `turns.v1` the broker's append time."""
-
-    @property
-    def key(self) -> bytes | None:
-        """The record's key."""
-
-    @property
-    def value(self) -> bytes | None:
-        """The record's value."""
-
-
 class Landing(NamedTuple):
     """What became of some records: rows by the name of their table, and offsets without one."""
 
@@ -78,7 +55,7 @@ class Landing(NamedTuple):
     skipped: list[Skipped]
 
 
-def land_all(topic: Topic, full_name: str, records: Sequence[KafkaRecord], intake: IntakePolicy) -> Landing:
+def land_all(topic: Topic, full_name: str, records: Sequence[ConsumerRecord], intake: IntakePolicy) -> Landing:
     """Decode records of a public topic, in their order: what `land` says of each, many at a time.
 
     Args:
@@ -118,7 +95,7 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _plain_events(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePolicy) -> list[Any]:
+def _plain_events(topic: Topic, records: Sequence[ConsumerRecord], intake: IntakePolicy) -> list[Any]:
     """The events that are kept just as they are, None for records that `land` must look at."""
     values = [record.value for record in records]
     if topic is TURNS:
@@ -132,7 +109,7 @@ def _plain_events(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePo
     return found
 
 
-def _decoded(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePolicy) -> Iterator[Struct | None]:
+def _decoded(topic: Topic, records: Sequence[ConsumerRecord], intake: IntakePolicy) -> Iterator[Struct | None]:
     for record in records:
         try:
             event = _decode(topic, record, intake)
@@ -142,7 +119,7 @@ def _decoded(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePolicy)
             yield None if type(event) in _FORGETTING else event
 
 
-def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Sequence[KafkaRecord]) -> None:
+def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Sequence[ConsumerRecord]) -> None:
     if not events:
         return
     # Turns are of a class of their own here (`models.wire.batch_codec`).
@@ -162,7 +139,7 @@ def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Seq
         )
 
 
-def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy) -> Landed | Skipped:
+def land(topic: Topic, full_name: str, record: ConsumerRecord, intake: IntakePolicy) -> Landed | Skipped:
     """Decode one record of a public topic.
 
     Args:
@@ -187,7 +164,7 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
     return Landed(event, record.partition, record.offset, appended_at(record), len(value), extra, exact)
 
 
-def _decode(topic: Topic, record: KafkaRecord, intake: IntakePolicy) -> Struct:
+def _decode(topic: Topic, record: ConsumerRecord, intake: IntakePolicy) -> Struct:
     if topic is TURNS:
         return decode_input(record.value, record.key, appended_at(record), intake)
     if topic is COMMANDS:
@@ -197,7 +174,7 @@ def _decode(topic: Topic, record: KafkaRecord, intake: IntakePolicy) -> Struct:
     return decode_output(topic, record.value)
 
 
-def _skipped(topic: Topic, full_name: str, record: KafkaRecord, error: InvalidRecord) -> Skipped:
+def _skipped(topic: Topic, full_name: str, record: ConsumerRecord, error: InvalidRecord) -> Skipped:
     # The names in a key are nobody's business where its record is good, or has a dead letter.
     unwanted = topic in (TURNS, COMMANDS) or error.reason in (ERASED, TOMBSTONE)
     return Skipped(

@@ -1,5 +1,7 @@
 """The archive as an erasure needs it, beside the landing of the role that has it open."""
 
+# ruff: noqa: S608 - tables are constants of this package, values travel as parameters
+
 from __future__ import annotations
 
 import asyncio
@@ -8,16 +10,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+import duckdb
 from aiokafka import TopicPartition
 
 from models.erasure import Subject
 from models.events import ErasedStore, EraseRequested
 from streams.archive.erasing import erase
 from streams.archive.mined import forget_mined
+from streams.archive.schema import RAW
 from streams.archive.writer import LakeWriter
-from streams.erase.archived import Spoke, sessions_of
 from streams.erase.readers import Positions
 
+Spoke = tuple[str, str, str, datetime, datetime]
+"""Session, app, user, first and last event time."""
 _STIR_EVERY_S = 5.0
 _Done = TypeVar("_Done")
 
@@ -73,3 +78,29 @@ class WriterArchive:
             finally:
                 await asyncio.wait({working})
             return working.result()
+
+
+def sessions_of(con: duckdb.DuckDBPyConnection, request: EraseRequested) -> list[Spoke]:
+    """Everybody who spoke in a session of the subject, and when.
+
+    Args:
+        con: The archive.
+        request: Whose sessions.
+    """
+    named = {
+        "app_id": request.app_id,
+        "user_id": request.user_id,
+        "session_id": request.session_id,
+    }
+    wanted = {name: value for name, value in named.items() if value}
+    condition = " AND ".join(f"{name} = ${name}" for name in wanted)
+    rows: list[Spoke] = con.execute(
+        f"WITH mine AS (SELECT session_id FROM {RAW}.turns WHERE {condition} "
+        f"UNION SELECT session_id FROM {RAW}.profiles WHERE {condition}), "
+        f"spoke AS (SELECT session_id, app_id, user_id, timestamp AS first, timestamp AS last FROM {RAW}.turns "
+        f"UNION ALL SELECT session_id, app_id, user_id, started_at, timestamp FROM {RAW}.profiles) "
+        "SELECT session_id, app_id, user_id, min(first), max(last) FROM spoke "
+        "WHERE session_id IN (FROM mine) GROUP BY ALL ORDER BY ALL",
+        wanted,
+    ).fetchall()
+    return rows

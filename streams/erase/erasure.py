@@ -42,7 +42,7 @@ from models.events.topics import (
 )
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.erase.archived import Archive
+from streams.erase.archive import WriterArchive
 from streams.erase.concerned import Concerned, OfMemory, Span, User, checked, of_sessions, of_users, root_of, subject_of
 from streams.erase.logs import Logs
 from streams.erase.purge import purge
@@ -78,7 +78,7 @@ class Erasure:
         *,
         logs: Logs,
         readers: Readers,
-        archive: Archive,
+        archive: WriterArchive,
         records: ErasureRecords,
         tally: Tally,
     ) -> None:

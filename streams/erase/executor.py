@@ -20,7 +20,7 @@ from models.errors import TurntideError
 from models.events import EraseRequested, ErasureProved, VectorsErasureDue
 from models.events.topics import ERASURES
 from models.policy import IntakePolicy
-from streams.erase.archived import Archive
+from streams.erase.archive import WriterArchive
 from streams.erase.erasure import Erasure
 from streams.erase.idle import IdlePartitions
 from streams.erase.logs import Logs, opened
@@ -48,7 +48,7 @@ class Executor:
         archive: The archive.
     """
 
-    def __init__(self, settings: Settings, intake: IntakePolicy, archive: Archive) -> None:
+    def __init__(self, settings: Settings, intake: IntakePolicy, archive: WriterArchive) -> None:
         self._settings = settings
         self._intake = intake
         self._archive = archive

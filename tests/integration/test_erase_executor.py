@@ -17,7 +17,7 @@ from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsEra
 from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
 from streams.erase import executor
-from streams.erase.archived import Spoke
+from streams.erase.archive import Spoke, WriterArchive
 from streams.erase.executor import Executor
 from streams.erase.logs import opened
 from streams.erase.purge import tightened
@@ -47,7 +47,7 @@ class Everything(dict[TopicPartition, int]):
         return 2**62
 
 
-class ArchiveThatFailsOnce:
+class ArchiveThatFailsOnce(WriterArchive):
     """Has landed everything, knows no session, and cannot erase at the first time."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ArchiveThatFailsOnce:
         """Everything."""
         return Everything()
 
-    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:  # noqa: ARG002 - the port's
+    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:  # noqa: ARG002 - as the real one
         """None."""
         return []
 
