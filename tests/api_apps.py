@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +25,8 @@ from models.events.erase import EraseRequested, ErasureProved
 from models.events.project import ProjectCommand
 from models.events.topics import COMMANDS
 from models.text.words import fold_text, words_of
+from streams.erase.requests import KafkaEraseRequests
+from streams.index.app_memory import AppMemories, SearchMode
 from streams.index.collections import MEMORIES, SPACES
 
 AT = datetime(2025, 10, 10, 14, 30, tzinfo=UTC)
@@ -56,8 +57,8 @@ def space(app: str = "a", user: str = "", **more: Any) -> AppMemoriesChanged:
 
 
 @dataclass
-class Apps:
-    """Doubles `streams.api.apps.ports.AppMemories` and `streams.api.users.ports.CommandSender`.
+class Apps(AppMemories):
+    """An `AppMemories` in this process, and a `CommandSender`.
 
     It gives whatever was put in of the app that is asked for, whoever asks. A command is carried out when it is sent,
     unless `away`; a result can be set in advance.
@@ -72,19 +73,28 @@ class Apps:
     """Outcome of the next command, instead of carrying it out."""
     fails: Exception | None = None
 
-    async def memories(self, app_id: str, user_id: str = "") -> list[AppMemoryChanged]:
-        """As the port says."""
+    async def memories(self, app_id: str, user_id: str = "", *, shared: bool = False) -> list[AppMemoryChanged]:
+        """As the real one."""
+        assert not shared
         mine = [each for each in self.known if (each.app_id, owner_of(each)) == (app_id, user_id)]
         return sorted(mine, key=lambda each: each.updated_at, reverse=True)
 
     async def shared_with(self, app_id: str, user_id: str = "") -> list[AppMemoryChanged]:
-        """As the port says."""
+        """As the real one."""
         return [each for each in self.known if app_id in each.shared_with and owner_of(each) == user_id]
 
     async def find(
-        self, app_id: str, user_id: str, query: str, *, mode: str, top_k: int
+        self,
+        app_id: str,
+        user_id: str,
+        query: str,
+        *,
+        mode: SearchMode = "hybrid",
+        top_k: int = 5,
+        shared: bool = False,
     ) -> list[tuple[AppMemoryChanged, float]]:
         """By shared words; the mode is the score's decimals."""
+        assert not shared
         wanted = set(words_of(fold_text(query)))
         scored = [
             (each, len(wanted & set(words_of(fold_text(each.content)))) + len(mode) / 100)
@@ -93,15 +103,15 @@ class Apps:
         return sorted((each for each in scored if each[1] >= 1), key=lambda pair: -pair[1])[:top_k]
 
     async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
-        """As the port says."""
+        """As the real one."""
         return next((each for each in self.standings if (each.app_id, each.user_id) == (app_id, user_id)), None)
 
-    async def spaces(self, limit: int) -> Sequence[AppMemoriesChanged]:
-        """As the port says."""
+    async def spaces(self, limit: int) -> list[AppMemoriesChanged]:
+        """As the real one."""
         return self.standings[:limit]
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
-        """As the port says."""
+        """As the real one."""
         if self.fails is not None:
             raise self.fails
         assert not isinstance(command, ProjectCommand)
@@ -145,16 +155,16 @@ class Apps:
 
 
 @dataclass
-class Erasures:
-    """Doubles `streams.api.users.ports.EraseRequests`."""
+class Erasures(KafkaEraseRequests):
+    """A `KafkaEraseRequests` without Kafka."""
 
     asked: list[EraseRequested] = field(default_factory=list)
     proofs: dict[str, ErasureProved] = field(default_factory=dict)
 
     async def request(self, wanted: EraseRequested) -> None:
-        """As the port says."""
+        """As the real one."""
         self.asked.append(wanted)
 
     async def proof(self, request_id: str) -> ErasureProved | None:
-        """As the port says."""
+        """As the real one."""
         return self.proofs.get(request_id)

@@ -29,7 +29,7 @@ from models.events.user import EpisodeCompressed, FactCategory, FactChanged, Ses
 from models.policy import Policy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
-from streams.api.assembly import admin_routes
+from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import project_commands
 from streams.api.live.page import page_routes
 from streams.api.live.routes import LiveData
@@ -41,17 +41,16 @@ from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
-from streams.api.users.visibility import MemoryVisibility
 from streams.http.answering import served_routes
 from streams.http.health import Api, create_api
 from streams.http.security import Access, access_of
-from streams.http.tenancy import ScopedStore
 from streams.index.collections import EPISODES, FACTS, USERS
-from streams.index.hybrid_search import FoundTurn
+from streams.index.hybrid_search import FoundTurn, HybridSearch
 from streams.index.scope import Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
+from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import Apps, Erasures
@@ -113,8 +112,8 @@ def _overlap(query: str, text: str) -> float:
 
 
 @dataclass
-class Users:
-    """Doubles `streams.api.users.ports.Users`."""
+class Users(UserMemory):
+    """A `UserMemory` that gives what was put in."""
 
     known_facts: list[FactChanged] = field(default_factory=list)
     known_episodes: list[EpisodeCompressed] = field(default_factory=list)
@@ -129,7 +128,7 @@ class Users:
         category: FactCategory | None = None,
         include_past: bool = False,
     ) -> list[FactChanged]:
-        """As the port says."""
+        """As the real one."""
         found = [
             each
             for each in self.known_facts
@@ -141,25 +140,25 @@ class Users:
         return sorted(found, key=lambda each: (not each.active, -each.importance, each.key))
 
     async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[EpisodeCompressed]:
-        """As the port says."""
+        """As the real one."""
         return [each for each in self.known_episodes if _is_of(each, app_id, user_id)][::-1][:limit]
 
     async def find_episodes(
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
     ) -> list[tuple[EpisodeCompressed, float]]:
-        """As the port says; the distance is the share of the query's words that the summary lacks."""
+        """As the real one; the distance is the share of the query's words that the summary lacks."""
         mine = [each for each in self.known_episodes if _is_of(each, app_id, user_id)]
         far = [(each, 1 - _overlap(query, each.summary)) for each in mine]
         return sorted((each for each in far if each[1] <= max_distance), key=itemgetter(1))[:top_k]
 
     async def standing(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
-        """As the port says."""
+        """As the real one."""
         return next((each for each in self.known_users if _is_of(each, app_id, user_id)), None)
 
 
 @dataclass
-class Search:
-    """Doubles `streams.api.users.ports.Search`, over what the users and the memory of turns have."""
+class Search(HybridSearch):
+    """A `HybridSearch` over what the users and the memory of turns have."""
 
     users: Users
     turns_of: dict[str, SessionVectorMemory]
@@ -244,14 +243,13 @@ class Served:
         self.erasures = Erasures()
         self.projects = Projects()
         project_reader = ProjectReader(
-            self.projects, self.turns, self.projects, self.projects.policy.projects, now=self.projects.clock
+            self.projects, self.turns, self.projects.record, self.projects.policy.projects, now=self.projects.clock
         )
         deeds = ProjectDeeds(project_reader, project_commands(self.projects, self.projects))
         self.reader = MemoryReader(
             self.users,
             self.turns,
             self.search,
-            MemoryVisibility(self.turns, self.users),
             episode_distance=0.7,
             apps=AppContext(self.apps),
             **more,

@@ -28,6 +28,7 @@ from models.project.fold import FoldedProject
 from models.project.saved import SavedProject, batches
 from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery, Retrieved
+from streams.index.project_memory import ProjectMemories
 from tests.blank_events import blank
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -47,8 +48,8 @@ _KINDS: dict[type, str] = {
 
 
 @dataclass
-class Projects:
-    """Doubles `streams.api.projects.ports` and `CommandSender`, over the real fold and views.
+class Projects(ProjectMemories):
+    """A `ProjectMemories` over the real fold and views, a `CommandSender`, and a recorder of accesses.
 
     It gives whatever was put in of the app that is asked for, whoever asks. A command is carried out when it is sent,
     unless `away`.
@@ -104,10 +105,10 @@ class Projects:
             told: dict[str, Any] = {"app_id": app, "project_id": project, "timestamp": self.now, **piece}
             self.of(app, project).take(ProjectImported(**told), self.now)
 
-    # --- as the ports say
+    # --- as the real ones
 
     async def standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
-        """As the port says."""
+        """As the real one."""
         folded = self.folded.get((app_id, project_id))
         told = None if folded is None else folded.view.standing
         if folded is None or told is None:
@@ -115,12 +116,12 @@ class Projects:
         return structs.replace(told, source=Position(COMMANDS.name, 0, folded.offset))
 
     async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
-        """As the port says; of every app where none is named."""
+        """As the real one; of every app where none is named."""
         found = [await self.standing(*key) for key in self.folded if app_id in {None, key[0]}]
         return [each for each in found if each is not None][:limit]
 
     async def view(self, app_id: str, project_id: str) -> ProjectView | None:
-        """As the port says."""
+        """As the real one."""
         folded = self.folded.get((app_id, project_id))
         return None if folded is None else folded.view
 
@@ -129,11 +130,11 @@ class Projects:
         return view.retrieve(query, at)
 
     def record(self, app_id: str, project_id: str, ids: Iterable[str]) -> None:
-        """As the port says."""
+        """As the real one."""
         self.accessed.append((app_id, project_id, list(ids)))
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
-        """As the port says."""
+        """As the real one."""
         if self.fails is not None:
             raise self.fails
         assert isinstance(command, ProjectCommand)

@@ -39,7 +39,7 @@ def _field(of: FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
     return of.name, of.type, of.default
 
 
-def answered(form: type[_Form], found: Struct, **more: Any) -> _Form:
+def answered(form: type[_Form], found: object, **more: Any) -> _Form:
     """What was found in the form of an answer: fields by their names, and those that are said here."""
     given = {name: getattr(found, name) for name in form.__struct_fields__ if name not in more}
     return form(**given, **more)

@@ -5,7 +5,7 @@ Whoever serves memory makes it here: the readers below never get the store itsel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -13,11 +13,10 @@ import structlog
 
 from models.policy import Policy
 from models.policy.app import AppPolicy
-from streams.api.apps import ports as apps_ports
 from streams.api.apps.context import AppContext
 from streams.api.apps.routes import AppMemoryAdmin
 from streams.api.apps.statistics import AppStatistics
-from streams.api.commands import SpaceCommands, project_commands
+from streams.api.commands import CommandSender, SpaceCommands, project_commands
 from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS, Listing
 from streams.api.live.service import LivePage
@@ -27,24 +26,26 @@ from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
-from streams.api.users.ports import CommandSender, EraseRequests
 from streams.api.users.reading import MemoryReader
-from streams.api.users.visibility import MemoryVisibility
+from streams.erase.requests import KafkaEraseRequests
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.health import Endpoint
 from streams.http.own_machine import is_loopback
-from streams.http.tenancy import ScopedStore, reads
+from streams.http.security import asking
 from streams.index.app_memory import AppMemories
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
+from streams.index.wrapped import WrappedStore
 from streams.inference.tokens import token_counter
-from streams.ports import Embedder, VectorStore
+from streams.ports import Condition, Embedder, Stored, VectorStore
 from streams.settings.http import HttpSettings
 
 log = structlog.get_logger(__name__)
+
+_APP = "app_id"
 
 
 class MemoryApi(NamedTuple):
@@ -69,7 +70,7 @@ def memory_api(
     *,
     topic_prefix: str,
     commands: CommandSender | None = None,
-    erasures: EraseRequests | None = None,
+    erasures: KafkaEraseRequests | None = None,
     audit: Endpoint | None = None,
     live: LivePage | None = None,
 ) -> MemoryApi:
@@ -83,7 +84,7 @@ def memory_api(
         topic_prefix: Of the topics that are indexed.
         commands: Where admins' commands go; None: routes that write answer 503.
         erasures: Where erasures go; None: likewise.
-        audit: Takes records of what is read and done (`audit.AuditLog`); None: nothing is noted.
+        audit: Takes records of what is read and done (`audit_log.BatchedAudit`); None: nothing is noted.
         live: The live page; None: it is not served.
 
     Raises:
@@ -100,12 +101,13 @@ def memory_api(
         users,
         turns,
         search,
-        MemoryVisibility(turns, users),
         episode_distance=embedder.episode_distance,
         apps=AppContext(apps, policy.apps),
     )
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
-    project_reader = ProjectReader(projects, turns, accesses, policy.projects, tokens=token_counter(http.token_counter))
+    project_reader = ProjectReader(
+        projects, turns, accesses.record, policy.projects, tokens=token_counter(http.token_counter)
+    )
     deeds = ProjectDeeds(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
     routes = (
@@ -123,7 +125,7 @@ def memory_api(
 
 
 def admin_routes(
-    apps: apps_ports.AppMemories, policy: AppPolicy, commands: CommandSender | None, erasures: EraseRequests | None
+    apps: AppMemories, policy: AppPolicy, commands: CommandSender | None, erasures: KafkaEraseRequests | None
 ) -> list[ServedRoute]:
     """Routes of admins, in the order in which they must be asked."""
     commanding = AppMemoryAdmin(apps, SpaceCommands(commands, apps), policy)
@@ -143,3 +145,41 @@ def _tools(
 
     memory = AskedMemory(reader, projects, deeds, listings)
     return (McpEndpoint(memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
+
+
+class ScopedStore(WrappedStore):
+    """A `streams.ports.VectorStore` that adds the caller's apps to the conditions of every read.
+
+    Memories that serve requests are made over this, so that no route, no tool and no later one can forget it. Outside
+    of a request, where the role itself reads and writes, it adds nothing.
+
+    Args:
+        store: The one that is read.
+    """
+
+    def scoped(self, where: Mapping[str, Condition]) -> Mapping[str, Condition] | None:
+        """The conditions with the caller's apps; None if they ask for another app."""
+        return _scoped(where)
+
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+        """Those of the store's page that the caller may read."""
+        stored, following = await super().page(collection, after, limit)
+        return [each for each in stored if reads(str(each.payload.get(_APP, "")))], following
+
+
+def reads(app_id: str) -> bool:
+    """Whether the caller, if there is one, may read an app."""
+    return _scoped({_APP: app_id}) is not None
+
+
+def _scoped(where: Mapping[str, Condition]) -> Mapping[str, Condition] | None:
+    """The conditions with the caller's apps; None if they ask for another app."""
+    caller = asking()
+    if caller is None or caller.apps is None:
+        return where
+    if _APP not in where:
+        apps = tuple(sorted(caller.apps))
+        return {**where, _APP: apps[0] if len(apps) == 1 else apps}
+    wanted = where[_APP]
+    named = wanted if isinstance(wanted, tuple) else (wanted,)
+    return where if caller.apps.issuperset(named) else None

@@ -21,10 +21,9 @@ from models.events.project import DeedResult, ProjectCommand, ProjectDeed
 from models.events.topics import COMMANDS
 from models.wire.codec import encode
 from models.wire.envelope import headers_for, tag_of
-from streams.api.apps.ports import AppMemories
-from streams.api.projects.ports import Projects
-from streams.api.users.ports import CommandSender
 from streams.http.problems import unavailable
+from streams.index.app_memory import AppMemories
+from streams.index.project_memory import ProjectMemories
 from streams.kafka.producer import Record
 from streams.kafka.producer_on_demand import ProducerOnDemand
 from streams.settings import Settings
@@ -38,6 +37,18 @@ AUDIT = "audit"
 """Name of the tasks that write what is audited of reads."""
 MAX_WAITING = 16
 """Commands that wait at once: waiters never shut out those who read."""
+
+
+class CommandSender(Protocol):
+    """Writes to `commands.v1`."""
+
+    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+        """Write a command under the key of whose memory it is; on return the log has it, and where.
+
+        Raises:
+            DeliveryFailed: The log did not confirm it. It may still be there: ask again.
+        """
+        ...
 
 
 class KafkaCommands:
@@ -196,7 +207,7 @@ class SpaceCommands(Commands[AdminCommand, CommandResult]):
             log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
 
 
-def project_commands(sender: CommandSender | None, projects: Projects) -> Commands[ProjectDeed, DeedResult]:
+def project_commands(sender: CommandSender | None, projects: ProjectMemories) -> Commands[ProjectDeed, DeedResult]:
     """Commands to memories of projects.
 
     Args:

@@ -2,7 +2,7 @@
 
 A route declares what it is by `audits` (`streams.http.route`), a tool says it by `note_tool`. What the request was
 about (ids) and how much was given comes from its path, query, body and answer; `Auditing` makes the record of it when
-the answer begins, and hands it to an `AuditLog` (`streams.http.audit_log`). Never noted: text, queries, tokens. A
+the answer begins, and hands it to `streams.http.audit_log`. Never noted: text, queries, tokens. A
 record of an `anonymous` route names nobody: an erasure's own request and proof are the record.
 """
 
@@ -14,13 +14,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models.errors import DeliveryFailed
 from models.events import AccessAudited, Output
+from streams.http.audit_log import BatchedAudit
 from streams.http.problems import Problem, unavailable
 from streams.http.route import Audited
 from streams.http.security import Caller, asking, caller
@@ -143,28 +144,6 @@ def _text_reader() -> Caller:
     return found
 
 
-@runtime_checkable
-class AuditLog(Protocol):
-    """Where records of the audit go."""
-
-    @property
-    def required(self) -> bool:
-        """Whether words are given only when their reading is on record."""
-        ...
-
-    def record(self, event: AccessAudited) -> None:
-        """Take a record; it is written soon. What cannot be written is counted."""
-        ...
-
-    async def write(self, event: AccessAudited) -> None:
-        """Write a record now.
-
-        Raises:
-            DeliveryFailed: It is not on record.
-        """
-        ...
-
-
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -181,7 +160,7 @@ class Auditing:
         now: The clock of records.
     """
 
-    def __init__(self, app: ASGIApp, log: AuditLog | None, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, app: ASGIApp, log: BatchedAudit | None, now: Callable[[], datetime] = _utc_now) -> None:
         self._app = app
         self._log = log
         self._now = now

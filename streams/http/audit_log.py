@@ -45,7 +45,7 @@ WriteAll = Callable[[Sequence[AccessAudited]], Awaitable[None]]
 
 
 class BatchedAudit:
-    """An `AuditLog` over whatever writes records.
+    """Records of the audit on their way to whatever writes them.
 
     Args:
         write_all: Writes a batch.

@@ -25,7 +25,8 @@ from starlette.types import ASGIApp
 from models.errors import ConfigurationError
 from streams.http import openapi, problems
 from streams.http.answering import Matching, Measured, ServedRoute, answer, served_routes
-from streams.http.audit import Auditing, AuditLog
+from streams.http.audit import Auditing
+from streams.http.audit_log import BatchedAudit
 from streams.http.connections import bounded_protocol
 from streams.http.docs_page import HEADERS, page
 from streams.http.guard import Guard
@@ -144,7 +145,7 @@ def create_api(
                 max_body_bytes=limits.max_body_bytes,
                 request_timeout=limits.request_timeout,
             ),
-            Middleware(Auditing, log=next((each for each in endpoints if isinstance(each, AuditLog)), None)),
+            Middleware(Auditing, log=next((each for each in endpoints if isinstance(each, BatchedAudit)), None)),
         ],
     )
     app.state.endpoints = tuple(endpoints)

@@ -13,8 +13,9 @@ import structlog
 from models.errors import StoreUnavailable
 from models.policy import Policy
 from streams.api.assembly import memory_api
+from streams.api.commands import CommandSender
 from streams.api.live.service import LivePage
-from streams.api.users.ports import CommandSender, EraseRequests
+from streams.erase.requests import KafkaEraseRequests
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.index.collections import TURNS
@@ -32,7 +33,7 @@ class Beside(TypedDict, total=False):
 
     commands: CommandSender | None
     """Where what admins do goes; None: such requests are refused."""
-    erasures: EraseRequests | None
+    erasures: KafkaEraseRequests | None
     """Where requests to forget somebody go; None: likewise."""
     audit: Endpoint | None
     """Takes records of what is read and done; None: nothing is noted."""

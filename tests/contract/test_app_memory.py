@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from models.events import AppMemoryChanged
-from streams.http.tenancy import ScopedStore
+from streams.api.assembly import ScopedStore
 from streams.index.app_memory import AppMemories
 from streams.index.collections import MEMORIES
 from streams.ports import VectorStore

@@ -14,7 +14,7 @@ from models.errors import StoreUnavailable
 from models.policy import Policy
 from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalQuery
-from streams.http.tenancy import ScopedStore, reads
+from streams.api.assembly import ScopedStore, reads
 from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.project_memory import ProjectMemories

@@ -9,7 +9,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.retrieval.lexical import document_vector, query_vector
-from streams.http.tenancy import ScopedStore
+from streams.api.assembly import ScopedStore
 from streams.index.server import ServerStore
 from streams.ports import Point, VectorStore
 from tests.apps_indexed import asked_by

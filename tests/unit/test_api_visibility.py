@@ -11,7 +11,7 @@ from models.events import Position, Role
 from models.events.topics import TURNS
 from streams.api.users import visibility
 from streams.api.users.messages import After
-from streams.api.users.visibility import MemoryVisibility, Waiting
+from streams.api.users.visibility import Waiting, is_visible
 from streams.http.problems import Problem
 from tests.api_doubles import Clock, Served, fact, said, standing
 
@@ -41,24 +41,22 @@ async def test_a_users_turn_is_visible_when_its_memory_has_it(
     await served.say(said(0, "my name is Alex"), places=[AT_OFFSET_7])
     if seen is not None:
         served.users.known_users.append(standing(("s", 0), seen=seen))
-    looking = MemoryVisibility(served.turns, served.users)
 
-    assert await looking.visible("s", 0) is expected
+    assert await is_visible(served.turns, served.users, "s", 0) is expected
 
 
 async def test_another_roles_turn_is_visible_with_its_point(served: Served) -> None:
     """It is no part of a user's memory; nor is the place known of a turn that was indexed before places were."""
     await served.say(said(0, "you are helpful", role=Role.SYSTEM), said(1, "hello"), places=[AT_OFFSET_7, None])
-    looking = MemoryVisibility(served.turns, served.users)
 
-    assert [await looking.visible("s", turn) for turn in (0, 1, 2)] == [True, True, False]
+    assert [await is_visible(served.turns, served.users, "s", turn) for turn in (0, 1, 2)] == [True, True, False]
 
 
 async def test_waiting_ends_with_the_turn() -> None:
     """Looked at every 20 ms, at once the first time."""
     clock, later, at_once = Clock(), Later(3), Later(1)
-    await Waiting(later, clock=clock, sleep=clock.sleep).until(After("s", 1))
-    await Waiting(at_once, clock=clock, sleep=clock.sleep).until(After("s", 1, timeout_ms=0))
+    await Waiting(later.visible, clock=clock, sleep=clock.sleep).until(After("s", 1))
+    await Waiting(at_once.visible, clock=clock, sleep=clock.sleep).until(After("s", 1, timeout_ms=0))
 
     assert (later.looks, clock.slept, at_once.looks) == (3, [0.02, 0.02], 1)
 
@@ -67,7 +65,7 @@ async def test_waiting_ends_with_the_time() -> None:
     """504 after the caller's time to the millisecond, with a last look at its end."""
     clock, never = Clock(), Later(10**6)
     with pytest.raises(Problem, match="turn_not_visible") as refused:
-        await Waiting(never, clock=clock, sleep=clock.sleep).until(After("s", 1, timeout_ms=50))
+        await Waiting(never.visible, clock=clock, sleep=clock.sleep).until(After("s", 1, timeout_ms=50))
 
     assert (refused.value.status, round(clock.now_s, 9), never.looks) == (504, 0.05, 4)
 
@@ -81,7 +79,7 @@ async def test_waiters_never_shut_out_the_others(monkeypatch: pytest.MonkeyPatch
         await release.wait()
         raise StoreUnavailable("away")
 
-    waiting = Waiting(Later(10**6), clock=Clock(), sleep=sleep)
+    waiting = Waiting(Later(10**6).visible, clock=Clock(), sleep=sleep)
     first = asyncio.create_task(waiting.until(After("s", 1)))
     await asyncio.sleep(0)
     with pytest.raises(Problem, match="too_many_waiting") as refused:

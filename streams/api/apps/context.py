@@ -12,9 +12,9 @@ from models.policy.app import AppPolicy
 from models.retrieval.app_context import fit_app_memories
 from models.retrieval.context import preface_room
 from streams.api.answers import answered
-from streams.api.apps.ports import AppMemories
 from streams.api.users.messages import AppMemoryAnswer, AssembleContext
 from streams.http.problems import invalid_field
+from streams.index.app_memory import AppMemories
 from streams.observe.telemetry import metrics
 
 

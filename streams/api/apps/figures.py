@@ -10,6 +10,9 @@ from msgspec import Struct
 from models.events.app import AppMemoriesChanged, AppMemoryChanged
 from models.events.fields import UtcTime
 
+_COUNTS = ("created", "compactions", "skipped", "edited", "waiting")
+"""What the standing of a space has counted."""
+
 
 class EnergyStats(Struct, frozen=True, kw_only=True, rename="camel"):
     """What memory work cost and may cost (app memory, Energy Consumption)."""
@@ -118,11 +121,7 @@ def space_stats(
         pinned=sum(memory.pinned for memory in memories),
         shared=sum(bool(memory.shared_with) for memory in memories),
         conflicting=sum(bool(memory.conflicts_with) for memory in memories),
-        created=0 if space is None else space.created,
-        compactions=0 if space is None else space.compactions,
-        skipped=0 if space is None else space.skipped,
-        edited=0 if space is None else space.edited,
-        waiting=0 if space is None else space.waiting,
+        **{name: getattr(space, name, 0) for name in _COUNTS},
         uninstalled=space is not None and space.uninstalled,
         energy=EnergyStats(
             level_units=0.0 if space is None else space.energy_units,
@@ -140,13 +139,7 @@ def statistics(at: datetime, spaces: Sequence[SpaceStats], *, more: bool) -> Sta
         totals=Totals(
             spaces=len(spaces),
             with_memories=sum(space.memories > 0 for space in spaces),
-            memories=sum(space.memories for space in spaces),
-            conflicting=sum(space.conflicting for space in spaces),
-            created=sum(space.created for space in spaces),
-            compactions=sum(space.compactions for space in spaces),
-            skipped=sum(space.skipped for space in spaces),
-            edited=sum(space.edited for space in spaces),
-            waiting=sum(space.waiting for space in spaces),
+            **{name: sum(getattr(space, name) for space in spaces) for name in ("memories", "conflicting", *_COUNTS)},
             spent_units=sum(space.energy.spent_units for space in spaces),
         ),
         spaces=sorted(spaces, key=lambda space: (-space.energy.spent_units, space.app_id, space.user_id)),

@@ -7,14 +7,9 @@ from html import escape
 from typing import NamedTuple
 
 from streams.api.apps.figures import SpaceStats, Statistics
+from streams.http import docs_page
 
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Vary": "Accept",
-}
+HEADERS = {**docs_page.HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
 _MOST_BARS = 12
 _NAME_CHARS = 20
 _WIDTH, _ROW, _NAME_WIDTH, _NUMBER_WIDTH = 360, 24, 132, 62

@@ -35,13 +35,13 @@ from streams.api.apps.messages import (
     memory_answer,
     now_utc,
 )
-from streams.api.apps.ports import AppMemories, SearchMode
 from streams.api.apps.space import AskedSpace, OfSpace
 from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Answer, Group
 from streams.http.security import caller
+from streams.index.app_memory import AppMemories, SearchMode
 from streams.settings.http import TokenRole
 
 APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)

@@ -19,11 +19,11 @@ from streams.api.answers import answered
 from streams.api.apps.figures import ListedSpace, ListedSpaces, SpaceStats, Statistics, space_stats, statistics
 from streams.api.apps.messages import now_utc
 from streams.api.apps.page import HEADERS, page
-from streams.api.apps.ports import AppMemories
 from streams.api.apps.routes import APPS
 from streams.api.apps.space import AskedSpace, OfSpace
 from streams.http.route import Answer
 from streams.http.security import caller
+from streams.index.app_memory import AppMemories
 
 
 class ListSpaces(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from models.events.erase import EraseRequested, EraseScope, ErasureProved
 from models.events.fields import Identifier
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
-from streams.api.users.ports import EraseRequests
+from streams.erase.requests import KafkaEraseRequests
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import Caller, caller
@@ -69,7 +69,7 @@ class Erasures:
         now: The clock of requests.
     """
 
-    def __init__(self, requests: EraseRequests | None, *, now: Callable[[], datetime] = now_utc) -> None:
+    def __init__(self, requests: KafkaEraseRequests | None, *, now: Callable[[], datetime] = now_utc) -> None:
         self._requests = requests
         self._now = now
 

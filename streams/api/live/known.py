@@ -106,19 +106,15 @@ class KnownSession:
         profile = self.profile
         if profile is None:
             return None
-        return Row(
-            session_id=profile.session_id,
-            app_id=profile.app_id,
-            user_id=profile.user_id,
+        return answered(
+            Row,
+            profile,
             risk=round(profile.score, _DIGITS),
             peak_risk=round(profile.peak_risk, _DIGITS),
             slope=round(profile.slope.per_turn, _DIGITS),
             mode=profile.mode.value,
             turns=profile.turn_count,
-            last_turn=profile.last_turn,
-            started_at=profile.started_at,
             updated_at=profile.timestamp,
-            open=profile.open,
             spark=[self.points[turn] for turn in sorted(self.points)],
             alert=self._alert(),
         )

@@ -1,14 +1,19 @@
-"""Search over memories, for the page: turns and episodes by words and meaning, facts and memories of apps too."""
+"""Search over memories, for the live page: turns and episodes by words and meaning, facts and memories of apps too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
 
 from models.text.words import fold_text, words_of
 from streams.api.answers import answered
 from streams.api.live.board import Board
 from streams.api.live.messages import Hit, Hits, SearchKind
-from streams.http.security import Caller
+from streams.api.live.routes import LIVE, OfApp
+from streams.api.users.messages import MAX_QUERY_CHARS
+from streams.http.security import caller
 from streams.index.collections import FACTS, MEMORIES
 from streams.index.hybrid_search import HybridSearch
 from streams.index.scope import Scope
@@ -16,6 +21,14 @@ from streams.ports import Condition, VectorStore
 
 MOST_FACTS = 2_000
 """Facts have no index of words: so many of the latest are looked through."""
+
+
+class SearchLive(OfApp, frozen=True, kw_only=True):
+    """A request for what answers a query."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="What to look for.")]
+    kind: Annotated[SearchKind, Meta(description="Among what.")] = "turns"
+    limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20
 
 
 class LiveSearch:
@@ -32,26 +45,22 @@ class LiveSearch:
         self._store = store
         self._search = search
 
-    async def find(self, caller: Caller, query: str, kind: SearchKind, app_id: str | None, limit: int) -> Hits:
-        """Best first. Without an app those of the caller; who reads all, searches those with sessions on the board.
+    @LIVE.get("/search", "search_live", audits="text_read")
+    async def find(self, asked: SearchLive) -> Hits:
+        """Turns, episodes, facts of users or memories of apps that answer a query, best first; with their text.
 
         Raises:
             Problem: 403, another tenant's app.
             StoreUnavailable: The store does not answer.
         """
-        apps = caller.apps_of(app_id) or tuple(sorted(self._board.apps()))
+        asked_by = caller()
+        # Without an app those of the caller; who reads all, searches those with sessions on the board.
+        apps = asked_by.apps_of(asked.app_id) or tuple(sorted(self._board.apps()))
         if not apps:
             return Hits(hits=[])
-        match kind:
-            case "turns":
-                hits = await self._turns(query, apps, limit)
-            case "episodes":
-                hits = await self._episodes(query, apps, limit)
-            case "facts":
-                hits = await self._facts(query, apps, limit)
-            case "memories":
-                hits = await self._memories(query, apps, limit)
-        return Hits(hits=[hit for hit in hits if caller.may_read(hit.app_id)])
+        searches = {"turns": self._turns, "episodes": self._episodes, "facts": self._facts, "memories": self._memories}
+        hits = await searches[asked.kind](asked.q, apps, asked.limit)
+        return Hits(hits=[hit for hit in hits if asked_by.may_read(hit.app_id)])
 
     async def _turns(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         found = await self._search.turns(query, Scope(app_ids=apps), limit)

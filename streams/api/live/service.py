@@ -14,7 +14,7 @@ from streams.api.live.feed import Feed
 from streams.api.live.hub import Hub
 from streams.api.live.page import page_routes
 from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
-from streams.api.live.routes import LiveData, LiveParts
+from streams.api.live.routes import LiveData
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
 from streams.http.answering import ServedRoute, served_routes
@@ -66,14 +66,13 @@ class LivePage:
             users: Facts and episodes.
             search: Hybrid search.
         """
-        parts = LiveParts(
-            hub=self.hub,
-            timelines=TimelineReader(self.board, turns, topics, users),
-            search=LiveSearch(self.board, store, search),
-            deeds=AlertDeeds(self.board, self._writer),
-            tokens=self._tokens,
+        served = served_routes(
+            LiveData(self.hub, tokens=self._tokens),
+            LiveSearch(self.board, store, search),
+            TimelineReader(self.board, turns, topics, users),
+            AlertDeeds(self.board, self._writer),
         )
-        return [*served_routes(LiveData(parts)), *page_routes()]
+        return [*served, *page_routes()]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""One session's timeline, put together from the board and from what is indexed of it."""
+"""Timeline of one session, put together from the board and from what is indexed of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from models.events import EpisodeCompressed, FactChanged, Mode, ModeTransition
 from streams.api.answers import answered
@@ -26,8 +29,11 @@ from streams.api.live.messages import (
     TimelineTurn,
     Weight,
 )
+from streams.api.live.routes import LIVE
+from streams.api.sessions.turns import SessionId
+from streams.http.audit import note
 from streams.http.problems import Problem, invalid_field
-from streams.http.security import Caller
+from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
@@ -39,6 +45,24 @@ MOST_TURNS = 1_000
 MOST_GONE_TOPICS = 50
 MOST_EPISODES = 100
 """Of the user, among which those of the session are looked for."""
+
+
+class SaidTurns(Struct, frozen=True, kw_only=True):
+    """A request for what was said."""
+
+    session_id: SessionId
+    first: Annotated[int, Meta(ge=0, le=2**53, description="Number of the first turn.")] = 0
+    last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most 999 on.")] = 199
+
+
+class OfTimeline(Struct, frozen=True, kw_only=True):
+    """A request for a session."""
+
+    session_id: SessionId
+    text: Annotated[
+        bool,
+        Meta(description="Also titles of topics, values of facts, summaries: takes the permission, and is audited."),
+    ] = False
 
 
 class TimelineReader:
@@ -57,15 +81,31 @@ class TimelineReader:
         self._topics = topics
         self._users = users
 
-    async def timeline(self, caller: Caller, session_id: str, *, text: bool) -> Timeline:
-        """Everything that is known of a session, its texts only if they are wanted.
+    @LIVE.get("/texts/{session_id:path}", "list_session_texts", audits="text_read")
+    async def said(self, asked: SaidTurns) -> Said:
+        """What was said in a session; turns that are not indexed (any more) are left out.
+
+        Raises:
+            Problem: 422, too many, or the last before the first.
+            StoreUnavailable: The store does not answer.
+        """
+        if not 0 <= asked.last - asked.first < MOST_TURNS:
+            raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
+        found = await self._turns.turns_numbered(asked.session_id, range(asked.first, asked.last + 1))
+        return Said(turns=[answered(SaidTurn, each) for each in found])
+
+    @LIVE.get("/sessions/{session_id:path}", "get_session_timeline", errors=(HTTPStatus.NOT_FOUND,))
+    async def timeline(self, asked: OfTimeline) -> Timeline:
+        """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds.
 
         Raises:
             Problem: 404, the board does not know the session, or it is another tenant's.
             StoreUnavailable: The store does not answer.
         """
+        asked_by = note("text_read") if asked.text else caller()
+        session_id, text = asked.session_id, asked.text
         row = self._board.row(session_id)
-        if row is None or not caller.may_read(row.app_id):
+        if row is None or not asked_by.may_read(row.app_id):
             raise _unknown_session()
         turns, topics, facts, episodes = await asyncio.gather(
             self._turns.last_turns(session_id, MOST_TURNS),
@@ -79,31 +119,16 @@ class TimelineReader:
             session=row,
             turns=_turns(mine, alerts),
             modes=_modes(self._board.modes(session_id), {turn.turn: turn.timestamp for turn in mine}),
-            segments=self._segments(session_id),
+            segments=[answered(Segment, each) for each in self._board.segments(session_id)],
             topics=[_topic(topic, text=text) for topic in topics],
             facts=[_fact(fact, text=text) for fact in facts if fact.session_id == session_id],
             episodes=[_episode(each, text=text) for each in episodes if _tells_of(each, row)],
             alerts=list(map(alert_detail, alerts)),
         )
 
-    async def said(self, session_id: str, first: int, last: int) -> Said:
-        """Turns of a session with their text; those that are not indexed (any more) are left out.
-
-        Raises:
-            Problem: 422, too many, or the last before the first.
-            StoreUnavailable: The store does not answer.
-        """
-        if not 0 <= last - first < MOST_TURNS:
-            raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
-        found = await self._turns.turns_numbered(session_id, range(first, last + 1))
-        return Said(turns=[answered(SaidTurn, each) for each in found])
-
     async def _all_topics(self, session_id: str) -> list[RememberedTopic]:
         found = await self._topics.topics(session_id)
         return [*found.kept, *await self._topics.gone(session_id, found, MOST_GONE_TOPICS)]
-
-    def _segments(self, session_id: str) -> list[Segment]:
-        return [answered(Segment, each) for each in self._board.segments(session_id)]
 
 
 def _unknown_session() -> Problem:

@@ -10,14 +10,15 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 
 from models.errors import DeliveryFailed
 from models.events import MemoriesAccessed
 from models.events.project import MOST_NAMED
-from streams.api.users.ports import CommandSender
+from streams.api.apps.messages import now_utc
+from streams.api.commands import CommandSender
 from streams.observe.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -31,10 +32,6 @@ CLOSE_WITHIN_S = 5.0
 _TRIES = 2
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class AccessRecorder:
     """Collects ids of memories and episodes by project, and sends one `MemoriesAccessed` for up to 1,000 of them.
 
@@ -43,7 +40,7 @@ class AccessRecorder:
         clock: Time of the events, aware UTC.
     """
 
-    def __init__(self, sender: CommandSender | None, *, clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, sender: CommandSender | None, *, clock: Callable[[], datetime] = now_utc) -> None:
         self._sender = sender
         self._clock = clock
         self._waiting: dict[tuple[str, str], list[str]] = {}

@@ -12,7 +12,7 @@ from models.project.view import ProjectView
 from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.projects.answers import MAX_PAGE, Edge, GraphAnswer, Node, PathAnswer, RelatedMemories, RelatedNode
 from streams.api.projects.messages import MAX_DEPTH
-from streams.api.projects.reading import ProjectReader
+from streams.api.projects.reading import OfReader, ProjectReader
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 
 _MemoryId = Annotated[str, Meta(min_length=1, max_length=64, description="A memory.")]
@@ -48,15 +48,8 @@ class BetweenNodes(OfProject, frozen=True, kw_only=True):
     target_id: Annotated[str, Meta(min_length=1, max_length=64, description="Another.")]
 
 
-class ProjectGraph:
-    """Routes over relationships.
-
-    Args:
-        reader: Reads for the caller of a request.
-    """
-
-    def __init__(self, reader: ProjectReader) -> None:
-        self._reader = reader
+class ProjectGraph(OfReader):
+    """Routes over relationships."""
 
     @PROJECTS.get("/graph", "get_graph", audits="text_read")
     async def graph(self, asked: WholeGraph) -> GraphAnswer:

@@ -12,6 +12,7 @@ from msgspec import Meta
 from models.events.fields import Identifier, UtcTime
 from models.events.project_items import EpisodeKind, MemoryType, PendingFact, ProjectEpisode
 from models.project.rendering import chunks_of
+from streams.api.answers import answered
 from streams.api.projects.answers import (
     MAX_PAGE,
     ArcAnswer,
@@ -24,7 +25,7 @@ from streams.api.projects.answers import (
     ProjectMemoryAnswer,
     ValidMemories,
 )
-from streams.api.projects.reading import ProjectReader, conversation_of
+from streams.api.projects.reading import OfReader, conversation_of
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 from streams.http.problems import invalid_field
 
@@ -90,15 +91,8 @@ class OfArc(OfProject, frozen=True, kw_only=True):
     conversation_id: _Conversation | None = None
 
 
-class ProjectItems:
-    """Routes that look up.
-
-    Args:
-        reader: Reads for the caller of a request.
-    """
-
-    def __init__(self, reader: ProjectReader) -> None:
-        self._reader = reader
+class ProjectItems(OfReader):
+    """Routes that look up."""
 
     @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
     async def memories(self, asked: ListMemories) -> MemoryPage:
@@ -192,14 +186,7 @@ class ProjectItems:
         view = await self._reader.view(AskedProject(asked))
         if asked.conversation_id is not None:
             conversation_of(view, asked.conversation_id)
-        told = view.arc(asked.conversation_id)
-        return ArcAnswer(
-            conversation_id=asked.conversation_id or "",
-            beginning=told.beginning,
-            middle=told.middle,
-            end=told.end,
-            key_moments=told.key_moments,
-        )
+        return answered(ArcAnswer, view.arc(asked.conversation_id), conversation_id=asked.conversation_id or "")
 
 
 def _surest_first(fact: PendingFact) -> tuple[float, str]:

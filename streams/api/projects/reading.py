@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from http import HTTPStatus
 
@@ -33,13 +33,13 @@ from streams.api.projects.messages import (
     Strategy,
     found_item,
 )
-from streams.api.projects.ports import Accesses, Projects
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 from streams.api.users.messages import TurnAnswer, turn_answer
-from streams.api.users.ports import Turns
 from streams.http.problems import Problem, invalid_field
 from streams.http.security import caller
+from streams.index.project_memory import ProjectMemories
 from streams.index.project_questions import retrieved
+from streams.index.session_memory import SessionVectorMemory
 
 _NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"
 
@@ -50,7 +50,7 @@ class ProjectReader:
     Args:
         projects: As indexed.
         turns: Messages at hand.
-        accesses: Hears what was retrieved.
+        record: Hears what was retrieved of an app's project (`AccessRecorder.record`); nobody waits for it.
         policy: Defaults of retrieval and of the context window.
         now: The clock: what recency counts from.
         tokens: Counts those of a context.
@@ -58,9 +58,9 @@ class ProjectReader:
 
     def __init__(
         self,
-        projects: Projects,
-        turns: Turns,
-        accesses: Accesses,
+        projects: ProjectMemories,
+        turns: SessionVectorMemory,
+        record: Callable[[str, str, Iterable[str]], None],
         policy: ProjectPolicy,
         *,
         now: Callable[[], datetime] = now_utc,
@@ -68,7 +68,7 @@ class ProjectReader:
     ) -> None:
         self._projects = projects
         self._turns = turns
-        self._accesses = accesses
+        self._record = record
         self._tokens = tokens
         self.policy = policy
         self.now = now
@@ -127,7 +127,7 @@ class ProjectReader:
         conversation = view.conversations.get(body.conversation_id or "")
         if conversation is not None:
             said = await self.messages(named, conversation)
-            recent = [ContextMessage(turn=each.turn, role=each.role, content=each.content) for each in said]
+            recent = [answered(ContextMessage, each) for each in said]
         around = query_of(body.query, recent, policy).context
         found = await self._found(view, _query(body, body.query, around), body.strategy)
         telling = Telling(conversation_id=body.conversation_id, recent=recent, system_prompt=body.system_prompt)
@@ -136,11 +136,9 @@ class ProjectReader:
         except BudgetTooSmall as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "budget_too_small", str(error)) from None
         self._note(named, ids if body.record_access else [])
-        return ProjectContext(
-            text=built.text,
-            total_tokens=built.total_tokens,
-            items=built.items,
-            budget=built.budget,
+        return answered(
+            ProjectContext,
+            built,
             warnings=built.warnings + [_NOT_YET] * (conversation is None and body.conversation_id is not None),
             retrieval_results=list(map(found_item, found)),
         )
@@ -205,7 +203,18 @@ class ProjectReader:
 
     def _note(self, asked: AskedProject, ids: list[str]) -> None:
         if ids:
-            self._accesses.record(asked.app_id, asked.project_id, ids)
+            self._record(asked.app_id, asked.project_id, ids)
+
+
+class OfReader:
+    """Routes that look something up.
+
+    Args:
+        reader: Reads for the caller of a request.
+    """
+
+    def __init__(self, reader: ProjectReader) -> None:
+        self._reader = reader
 
 
 def conversation_of(view: ProjectView, conversation_id: str) -> ProjectConversation:
@@ -221,17 +230,7 @@ def conversation_of(view: ProjectView, conversation_id: str) -> ProjectConversat
 
 
 def _query(request: RetrieveMemories | BuildContext, text: str, context: str) -> RetrievalQuery:
-    return RetrievalQuery(
-        text=text,
-        context=context,
-        filters=_plain(request.filters),
-        weights=request.weights,
-        top_k=request.top_k,
-        threshold=request.threshold,
-        valid_at=request.valid_at,
-        known_at=request.known_at,
-        related_depth=request.related_depth,
-    )
+    return answered(RetrievalQuery, request, text=text, context=context, filters=_plain(request.filters))
 
 
 def _plain(filters: Filters) -> Filters:

@@ -17,7 +17,7 @@ from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.files import ProjectFiles
 from streams.api.projects.graph import ProjectGraph
 from streams.api.projects.items import ProjectItems
-from streams.api.projects.reading import ProjectReader
+from streams.api.projects.reading import OfReader, ProjectReader
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject
 from streams.http.answering import ServedRoute, served_routes
 
@@ -31,15 +31,8 @@ class ListProjects(Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")] = 100
 
 
-class ProjectStandings:
-    """Routes that say how far projects are; the last ones to be tried.
-
-    Args:
-        reader: Reads for the caller of a request.
-    """
-
-    def __init__(self, reader: ProjectReader) -> None:
-        self._reader = reader
+class ProjectStandings(OfReader):
+    """Routes that say how far projects are; the last ones to be tried."""
 
     @PROJECTS.get("/standing", "get_project_standing", "")
     async def standing(self, asked: OfProject) -> ProjectStanding:

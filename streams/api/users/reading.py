@@ -4,13 +4,15 @@ A user id may hold slashes, so the routes that end in a fixed word come first; w
 asks for its standing by `/standing`.
 
 Everything is read for the caller of the request (`streams.http.security`): an app that is not the caller's is refused,
-the stores below give only the caller's apps (`streams.http.tenancy`), and what comes back is looked through once more.
+the stores below give only the caller's apps (`streams.api.assembly.ScopedStore`), and what comes back is looked through
+once more.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -44,14 +46,16 @@ from streams.api.users.messages import (
     turn_answer,
     turn_refs,
 )
-from streams.api.users.ports import Search, Turns, Users, Visibility
-from streams.api.users.visibility import Waiting
+from streams.api.users.visibility import Waiting, is_visible
 from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
 from streams.http.route import Group
 from streams.http.security import Caller, caller
 from streams.index.collections import RememberedTurn
+from streams.index.hybrid_search import HybridSearch
 from streams.index.scope import Scope
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import UserMemory
 
 _USERS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1")
 CONTEXT_MIN_IMPORTANCE = 0.5
@@ -99,27 +103,23 @@ class MemoryReader:
         users: Facts, episodes and standing.
         turns: Turns by session and number.
         search: Hybrid search.
-        visibility: Whether a turn is in memory yet.
         episode_distance: Cosine distance up to which an episode matters: the embedder's own.
-        waiting: Holds requests with `after` back; None: one over `visibility`.
         apps: Memories of apps for prompts; None: there are none.
     """
 
     def __init__(
         self,
-        users: Users,
-        turns: Turns,
-        search: Search,
-        visibility: Visibility,
+        users: UserMemory,
+        turns: SessionVectorMemory,
+        search: HybridSearch,
         *,
         episode_distance: float,
-        waiting: Waiting | None = None,
         apps: AppContext | None = None,
     ) -> None:
         self._users = users
         self._turns = turns
         self._search = search
-        self._waiting = waiting or Waiting(visibility)
+        self._waiting = Waiting(partial(is_visible, turns, users))
         self._episode_distance = episode_distance
         self._apps = apps or AppContext()
 

@@ -9,8 +9,9 @@ from time import monotonic
 
 from models.events.base import Role
 from streams.api.users.messages import After
-from streams.api.users.ports import Turns, Users, Visibility
 from streams.http.problems import Problem, unavailable
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import UserMemory
 
 POLL_S = 0.02
 MAX_WAITING = 32
@@ -20,46 +21,39 @@ _USERS_ROLES = frozenset({Role.USER, Role.ASSISTANT})
 _NEVER_SEEN = -1
 
 
-class MemoryVisibility:
-    """A `Visibility` over the index: the turn's point is there, and the user's memory has the turn's offset.
+async def is_visible(turns: SessionVectorMemory, users: UserMemory, session_id: str, turn: int) -> bool:
+    """Whether readers find a turn and all that follows from it: its point, and its offset in its user's memory.
 
     A turn of another role than user or assistant is no part of a user's memory, and one whose point does not say
     where it stands in the log was indexed before points did: for both the point is enough.
     """
-
-    def __init__(self, turns: Turns, users: Users) -> None:
-        self._turns = turns
-        self._users = users
-
-    async def visible(self, session_id: str, turn: int) -> bool:
-        """Whether readers find the turn and all that follows from it."""
-        found = await self._turns.turns_numbered(session_id, [turn])
-        if not found:
-            return False
-        said = found[0]
-        if said.role not in _USERS_ROLES or said.partition is None or said.event_offset is None:
-            return True
-        standing = await self._users.standing(said.app_id, said.user_id)
-        return standing is not None and standing.seen.get(str(said.partition), _NEVER_SEEN) >= said.event_offset
+    found = await turns.turns_numbered(session_id, [turn])
+    if not found:
+        return False
+    said = found[0]
+    if said.role not in _USERS_ROLES or said.partition is None or said.event_offset is None:
+        return True
+    standing = await users.standing(said.app_id, said.user_id)
+    return standing is not None and standing.seen.get(str(said.partition), _NEVER_SEEN) >= said.event_offset
 
 
 class Waiting:
     """Holds requests back until a turn is visible.
 
     Args:
-        visibility: Looks whether it is.
+        visible: Whether a turn of a session is, with all that follows from it.
         clock: Seconds, never going back.
         sleep: Waits so many seconds.
     """
 
     def __init__(
         self,
-        visibility: Visibility,
+        visible: Callable[[str, int], Awaitable[bool]],
         *,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._visibility = visibility
+        self._visible = visible
         self._clock = clock
         self._sleep = sleep
         self._waiting = 0
@@ -71,7 +65,7 @@ class Waiting:
             Problem: 504 after `timeout_ms`; 503 if too many wait already.
         """
         end_s = self._clock() + after.timeout_ms / 1_000
-        if await self._visibility.visible(after.session_id, after.turn):
+        if await self._visible(after.session_id, after.turn):
             return
         if self._waiting >= MAX_WAITING:
             raise unavailable(f"{MAX_WAITING} requests wait for a turn already", code="too_many_waiting")
@@ -79,7 +73,7 @@ class Waiting:
         try:
             while (left_s := end_s - self._clock()) > 0:
                 await self._sleep(min(POLL_S, left_s))
-                if await self._visibility.visible(after.session_id, after.turn):
+                if await self._visible(after.session_id, after.turn):
                     return
         finally:
             self._waiting -= 1
