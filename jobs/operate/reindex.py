@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -20,13 +20,13 @@ from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from streams.index.collections import COLLECTIONS
 from streams.index.generations import FIRST, GenerationRecord, generation_name
-from streams.index.reindex import Copied, Report, Source, copy_collections
+from streams.index.reindex import Copied, CopiedStore, Report, copy_collections
 from streams.kafka.client import admin, consumer, require_topic
 from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of
 
 if TYPE_CHECKING:
-    from streams.ports import Embedder, VectorStore
+    from streams.ports import Embedder
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _GENERATION = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -105,20 +105,18 @@ async def reindex_all(
         StoreUnavailable: Kafka or the store does not answer.
     """
     group = _group(settings, generation)
-    async with _opened(settings, embedder) as places:
-        record = GenerationRecord(places.target, generation)
+    async with _opened(settings, embedder) as store:
+        record = GenerationRecord(store, generation)
         offsets = await record.offsets()
         if offsets is None:
             # Before the first point is read: what is committed is in the store, so in the copy, or repeated after it.
             offsets = await _committed(settings, _group(settings, before))
             await record.note_offsets(offsets)
-        collections = await copy_collections(
-            places.source, places.target, embedder, before=before, generation=generation, report=report
-        )
+        collections = await copy_collections(store, embedder, before=before, generation=generation, report=report)
         if not await record.finished():
             await _begin_at(settings, group, offsets)
             await record.note_finished()
-        aliases = await places.switch(generation) if switch else []
+        aliases = await _switched(store, generation) if switch else []
     return Reindexed(
         embedder=embedder.name,
         generation=generation,
@@ -129,40 +127,29 @@ async def reindex_all(
     )
 
 
-class _Places(NamedTuple):
-    """One store, as it is read and as it is written."""
+async def _switched(store: CopiedStore, generation: str) -> list[str]:
+    """Point the aliases to a generation."""
+    from streams.index.server import ServerStore
 
-    source: Source
-    target: VectorStore
-
-    async def switch(self, generation: str) -> list[str]:
-        """Point the aliases to a generation."""
-        from streams.index.server import ServerStore
-
-        if not isinstance(self.target, ServerStore):
-            raise ConfigurationError(
-                "--switch: only a Qdrant server has aliases; Edge needs none, set vectors.generation"
-            )
-        return await self.target.switch_aliases(COLLECTIONS, generation)
+    if not isinstance(store, ServerStore):
+        raise ConfigurationError("--switch: only a Qdrant server has aliases; Edge needs none, set vectors.generation")
+    return await store.switch_aliases(COLLECTIONS, generation)
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[_Places]:
+async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[CopiedStore]:
     vectors = settings.vectors
+    store: CopiedStore
     if vectors.url:
         from streams.index.server import ServerStore
 
-        server = ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
-        try:
-            yield _Places(server, server)
-        finally:
-            await server.close()
-        return
-    from streams.index.edge import EdgeStore
+        store = ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
+    else:
+        from streams.index.edge import EdgeStore
 
-    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
+        store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     try:
-        yield _Places(store, store)
+        yield store
     finally:
         await store.close()
 

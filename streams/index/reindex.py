@@ -28,15 +28,11 @@ Report = Callable[[str, int], None]
 """Collection, and points of it that are copied."""
 
 
-class Source(Protocol):
-    """A store as the copy reads it, whatever embedder its collections belong to."""
+class CopiedStore(VectorStore, Protocol):
+    """A store that says of every collection whose vectors it holds."""
 
     async def embedder_of(self, collection: str) -> str | None:
         """Whose vectors a collection holds; None if there is no such collection."""
-        ...
-
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
-        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
         ...
 
 
@@ -50,8 +46,7 @@ class Copied(Struct, frozen=True, kw_only=True):
 
 
 async def copy_collections(
-    source: Source,
-    target: VectorStore,
+    store: CopiedStore,
     embedder: Embedder,
     *,
     before: str,
@@ -62,25 +57,24 @@ async def copy_collections(
     """Copy what is not copied yet; a run that was cut short is gone on with.
 
     Args:
-        source: Where the collections are.
-        target: The same store, taking the new embedder's vectors.
+        store: Where the collections are; it takes the new embedder's vectors.
         embedder: The new one.
         before: Generation to copy.
         generation: Generation to make.
         report: Told after every page.
         page_points: Points read, embedded and written at once.
     """
-    record = GenerationRecord(target, generation)
+    record = GenerationRecord(store, generation)
     done = []
     for name, collection in COLLECTIONS.items():
         read_from = generation_name(name, before)
-        if await source.embedder_of(read_from) is None:
+        if await store.embedder_of(read_from) is None:
             continue
         into = generation_name(name, generation)
         progress = begun = await record.progress(name)
         while not progress.done:
-            stored, after = await source.page(read_from, progress.after, page_points)
-            await target.upsert(into, await _points(collection, stored, embedder, target, generation))
+            stored, after = await store.page(read_from, progress.after, page_points)
+            await store.upsert(into, await _points(collection, stored, embedder, store, generation))
             progress = Progress(after=after, copied=progress.copied + len(stored), done=not after)
             await record.note_progress(name, progress)
             report(name, progress.copied)

@@ -30,7 +30,7 @@ from streams.index.generations import (
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
-from streams.index.reindex import Copied, Source, copy_collections
+from streams.index.reindex import Copied, CopiedStore, copy_collections
 from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
@@ -74,29 +74,23 @@ class Place:
         self._folder = folder
         self._client = None if folder else AsyncQdrantClient(":memory:")
 
-    def store(self, embedder: Toy) -> VectorStore:
+    def store(self, embedder: Toy) -> EdgeStore | ServerStore:
         """A store that takes its vectors. On Edge the one before must be closed."""
         if self._folder is not None:
             return EdgeStore(self._folder, embedder=embedder.name)
         assert self._client is not None
         return _LeftOpen(self._client, embedder=embedder.name)
 
-    def source(self, store: VectorStore) -> Source:
-        """What is copied."""
-        assert isinstance(store, EdgeStore | ServerStore)
-        return store
-
-    async def filled(self, fills: Callable[[VectorStore, Toy], Awaitable[Any]], embedder: Toy = NEW) -> VectorStore:
+    async def filled(self, fills: Callable[[VectorStore, Toy], Awaitable[Any]], embedder: Toy = NEW) -> CopiedStore:
         """The store for the new embedder, of which the generation before was filled with the old one."""
         store = self.store(OLD)
         await fills(store, OLD)
         await store.close()
         return self.store(embedder)
 
-    async def copied(self, target: VectorStore, embedder: Toy = NEW) -> list[Copied]:
+    async def copied(self, target: CopiedStore, embedder: Toy = NEW) -> list[Copied]:
         """Copy, a few points at a time."""
-        source = self.source(target)
-        return await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
+        return await copy_collections(target, embedder, before=FIRST, generation="new", page_points=4)
 
 
 class _LeftOpen(ServerStore):
@@ -274,9 +268,9 @@ async def test_the_generation_before_stays(place: Place, copied: tuple[VectorSto
 class Failing:
     """A store that fails at the nth write, as if the process had been killed there."""
 
-    def __init__(self, store: VectorStore, writes: int) -> None:
+    def __init__(self, store: CopiedStore, writes: int) -> None:
         self._store, self._writes = store, writes
-        self.search, self.search_lexical = store.search, store.search_lexical
+        self.search, self.search_lexical, self.embedder_of = store.search, store.search_lexical, store.embedder_of
         self.read, self.latest, self.count = store.read, store.latest, store.count
         self.delete, self.close = store.delete, store.close
         self.collections, self.page, self.forget = store.collections, store.page, store.forget
@@ -294,9 +288,8 @@ async def test_a_copy_cut_short_goes_on(place: Place, writes: int) -> None:
     """At any write: nothing is missing, and no more than a page is embedded twice."""
     embedder = Toy("new", 12)
     target = await place.filled(fill, embedder)
-    source = place.source(target)
     with pytest.raises(StoreUnavailable, match="killed"):
-        await copy_collections(source, Failing(target, writes), embedder, before=FIRST, generation="new", page_points=4)
+        await copy_collections(Failing(target, writes), embedder, before=FIRST, generation="new", page_points=4)
     done, again = await place.copied(target, embedder), await place.copied(target, embedder)
 
     assert [each.points for each in done] == [11, 1, 2, 1]
@@ -352,7 +345,7 @@ async def test_aliases_switch_at_once() -> None:
     target = place.store(NEW)
     assert isinstance(target, ServerStore)
     first = await target.switch_aliases(COLLECTIONS, FIRST)
-    await copy_collections(target, target, NEW, before=FIRST, generation="new")
+    await copy_collections(target, NEW, before=FIRST, generation="new")
     switched = await target.switch_aliases(COLLECTIONS, "new")
     page, _ = await target.page(alias_of("turns"), "", 100)
 
