@@ -31,8 +31,11 @@ from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import project_commands
+from streams.api.live.deeds import AlertDeeds
 from streams.api.live.page import page_routes
 from streams.api.live.routes import LiveData
+from streams.api.live.searching import LiveSearch
+from streams.api.live.timeline import TimelineReader
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory
 from streams.api.projects.commands import ProjectDeeds
@@ -41,7 +44,8 @@ from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
-from streams.http.answering import served_routes
+from streams.http.answering import ServedRoute, served_routes
+from streams.http.audit_log import BatchedAudit
 from streams.http.health import Api, create_api
 from streams.http.security import Access, access_of
 from streams.index.collections import EPISODES, FACTS, USERS
@@ -183,8 +187,8 @@ class Search(HybridSearch):
         return sorted((hit for hit in hits if hit[1] > 0), key=lambda hit: -hit[1])[:top_k]
 
 
-class Log:
-    """An `AuditLog` in a list.
+class Log(BatchedAudit):
+    """An audit in a list.
 
     Attributes:
         away: Whether nothing can be written.
@@ -196,11 +200,11 @@ class Log:
         self.events: list[AccessAudited] = []
 
     def record(self, event: AccessAudited) -> None:
-        """As the port says."""
+        """As the real one."""
         self.events.append(event)
 
     async def write(self, event: AccessAudited) -> None:
-        """As the port says."""
+        """As the real one."""
         if self.away:
             raise DeliveryFailed("away")
         self.record(event)
@@ -267,7 +271,7 @@ class Served:
                 ),
                 *project_routes(project_reader, deeds),
                 *admin_routes(self.apps, Policy().apps, self.apps, self.erasures),
-                *([] if log is None else [*served_routes(LiveData(MagicMock())), *page_routes()]),
+                *([] if log is None else _live_routes()),
             ],
             access=access,
             endpoints=[self.tools] if log is None else [log, self.tools],
@@ -289,6 +293,14 @@ class Served:
     async def close(self) -> None:
         """Release the store."""
         await self.store.close()
+
+
+def _live_routes() -> list[ServedRoute]:
+    """Routes of the live page over nothing."""
+    nothing = MagicMock()
+    data, search = LiveData(nothing, tokens=True), LiveSearch(nothing, nothing, nothing)
+    timeline, commands = TimelineReader(nothing, nothing, nothing, nothing), AlertDeeds(nothing, nothing)
+    return [*served_routes(data, search, timeline, commands), *page_routes()]
 
 
 def _is_of(record: FactChanged | EpisodeCompressed | UserMemoryChanged, app_id: str | None, user_id: str) -> bool:
