@@ -19,7 +19,7 @@ _EXIT_FAILED = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
-class _Entry(NamedTuple):
+class _CommandEntry(NamedTuple):
     """Where a command stands, and what the list of commands says about it."""
 
     module: str
@@ -28,61 +28,87 @@ class _Entry(NamedTuple):
 
 
 _COMMANDS = {
-    "demo": _Entry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
-    "worker": _Entry("jobs.operate.worker", "worker", "Run one role, or all of them on this machine."),
-    "produce": _Entry("jobs.produce.command", "produce", "Send conversations from a file or stdin."),
-    "memory": _Entry("jobs.memory.topics", "app", "Read a session's topics in the archive, restore an evicted one."),
-    "memories": _Entry("jobs.memory.memories", "app", "Read, search, edit, pin and delete what apps remember."),
-    "export": _Entry("jobs.memory.export", "export", "Save what apps remember as JSON."),
-    "project": _Entry(
+    "demo": _CommandEntry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
+    "worker": _CommandEntry("jobs.operate.worker", "worker", "Run one role, or all of them on this machine."),
+    "produce": _CommandEntry("jobs.produce.command", "produce", "Send conversations from a file or stdin."),
+    "memory": _CommandEntry(
+        "jobs.memory.topics", "app", "Read a session's topics in the archive, restore an evicted one."
+    ),
+    "memories": _CommandEntry("jobs.memory.memories", "app", "Read, search, edit, pin and delete what apps remember."),
+    "export": _CommandEntry("jobs.memory.export", "export", "Save what apps remember as JSON."),
+    "project": _CommandEntry(
         "jobs.memory.project", "app", "Read and put right what is remembered of a project; travel in time."
     ),
-    "consolidate": _Entry("jobs.memory.consolidate", "consolidate", "Archive what is old and weak in a project, now."),
-    "query": _Entry("jobs.archive.query", "query", "Ask the archive in SQL."),
-    "shell": _Entry("jobs.archive.shell", "shell", "Ask the archive in SQL, statement by statement."),
-    "dictionary": _Entry("jobs.archive.dictionary", "dictionary", "Say what the archive's views and columns mean."),
-    "mine": _Entry("jobs.analyse.mining.command", "mine", "Find patterns across sessions, each with its evidence."),
-    "report": _Entry(
+    "consolidate": _CommandEntry(
+        "jobs.memory.consolidate", "consolidate", "Archive what is old and weak in a project, now."
+    ),
+    "query": _CommandEntry("jobs.archive.query", "query", "Ask the archive in SQL."),
+    "shell": _CommandEntry("jobs.archive.shell", "shell", "Ask the archive in SQL, statement by statement."),
+    "dictionary": _CommandEntry(
+        "jobs.archive.dictionary", "dictionary", "Say what the archive's views and columns mean."
+    ),
+    "mine": _CommandEntry(
+        "jobs.analyse.mining.command", "mine", "Find patterns across sessions, each with its evidence."
+    ),
+    "report": _CommandEntry(
         "jobs.analyse.report.command", "report", "Write what the archive shows as one page, and pictures for chat."
     ),
-    "notebook": _Entry("jobs.analyse.report.notebook_command", "notebook", "Open a marimo notebook over the archive."),
-    "archive": _Entry(
+    "notebook": _CommandEntry(
+        "jobs.analyse.report.notebook_command", "notebook", "Open a marimo notebook over the archive."
+    ),
+    "archive": _CommandEntry(
         "jobs.archive.command", "app", "Verify, merge, upgrade and publish the archive; retention; versions."
     ),
-    "topics": _Entry("jobs.operate.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
-    "kafka": _Entry("jobs.operate.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
-    "erase": _Entry("jobs.memory.erase", "erase", "Forget a user, a session or an app everywhere, with a proof."),
-    "replay": _Entry("jobs.replay.command", "replay", "Fold the log again; compare what the roles left with it."),
-    "backtest": _Entry(
+    "topics": _CommandEntry(
+        "jobs.operate.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."
+    ),
+    "kafka": _CommandEntry("jobs.operate.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
+    "erase": _CommandEntry(
+        "jobs.memory.erase", "erase", "Forget a user, a session or an app everywhere, with a proof."
+    ),
+    "replay": _CommandEntry(
+        "jobs.replay.command", "replay", "Fold the log again; compare what the roles left with it."
+    ),
+    "backtest": _CommandEntry(
         "jobs.escalation.backtest.command", "backtest", "Judge known traffic by two policies, side by side."
     ),
-    "calibrate": _Entry(
+    "calibrate": _CommandEntry(
         "jobs.escalation.calibrate.command", "calibrate", "Propose thresholds by false alarms or alerts per day."
     ),
-    "chaos": _Entry("jobs.lab.chaos.command", "chaos", "Kill, freeze and restart everything under load, then compare."),
-    "reset": _Entry("jobs.operate.reset", "reset", "Rebuild a role's state from the log, after it was lost."),
-    "reindex": _Entry(
+    "chaos": _CommandEntry(
+        "jobs.lab.chaos.command", "chaos", "Kill, freeze and restart everything under load, then compare."
+    ),
+    "reset": _CommandEntry("jobs.operate.reset", "reset", "Rebuild a role's state from the log, after it was lost."),
+    "reindex": _CommandEntry(
         "jobs.operate.reindex", "reindex", "Embed the vector store anew with another model, without downtime."
     ),
-    "mcp": _Entry("jobs.memory.mcp", "mcp", "Serve memory to assistants over MCP, from a running role."),
-    "sizing": _Entry(
+    "mcp": _CommandEntry("jobs.memory.mcp", "mcp", "Serve memory to assistants over MCP, from a running role."),
+    "sizing": _CommandEntry(
         "jobs.operate.sizing.command", "sizing", "Plan workers, disks and money for a number of turns a day."
     ),
-    "soak": _Entry("jobs.lab.soak", "soak", "Run everything under steady load and see whether memory grows."),
-    "dlq": _Entry("jobs.operate.dlq", "app", "List, show and replay dead letters."),
-    "alerts": _Entry("jobs.alerts.command", "app", "List, acknowledge and label alerts, test the sinks."),
-    "doctor": _Entry("jobs.operate.doctor", "doctor", "Print the settings and check everything they name."),
-    "metrics": _Entry("jobs.operate.metrics", "metrics", "List every metric: what it means, and what to do about it."),
-    "migrate": _Entry(
+    "soak": _CommandEntry("jobs.lab.soak", "soak", "Run everything under steady load and see whether memory grows."),
+    "dlq": _CommandEntry("jobs.operate.dlq", "app", "List, show and replay dead letters."),
+    "alerts": _CommandEntry("jobs.alerts.command", "app", "List, acknowledge and label alerts, test the sinks."),
+    "doctor": _CommandEntry("jobs.operate.doctor", "doctor", "Print the settings and check everything they name."),
+    "metrics": _CommandEntry(
+        "jobs.operate.metrics", "metrics", "List every metric: what it means, and what to do about it."
+    ),
+    "migrate": _CommandEntry(
         "jobs.operate.migrate", "migrate", "Say what of an earlier release stands here, and bring it to this one."
     ),
-    "bench": _Entry(
+    "bench": _CommandEntry(
         "jobs.lab.bench.command", "app", "Measure speed on this machine, beside other ways to do the same."
     ),
-    "eval": _Entry("jobs.lab.eval.command", "app", "Measure how good a judgement is, on your dialogues or the demo's."),
-    "train": _Entry("jobs.lab.train.command", "app", "Learn the scorer's weights from labelled dialogues."),
-    "monitoring": _Entry("jobs.operate.monitoring.command", "app", "Write or check dashboards, rules and runbooks."),
-    "contracts": _Entry("jobs.contracts.command", "app", "Write or check schemas, AsyncAPI and data dictionary."),
+    "eval": _CommandEntry(
+        "jobs.lab.eval.command", "app", "Measure how good a judgement is, on your dialogues or the demo's."
+    ),
+    "train": _CommandEntry("jobs.lab.train.command", "app", "Learn the scorer's weights from labelled dialogues."),
+    "monitoring": _CommandEntry(
+        "jobs.operate.monitoring.command", "app", "Write or check dashboards, rules and runbooks."
+    ),
+    "contracts": _CommandEntry(
+        "jobs.contracts.command", "app", "Write or check schemas, AsyncAPI and data dictionary."
+    ),
 }
 
 
@@ -167,10 +193,10 @@ def main() -> None:
     try:
         app()
     except TurntideError as error:
-        _tell(error)
+        _print_error(error)
         sys.exit(_EXIT_FAILED)
     except ModuleNotFoundError as error:
-        _tell(_missing(sys.argv[1], error))
+        _print_error(_missing(sys.argv[1], error))
         sys.exit(_EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
@@ -180,10 +206,10 @@ def main() -> None:
         raise
 
 
-def _tell(error: TurntideError) -> None:
-    from jobs.shared.output import Output, form_of
+def _print_error(error: TurntideError) -> None:
+    from jobs.shared.output import Printer, form_of
 
-    Output(form_of(sys.argv[1:])).error(error)
+    Printer(form_of(sys.argv[1:])).error(error)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def digest(scope: EraseScope, app_id: str = "", user_id: str = "", session_id: s
     return sha256("".join(f"\0{name}" for name in (scope, app_id, user_id, session_id)).encode()).hexdigest()
 
 
-class Subject(Struct, frozen=True, dict=True):
+class ErasureSubject(Struct, frozen=True, dict=True):
     """Somebody or something that is to be forgotten.
 
     Attributes:
@@ -95,7 +95,7 @@ class Subject(Struct, frozen=True, dict=True):
         of_user = kind != "project" and self.scope == "user"
         return of_user and user == key_part(self.user_id) and key_part(self.app_id) in ("", app)
 
-    def follow(self, found: Iterable[Struct]) -> Subject:
+    def follow(self, found: Iterable[Struct]) -> ErasureSubject:
         """The subject with the ties of these events, in order of the log.
 
         Only events that name the subject add any, and requests for a compaction that are tied to it: what merely lists

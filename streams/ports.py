@@ -93,7 +93,7 @@ class Point(msgspec.Struct, frozen=True):
     lexical: SparseVector | None = None
 
 
-class Hit(msgspec.Struct, frozen=True):
+class SearchHit(msgspec.Struct, frozen=True):
     """A search result; `score` is the cosine similarity, or BM25. The payload has the fields that were asked for."""
 
     key: str
@@ -101,7 +101,7 @@ class Hit(msgspec.Struct, frozen=True):
     payload: dict[str, PayloadValue]
 
 
-class Stored(NamedTuple):
+class StoredPoint(NamedTuple):
     """A point without its vectors."""
 
     key: str
@@ -129,7 +129,7 @@ class VectorStore(Protocol):
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Nearest by cosine among the points that match every entry of `where`.
 
         `fields` None gives whole payloads. Reading them costs more than searching: name what is needed, or nothing.
@@ -144,7 +144,7 @@ class VectorStore(Protocol):
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query.
 
         How rare a term is, is counted among the points that match `where`: nobody else's words change a score.
@@ -184,7 +184,7 @@ class VectorStore(Protocol):
         """Names of all that were written, in order."""
         ...
 
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
         ...
 

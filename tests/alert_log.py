@@ -21,7 +21,7 @@ from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
-from streams.oracle.replay import Replay
+from streams.oracle.replay import SessionReplay
 from streams.settings import Settings
 from tests.lake_records import NOW, PREFIX, buffer_of, record, turn
 from tests.zero_embedder import NoEmbedder
@@ -78,7 +78,7 @@ LOG = consumed(escalating())
 def alerts_of(log: Sequence[ConsumerRecord], *rules: tuple[int, Policy]) -> list[AlertChanged]:
     """Alerts that a role emits which folds the log by these policies, each from its offset on."""
     (_, first), *later = rules
-    replay = Replay(first, NoEmbedder(), RuleScorer())
+    replay = SessionReplay(first, NoEmbedder(), RuleScorer())
     ends = [offset for offset, _ in later] + [len(log)]
     begin = 0
     for end, policy in zip(ends, [None, *(policy for _, policy in later)], strict=True):

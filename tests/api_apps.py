@@ -26,7 +26,7 @@ from models.events.project import ProjectCommand
 from models.events.topics import COMMANDS
 from models.text.words import fold_text, words_of
 from streams.erase.requests import KafkaEraseRequests
-from streams.index.app_memory import AppMemories, SearchMode
+from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.index.collections import MEMORIES, SPACES
 
 AT = datetime(2025, 10, 10, 14, 30, tzinfo=UTC)
@@ -57,15 +57,15 @@ def space(app: str = "a", user: str = "", **more: Any) -> AppMemoriesChanged:
 
 
 @dataclass
-class Apps(AppMemories):
-    """An `AppMemories` in this process, and a `CommandSender`.
+class Apps(AppMemoryIndex):
+    """An `AppMemoryIndex` in this process, and a `CommandSender`.
 
     It gives whatever was put in of the app that is asked for, whoever asks. A command is carried out when it is sent,
     unless `away`; a result can be set in advance.
     """
 
     known: list[AppMemoryChanged] = field(default_factory=list)
-    standings: list[AppMemoriesChanged] = field(default_factory=list)
+    all_stats: list[AppMemoriesChanged] = field(default_factory=list)
     sent: list[AdminCommand] = field(default_factory=list)
     reads: list[MemoriesRead] = field(default_factory=list)
     away: bool = False
@@ -102,13 +102,13 @@ class Apps(AppMemories):
         ]
         return sorted((each for each in scored if each[1] >= 1), key=lambda pair: -pair[1])[:top_k]
 
-    async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
+    async def stats(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
         """As the real one."""
-        return next((each for each in self.standings if (each.app_id, each.user_id) == (app_id, user_id)), None)
+        return next((each for each in self.all_stats if (each.app_id, each.user_id) == (app_id, user_id)), None)
 
     async def spaces(self, limit: int) -> list[AppMemoriesChanged]:
         """As the real one."""
-        return self.standings[:limit]
+        return self.all_stats[:limit]
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """As the real one."""
@@ -143,12 +143,12 @@ class Apps(AppMemories):
                 changed = [replace(each, **new) for each in wanted]
             self.known = [each for each in self.known if each not in wanted] + changed
         old = next(
-            (each for each in self.standings if (each.app_id, each.user_id) == (command.app_id, command.user_id)),
+            (each for each in self.all_stats if (each.app_id, each.user_id) == (command.app_id, command.user_id)),
             space(command.app_id, command.user_id),
         )
         result = CommandResult(request_id=command.request_id, outcome=outcome, count=len(wanted))  # type: ignore[arg-type]
-        kept = [each for each in self.standings if each is not old]
-        self.standings = [
+        kept = [each for each in self.all_stats if each is not old]
+        self.all_stats = [
             *kept,
             replace(old, results=[*old.results, result], source=Position(COMMANDS.name, 0, offset)),
         ]

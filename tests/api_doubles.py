@@ -31,14 +31,14 @@ from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import project_commands
-from streams.api.live.deeds import AlertDeeds
+from streams.api.live.alert_commands import AlertCommands
 from streams.api.live.page import page_routes
 from streams.api.live.routes import LiveData
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory
-from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
@@ -47,7 +47,7 @@ from streams.api.users.reading import MemoryReader
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import Api, create_api
-from streams.http.security import Access, access_of
+from streams.http.security import ReadAccess, access_of
 from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn, HybridSearch
 from streams.index.scope import Scope
@@ -97,7 +97,7 @@ def episode(number: int, summary: str, *, app: str = "a", user: str = "u", **mor
     return replace(found, app_id=app, user_id=user, **{**given, **more})
 
 
-def standing(*refs: tuple[str, int], app: str = "a", user: str = "u", **more: Any) -> UserMemoryChanged:
+def stats(*refs: tuple[str, int], app: str = "a", user: str = "u", **more: Any) -> UserMemoryChanged:
     """A user whose last turns are these."""
     found = USERS.event_of({"turn_count": len(refs)})
     turns = [SessionTurns(session, [turn]) for session, turn in refs]
@@ -155,7 +155,7 @@ class Users(UserMemory):
         far = [(each, 1 - _overlap(query, each.summary)) for each in mine]
         return sorted((each for each in far if each[1] <= max_distance), key=itemgetter(1))[:top_k]
 
-    async def standing(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
+    async def stats(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
         """As the real one."""
         return next((each for each in self.known_users if _is_of(each, app_id, user_id)), None)
 
@@ -249,7 +249,7 @@ class Served:
         project_reader = ProjectReader(
             self.projects, self.turns, self.projects.record, self.projects.policy.projects, now=self.projects.clock
         )
-        deeds = ProjectDeeds(project_reader, project_commands(self.projects, self.projects))
+        commands = ProjectCommandRoutes(project_reader, project_commands(self.projects, self.projects))
         self.reader = MemoryReader(
             self.users,
             self.turns,
@@ -258,8 +258,8 @@ class Served:
             apps=AppContext(self.apps),
             **more,
         )
-        self.tools = McpEndpoint(AskedMemory(self.reader, project_reader, deeds))
-        access: Access | None = None if settings is None else access_of(settings)
+        self.tools = McpEndpoint(AskedMemory(self.reader, project_reader, commands))
+        access: ReadAccess | None = None if settings is None else access_of(settings)
         self.app: Api = create_api(
             ready=lambda: (True, "ready"),
             registry=CollectorRegistry(),
@@ -269,7 +269,7 @@ class Served:
                     SessionReader(self.turns, topic_prefix="test"),
                     TopicReader(self.topics, Policy().topics),
                 ),
-                *project_routes(project_reader, deeds),
+                *project_routes(project_reader, commands),
                 *admin_routes(self.apps, Policy().apps, self.apps, self.erasures),
                 *([] if log is None else _live_routes()),
             ],
@@ -299,7 +299,7 @@ def _live_routes() -> list[ServedRoute]:
     """Routes of the live page over nothing."""
     nothing = MagicMock()
     data, search = LiveData(nothing, tokens=True), LiveSearch(nothing, nothing, nothing)
-    timeline, commands = TimelineReader(nothing, nothing, nothing, nothing), AlertDeeds(nothing, nothing)
+    timeline, commands = TimelineReader(nothing, nothing, nothing, nothing), AlertCommands(nothing, nothing)
     return [*served_routes(data, search, timeline, commands), *page_routes()]
 
 

@@ -27,7 +27,7 @@ from models.policy import Policy
 from models.project.fold import FoldedProject
 from models.project.saved import SavedProject, batches
 from models.project.view import ProjectView
-from models.retrieval.relevance import RetrievalQuery, Retrieved
+from models.retrieval.relevance import RetrievalQuery, RetrievedItem
 from streams.index.project_memory import ProjectMemories
 from tests.blank_events import blank
 
@@ -107,17 +107,17 @@ class Projects(ProjectMemories):
 
     # --- as the real ones
 
-    async def standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
+    async def stats(self, app_id: str, project_id: str) -> ProjectChanged | None:
         """As the real one."""
         folded = self.folded.get((app_id, project_id))
-        told = None if folded is None else folded.view.standing
+        told = None if folded is None else folded.view.stats
         if folded is None or told is None:
             return None
         return structs.replace(told, source=Position(COMMANDS.name, 0, folded.offset))
 
     async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
         """As the real one; of every app where none is named."""
-        found = [await self.standing(*key) for key in self.folded if app_id in {None, key[0]}]
+        found = [await self.stats(*key) for key in self.folded if app_id in {None, key[0]}]
         return [each for each in found if each is not None][:limit]
 
     async def view(self, app_id: str, project_id: str) -> ProjectView | None:
@@ -125,7 +125,7 @@ class Projects(ProjectMemories):
         folded = self.folded.get((app_id, project_id))
         return None if folded is None else folded.view
 
-    async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+    async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
         """By the source's scores."""
         return view.retrieve(query, at)
 

@@ -16,11 +16,11 @@ from models.events import (
     UserMemoryChanged,
 )
 from models.events.app import AdminCommand
-from models.events.project import DeedResult, ProjectCommand, ProjectDeed
+from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.project_items import ProjectItem, Relationship
 from models.events.topics import COMMANDS
 from models.events.user import FactCategory, SessionTurns
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
 from tests.api_doubles import AT, said
 from tests.blank_events import blank
@@ -137,7 +137,7 @@ async def index_projects(projects: ProjectMemories, app: str) -> None:
 class Carrying:
     """A `CommandSender` that says of each command that it was carried out."""
 
-    def __init__(self, memories: AppMemories, projects: ProjectMemories) -> None:
+    def __init__(self, memories: AppMemoryIndex, projects: ProjectMemories) -> None:
         self._memories = memories
         self._projects = projects
         self._revision = 1
@@ -145,12 +145,12 @@ class Carrying:
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """As the port says."""
         if isinstance(command, ProjectCommand):
-            request_id = command.request_id if isinstance(command, ProjectDeed) else ""
+            request_id = command.request_id if isinstance(command, ManualProjectCommand) else ""
             done = DeedResult(request_id=request_id, outcome="done", item_id=MEMORY_ID)
             self._revision += 1
             told = stands(self._revision, app=command.app_id, project=command.project_id, results=[done])
-            await self._projects.add_standings([(told, 9)])
+            await self._projects.add_stats([(told, 9)])
             return Position(COMMANDS.name, 0, 9)
         result = CommandResult(request_id=command.request_id, outcome="done", count=1)
-        await self._memories.add_standings([(app_space_of(command.app_id, result), 9)])
+        await self._memories.add_stats([(app_space_of(command.app_id, result), 9)])
         return Position(COMMANDS.name, 0, 9)

@@ -38,7 +38,7 @@ def gone(slot: int, **more: Any) -> AppMemoryChanged:
     return memory(slot, "", active=False, tags=[], **more)
 
 
-def standing(app: str = "a", **more: Any) -> AppMemoriesChanged:
+def stats(app: str = "a", **more: Any) -> AppMemoriesChanged:
     """How far a space is, after an admin's command."""
     given: dict[str, Any] = {
         "user_id": "u",

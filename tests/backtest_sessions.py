@@ -10,9 +10,9 @@ from pathlib import Path
 from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 
-from jobs.escalation.backtest.judging import Judged, Raised
+from jobs.escalation.backtest.judging import JudgedSession, RaisedAlert
 from jobs.escalation.backtest.labelled import record_of
-from jobs.escalation.backtest.traffic import Traffic
+from jobs.escalation.backtest.traffic import LabelledTraffic
 from models.events import AlertLabelled, InputEvent, Severity, Turn
 from tests.lake_records import NOW, turn
 
@@ -49,9 +49,9 @@ def log_of(events: Iterable[InputEvent], *, partition: int = 0) -> list[Consumer
     ]
 
 
-def traffic_of(records: Sequence[ConsumerRecord], *, timed: bool = True) -> Traffic:
+def traffic_of(records: Sequence[ConsumerRecord], *, timed: bool = True) -> LabelledTraffic:
     """Traffic of these records."""
-    return Traffic("test", records, len(records), timed)
+    return LabelledTraffic("test", records, len(records), timed)
 
 
 def judged(
@@ -64,11 +64,11 @@ def judged(
     app_id: str = "support",
     day: float = 0,
     first_risk: float = 0.0,
-) -> Judged:
+) -> JudgedSession:
     """A session with that highest score; its turns are numbered from 1, and `alert_at` is the turn of its alert."""
     at = NOW + timedelta(days=day)
-    alert = None if alert_at is None else Raised("a", at, alert_at, alert_at, Severity.WARNING, highest)
-    return Judged(
+    alert = None if alert_at is None else RaisedAlert("a", at, alert_at, alert_at, Severity.WARNING, highest)
+    return JudgedSession(
         session_id=session_id,
         app_id=app_id,
         started_at=at,

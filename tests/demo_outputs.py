@@ -10,12 +10,12 @@ import msgspec
 from aiokafka.structs import ConsumerRecord
 
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.deeds import Erased, Purged
+from jobs.demo.operator_commands import Erased, PurgedApp
 from jobs.demo.policy import POLICY
 from jobs.demo.project_questions import ProjectAnswer, ProjectRecalled, load_project_questions
 from jobs.demo.questions import Recalled, load_questions
 from jobs.demo.state import DemoState
-from jobs.demo.summary import ArchiveSummary, Summary, summarise
+from jobs.demo.summary import ArchiveSummary, DemoSummary, summarise
 from models.events import (
     AlertChanged,
     CommandEvent,
@@ -67,7 +67,7 @@ PROJECT = ProjectRecalled(
     memories={"decision": 3, "goal": 1},
     answers=[ProjectAnswer(query=_PROJECT.query, said="<b>", milliseconds=4.0)],
 )
-PURGED = Purged(app_id="isp-support", deleted=1, milliseconds=20.0)
+PURGED = PurgedApp(app_id="isp-support", deleted=1, milliseconds=20.0)
 ERASED = Erased(
     app_id="assistant",
     user_id="user-edith",
@@ -114,10 +114,12 @@ def summary_of(
     archive: ArchiveSummary = ARCHIVE,
     recalled: Sequence[Recalled] = RECALLED,
     project: ProjectRecalled = PROJECT,
-    deeds: tuple[Purged, Erased] = (PURGED, ERASED),
-) -> Summary:
+    removed: tuple[PurgedApp, Erased] = (PURGED, ERASED),
+) -> DemoSummary:
     """The summary with the parts that no test here looks at."""
-    return summarise(state, archive, recalled, project, deeds, seconds=61.0, data_dir="demo", report="demo/report.html")
+    return summarise(
+        state, archive, recalled, project, removed, seconds=61.0, data_dir="demo", report="demo/report.html"
+    )
 
 
 class _Sessions:

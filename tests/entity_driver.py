@@ -10,7 +10,7 @@ from models.events import Position
 from models.events.registry import EntityKind
 from models.partition.commands import FOLDS
 from models.policy import Policy
-from models.state.entity import Due
+from models.state.entity import DueEntity
 from models.wire.arrival import Command
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -87,7 +87,7 @@ class MemoryDriver(EntityDriver):
         self.now += timedelta(**time)
         assert self._folding.remind is not None
         name = next(name for field, name in self.ids.items() if field != "app_id")
-        return self.put(self._folding.remind(Due(self.now, self.ids["app_id"], name), self.now))
+        return self.put(self._folding.remind(DueEntity(self.now, self.ids["app_id"], name), self.now))
 
     def load(self) -> Any:
         """The state as it is stored."""
@@ -98,6 +98,6 @@ class MemoryDriver(EntityDriver):
         return self._folding.state(self.key, lambda _: parts, self.policy)
 
     @property
-    def standing(self) -> Any:
+    def stats(self) -> Any:
         """How far it is, as last told."""
         return self.of(self._standing_of)[-1]

@@ -57,7 +57,7 @@ def judgement(session: Session) -> Escalation:
     assert session.state is not None
     judged = session.state.judged(session.policy)
     assert judged is not None
-    return judged.told(session.policy.modes.elevated.enter)
+    return judged.escalation(session.policy.modes.elevated.enter)
 
 
 def units(log_odds: float) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from jobs.lab.train.examples import own_dialogues
-from jobs.shared.dialogues import Dialogue, Said
+from jobs.shared.dialogues import DialogueTurn, LabelledDialogue
 from models.events import Role
 
 FAMILIES = {
@@ -23,9 +23,9 @@ FAMILIES = {
 _EACH = 4
 
 
-def made_up() -> list[Dialogue]:
+def made_up() -> list[LabelledDialogue]:
     """Four dialogues of each source, freely licensed."""
-    found: list[Dialogue] = []
+    found: list[LabelledDialogue] = []
     for own, source in FAMILIES.items():
         of_source = [dialogue for dialogue in own_dialogues() if dialogue.source == own][:_EACH]
         found += [structs.replace(dialogue, source=source, licence="MIT") for dialogue in of_source]
@@ -34,23 +34,25 @@ def made_up() -> list[Dialogue]:
 
 def spoken(
     session_id: str, source: str, *said: str, escalating: bool = False, role: Role = Role.USER, licence: str = "MIT"
-) -> Dialogue:
+) -> LabelledDialogue:
     """A dialogue in which one side speaks."""
-    turns = [Said(role, content) for content in said]
-    return Dialogue(session_id, source, "escalating" if escalating else "benign", turns, licence)
+    turns = [DialogueTurn(role, content) for content in said]
+    return LabelledDialogue(session_id, source, "escalating" if escalating else "benign", turns, licence)
 
 
-def retold(dialogues: Iterable[Dialogue], source: str) -> list[Dialogue]:
+def retold(dialogues: Iterable[LabelledDialogue], source: str) -> list[LabelledDialogue]:
     """The same with other texts, in the dialogues of one source."""
     return [
-        structs.replace(each, turns=[Said(said.role, f"Which {n} ferries sail?") for n, said in enumerate(each.turns)])
+        structs.replace(
+            each, turns=[DialogueTurn(said.role, f"Which {n} ferries sail?") for n, said in enumerate(each.turns)]
+        )
         if each.source == source
         else each
         for each in dialogues
     ]
 
 
-def as_file(file: Path, dialogues: Sequence[Dialogue]) -> Path:
+def as_file(file: Path, dialogues: Sequence[LabelledDialogue]) -> Path:
     """Written as a labelled file."""
     file.write_bytes(msgspec.json.Encoder().encode_lines(dialogues))
     return file

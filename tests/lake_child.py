@@ -14,7 +14,7 @@ from pathlib import Path
 
 from models.events.topics import TURNS
 from streams.archive.maintenance import maintain
-from streams.archive.progress import Place
+from streams.archive.progress import ArchivedPartition
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
@@ -25,7 +25,7 @@ _MERGE_EVERY = 5
 def main(folder: Path, batches: int, file_limit: int) -> None:
     """Go on where the archive stands."""
     writer = LakeWriter(paths(folder))
-    move = writer.offsets().get(Place(TURNS.full_name(PREFIX), 0))
+    move = writer.offsets().get(ArchivedPartition(TURNS.full_name(PREFIX), 0))
     first = move.next if move else 0
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -36,10 +36,10 @@ from models.events.topics import TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, schema_of
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LakePaths
 from streams.archive.landed import land
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.rows import Landed
 from streams.archive.writer import LakeWriter
 
@@ -108,7 +108,7 @@ def _key(event: Any) -> bytes:
     return key_of(event) or b""
 
 
-def take(buffer: Buffer, topic: Topic, taken: Record) -> None:
+def take(buffer: LandingBuffer, topic: Topic, taken: Record) -> None:
     """Put a record into the buffer as the role does."""
     row = land(topic, topic.full_name(PREFIX), taken, IntakePolicy())
     if isinstance(row, Landed):
@@ -119,11 +119,11 @@ def take(buffer: Buffer, topic: Topic, taken: Record) -> None:
 
 def land_all(writer: LakeWriter, by_topic: Mapping[Topic, Sequence[Any]]) -> None:
     """Land events, or records as they are: the first ones of a partition of each topic, at once."""
-    buffer = Buffer()
+    buffer = LandingBuffer()
     for topic, events in by_topic.items():
         for offset, event in enumerate(events):
             take(buffer, topic, event if isinstance(event, Record) else record(event, offset))
-        buffer.moves[Place(topic.full_name(PREFIX), 0)] = Move(None, 0, len(events))
+        buffer.moves[ArchivedPartition(topic.full_name(PREFIX), 0)] = Move(None, 0, len(events))
     writer.land(buffer, now=NOW)
 
 
@@ -135,14 +135,14 @@ def buffer_of(
     partition: int = 0,
     expected: int | None = None,
     received: datetime = RECEIVED,
-) -> Buffer:
+) -> LandingBuffer:
     """A buffer with the events at the offsets from `first` on, ready to land."""
-    buffer, offset = Buffer(), first
+    buffer, offset = LandingBuffer(), first
     for event in events:
         take(buffer, topic, record(event, offset, partition=partition, received=received))
         offset += 1
     start = Move(expected, first if expected is None else 0, offset)
-    buffer.moves[Place(topic.full_name(PREFIX), partition)] = start
+    buffer.moves[ArchivedPartition(topic.full_name(PREFIX), partition)] = start
     return buffer
 
 

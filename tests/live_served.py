@@ -82,7 +82,7 @@ class LiveServed:
         topic: TopicChanged,
         facts: Sequence[FactChanged],
         episode: EpisodeCompressed,
-        standing: UserMemoryChanged | None = None,
+        stats: UserMemoryChanged | None = None,
     ) -> None:
         """Index everything that is known of a session."""
         said, users = SessionVectorMemory(self.store, _embedder()), UserMemory(self.store, _embedder())
@@ -90,7 +90,7 @@ class LiveServed:
         await TopicMemory(self.store, _embedder(), said).add_changes([(topic, 0)], _embedder().embed([topic.title]))
         await users.add_facts([(fact, number) for number, fact in enumerate(facts)])
         await users.add_episodes([(episode, 0)])
-        await users.add_standings([] if standing is None else [(standing, 0)])
+        await users.add_stats([] if stats is None else [(stats, 0)])
 
     def _told(self, names: Iterable[str]) -> dict[str, Any]:
         tokens = [

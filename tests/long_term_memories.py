@@ -10,7 +10,7 @@ from models.events.project_items import MemorySource, MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy
 from models.project.kept_memories import New
 from models.project.long_term import LongTerm
-from models.project.shards import Gone, Kept, MemoryCounts, ShelvedMemories
+from models.project.shards import Gone, MemoryCounts, ShardedMemories, StoredMemory
 from models.project.store import Slots, Store
 from models.state.parts import Parts
 from tests.session_driver import NOON
@@ -19,16 +19,16 @@ KEY = "project:shop/web"
 DAY = timedelta(days=1)
 
 
-class HeldMemories(ShelvedMemories):
+class HeldMemories(ShardedMemories):
     """Memories of a new project, and beside them what is kept and listed now."""
 
     def __init__(self) -> None:
         root = Parts({})
         super().__init__(Store(KEY, lambda _entity: None, root), Slots(root, {}), MemoryCounts())
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, StoredMemory] = {}
         self.lists: dict[str, list[str]] = {}
 
-    def put(self, kept: Kept) -> None:
+    def put(self, kept: StoredMemory) -> None:
         """Keep a memory."""
         super().put(kept)
         self.kept[kept.memory.id] = kept
@@ -57,7 +57,7 @@ class Project:
         """As of the clock."""
         return LongTerm(self.memories, self._tell, KEY, self.policy, now or self.now)
 
-    def _tell(self, kept: Kept | Gone, cause: ItemCause) -> None:
+    def _tell(self, kept: StoredMemory | Gone, cause: ItemCause) -> None:
         self.told.append((kept.memory_id if isinstance(kept, Gone) else kept.memory.id, cause))
 
     def say(  # what the tests vary

@@ -36,9 +36,9 @@ from typing import Any
 from msgspec import Struct
 
 from jobs.analyse.mining.job import Job, Period
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.run import run
-from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.source import MiningSource
 from models.entities import TOPIC_OF
 from models.events import (
     AlertChanged,
@@ -55,15 +55,15 @@ from models.events import (
 )
 from models.events.ids import event_id
 from models.events.topics import TURNS
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.policy.archive import ArchivePolicy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LakePaths, reading
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.writer import LakeWriter
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.entity_driver import keep_parts
@@ -112,17 +112,19 @@ def landed(folder: Path, sessions: Iterable[Iterable[Turn | SessionEnded]]) -> L
     return place
 
 
-def mined(job: Job, place: LakePaths, root: Path, *, period: Period = WEEK, policy: ArchivePolicy = _POLICY) -> Result:
+def mined(
+    job: Job, place: LakePaths, root: Path, *, period: Period = WEEK, policy: ArchivePolicy = _POLICY
+) -> JobResult:
     """Run a job over an archive; what it keeps is in `root`."""
     with reading(place) as con:
-        return run(job, Source(con), period, root=root, policy=policy)
+        return run(job, MiningSource(con), period, root=root, policy=policy)
 
 
 class _Log:
     """Gives records their offsets and gathers them."""
 
     def __init__(self) -> None:
-        self.buffer = Buffer()
+        self.buffer = LandingBuffer()
         self._next: defaultdict[str, int] = defaultdict(int)
 
     def put(self, events: Iterable[Any], time: datetime | None = None) -> list[Position]:
@@ -136,7 +138,7 @@ class _Log:
             key = event.session_id.encode() if topic is TURNS else key_of(event)
             take(self.buffer, topic, Record(0, offset, appended_at, key, encode(event)))
             assert not self.buffer.skipped
-            self.buffer.moves[Place(name, 0)] = Move(None, 0, offset + 1)
+            self.buffer.moves[ArchivedPartition(name, 0)] = Move(None, 0, offset + 1)
             self._next[name] = offset + 1
             places.append(Position(name, 0, offset))
         return places
@@ -157,9 +159,9 @@ class _Fold:
         for event, position in zip(events, log.put(events), strict=True):
             if isinstance(event, Turn) and event.role is Role.USER:
                 risk, vector = self._scorer.score([event])[0], self._embedder.embed([event.content])[0]
-                arrivals.append(Arrival(event, position, event.timestamp, float(risk), vector))
+                arrivals.append(DecodedArrival(event, position, event.timestamp, float(risk), vector))
             else:
-                arrivals.append(Arrival(event, position, event.timestamp))
+                arrivals.append(DecodedArrival(event, position, event.timestamp))
         outputs: list[OutputEvent] = []
         for folded in self._fold.fold(arrivals):
             for entity, parts in folded.changed.items():

@@ -9,7 +9,7 @@ from typing import Any
 from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
 from models.policy.project import NarrativePolicy
-from models.project.narrative import SaidTurn, Watch, detect, take
+from models.project.narrative import ConversationTurn, NarrativeState, detect, take
 from tests.session_driver import NOON
 
 KEY = "project:shop/web"
@@ -32,17 +32,19 @@ def episode(first: int, last: int | None = None, kind: str = "decision_made", **
     return ProjectEpisode(kind=EpisodeKind(kind), first_turn=first, last_turn=end, **(fields | more))
 
 
-def turn(number: int, content: str, role: Role = Role.USER, user_id: str = "nora") -> SaidTurn:
+def turn(number: int, content: str, role: Role = Role.USER, user_id: str = "nora") -> ConversationTurn:
     """A turn, a minute after the one before."""
     at = NOON + timedelta(minutes=number)
-    return SaidTurn(conversation_id="s0", turn=number, role=role, user_id=user_id, content=content, timestamp=at)
+    return ConversationTurn(
+        conversation_id="s0", turn=number, role=role, user_id=user_id, content=content, timestamp=at
+    )
 
 
 def told(
-    turns: Iterable[SaidTurn], policy: NarrativePolicy = POLICY, watch: Watch | None = None
+    turns: Iterable[ConversationTurn], policy: NarrativePolicy = POLICY, watch: NarrativeState | None = None
 ) -> list[ProjectEpisode]:
     """Episodes that are kept after these turns, in order of turns."""
-    watch = Watch() if watch is None else watch
+    watch = NarrativeState() if watch is None else watch
     kept: list[ProjectEpisode] = []
     for said in turns:
         for found in detect(watch, said, [], KEY, policy):

@@ -19,7 +19,7 @@ from models.events.fields import BEHAVIOUR, SessionIds, about
 from models.events.registry import Emits, EntityKind, Index, Listed, last
 from models.events.topics import COMMANDS, Cleanup, Topic
 from models.policy import Policy
-from models.state.entity import Emission, EntityState, Folding, Layout
+from models.state.entity import Emission, EntityState, Folding, StateLayout
 from models.wire.arrival import Command
 
 GREETINGS_TOPIC: Final = Topic(
@@ -52,7 +52,7 @@ class Head(Struct, array_like=True):
 class Greetings(EntityState[Head]):
     """Working copy of one user's greetings."""
 
-    layout = Layout("greetings state", version=1)
+    layout = StateLayout("greetings state", version=1)
     head_type = Head
 
 

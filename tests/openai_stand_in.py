@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streams.inference.openai_failures import judge
-from streams.inference.resilience import Breaker, Guard, Retry
+from streams.inference.resilience import Breaker, CallGuard, CallRetry
 from streams.ports import Vectors
 
 SECRET = "sk-top-secret"  # noqa: S105 - made up
@@ -192,11 +192,11 @@ def standing_in(embed: EmbedTexts = lambda texts: np.ones((len(texts), 4), dtype
         thread.join()
 
 
-def guarding(*, tries: int = 2, timeout: float = 30.0, failures: int = 100) -> Guard:
+def guarding(*, tries: int = 2, timeout: float = 30.0, failures: int = 100) -> CallGuard:
     """A guard that does not wait between tries; the time-out of each in seconds."""
 
     async def at_once(_seconds: float) -> None:
         """No wait."""
 
-    retry, breaker = Retry(timeout=timedelta(seconds=timeout), tries=tries), Breaker(failures, clock=time.monotonic)
-    return Guard("model", judge, retry, breaker=breaker, sleep=at_once, block=lambda _seconds: None)
+    retry, breaker = CallRetry(timeout=timedelta(seconds=timeout), tries=tries), Breaker(failures, clock=time.monotonic)
+    return CallGuard("model", judge, retry, breaker=breaker, sleep=at_once, block=lambda _seconds: None)

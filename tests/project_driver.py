@@ -125,7 +125,7 @@ class Project(MemoryDriver):
     @property
     def result(self) -> tuple[str, str, int]:
         """Outcome, item and count of the last command by hand."""
-        last = self.standing.results[-1]
+        last = self.stats.results[-1]
         return last.outcome, last.item_id, last.count
 
     @property

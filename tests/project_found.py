@@ -22,7 +22,7 @@ from models.events.project_items import (
     Relationship,
 )
 from models.retrieval.candidates import found_of
-from models.retrieval.relevance import Findable, Retrieved, Scores, told_text
+from models.retrieval.relevance import Findable, RetrievedItem, Scores, rendered
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -88,10 +88,10 @@ def chunk(number: int, summary: str, *, at: datetime = BEGIN) -> ConversationChu
     )
 
 
-def found(item: Findable, score: float = 0.5) -> Retrieved:
+def found(item: Findable, score: float = 0.5) -> RetrievedItem:
     """As retrieval gives it."""
     kind, item_id = found_of(item)
-    return Retrieved(kind=kind, id=item_id, text=told_text(item), score=score, scores=Scores(), item=item)
+    return RetrievedItem(kind=kind, id=item_id, text=rendered(item), score=score, scores=Scores(), item=item)
 
 
 def told(item: ProjectItem, slot: int, revision: int) -> ProjectItemChanged:
@@ -106,7 +106,7 @@ def gone(kind: ItemKind, item_id: str, slot: int, revision: int) -> ProjectItemC
     return ProjectItemChanged(**_item_event(kind, item_id, slot, revision), active=False, cause="deleted")
 
 
-def standing(revision: int, born: str = "first") -> ProjectChanged:
+def stats(revision: int, born: str = "first") -> ProjectChanged:
     """How far the project is."""
     return ProjectChanged(
         **_event("standing", revision),

@@ -140,7 +140,7 @@ def stands(revision: int = 1, *, app: str = "a", project: str = "web", **more: A
 async def index(projects: ProjectMemories, *events: ProjectItemChanged | ProjectChanged) -> None:
     """Index events as one batch of the log, at offsets by their revisions."""
     await projects.add_items([(each, 10 * each.revision) for each in events if isinstance(each, ProjectItemChanged)])
-    await projects.add_standings([(each, 10 * each.revision) for each in events if isinstance(each, ProjectChanged)])
+    await projects.add_stats([(each, 10 * each.revision) for each in events if isinstance(each, ProjectChanged)])
 
 
 async def view_of(projects: ProjectMemories, app: str = "a", project: str = "web") -> ProjectView:

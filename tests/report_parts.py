@@ -10,8 +10,8 @@ import altair as alt
 import polars as pl
 
 from jobs.analyse.mining.job import Figure, Finding, Period, Picture
-from jobs.analyse.mining.results import Result, Section, ShownFinding, ShownTable
-from jobs.analyse.report.gathering import ArchiveFacts, Part, Report
+from jobs.analyse.mining.results import JobResult, ReportSection, ShownFinding, ShownTable
+from jobs.analyse.report.gathering import ArchiveFacts, MiningReport, Part
 from jobs.analyse.report.pictures import drawn
 from models.policy.archive import AnonymityPolicy
 
@@ -41,10 +41,10 @@ def result(
     tables: dict[str, pl.DataFrame] | None = None,
     notes: Sequence[str] = (),
     days: int = 7,
-) -> Result:
+) -> JobResult:
     """A job's result."""
     frames = tables or {}
-    section = Section(
+    section = ReportSection(
         job=job,
         title=job.capitalize(),
         question="What is asked?",
@@ -64,19 +64,19 @@ def result(
         notes=list(notes),
         findings_left_out=3,
     )
-    return Result(section, frames)
+    return JobResult(section, frames)
 
 
-def part(name: str = "overview", *, made: Result | None = None, pictures: int = 0, **fields: object) -> Part:
+def part(name: str = "overview", *, made: JobResult | None = None, pictures: int = 0, **fields: object) -> Part:
     """A part of the report, with some pictures of a frame of two rows."""
     chart = alt.Chart(pl.DataFrame({"x": ["</script><b>", "b"], "y": [1, 2]})).mark_bar().encode(x="x:N", y="y:Q")
     charts = [drawn(Picture(f"Picture {n} <i>", "What it shows & how.", chart)) for n in range(pictures)]
     return Part(name=name, title=name.capitalize(), result=made, pictures=charts, **fields)  # type: ignore[arg-type]
 
 
-def report(*parts: Part, turns: int = 1_000) -> Report:
+def report(*parts: Part, turns: int = 1_000) -> MiningReport:
     """A report of these parts."""
-    return Report(
+    return MiningReport(
         period=WEEK,
         parts=list(parts),
         archive=ArchiveFacts(12, NOW, turns, 50_000, 400_000),

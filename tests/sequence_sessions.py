@@ -8,7 +8,7 @@ import msgspec
 
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SequenceSignals
-from models.state.vectors import Mark
+from models.state.vectors import TurnMark
 from models.text.features import Features
 
 FIRST_TURN = 70_000
@@ -30,7 +30,7 @@ def calm(turns: int) -> list[Observation]:
 
 def escalating(turns: int) -> list[Observation]:
     """Risk rises after a role was set up, to the full; refusals are not taken, and everything else happens as well."""
-    everything = Mark.REPHRASED | Mark.RETURNED | Mark.GATHERED
+    everything = TurnMark.REPHRASED | TurnMark.RETURNED | TurnMark.GATHERED
     pressing = Features(
         question=True, wh_question=True, imperative=True, hypothetical=True, meta_instruction=True, probing=True
     )

@@ -11,7 +11,7 @@ from models.events import DeadLetter, Role, TopicCause, TopicChanged
 from models.policy import Policy
 from models.policy.topic import TopicPolicy
 from models.session.topics.conversation_topics import ConversationTopics
-from models.session.topics.state import Topic
+from models.session.topics.state import TopicState
 from models.state.buffer import BufferedTurn
 from models.wire.arrival import SessionTimedOut
 from tests.session_driver import NOON, Session, said
@@ -78,7 +78,7 @@ class Talk(Session):
         return self.state.topics(self.policy)
 
     @property
-    def active(self) -> Topic:
+    def active(self) -> TopicState:
         """The active topic."""
         slot = self.topics.active
         assert slot is not None
@@ -89,7 +89,7 @@ class Talk(Session):
         """Titles of the topics that are kept, oldest first."""
         return [topic.title for _, topic in self.topics.store.topics()]
 
-    def titled(self, title: str) -> tuple[int, Topic]:
+    def titled(self, title: str) -> tuple[int, TopicState]:
         """A topic and its slot, by title."""
         return next((slot, topic) for slot, topic in self.topics.store.topics() if topic.title == title)
 

@@ -101,7 +101,7 @@ class User(MemoryDriver):
     @property
     def at_hand(self) -> list[tuple[str, int]]:
         """Session and number of the turns at hand, as last told."""
-        return flat(self.standing.short_term)
+        return flat(self.stats.short_term)
 
     @property
     def profile(self) -> dict[str, str]:

@@ -71,4 +71,4 @@ class IndexedUser(User):
         log = self.log if log is None else log
         await self.memory.add_episodes([(e, n) for e, n in log if isinstance(e, EpisodeCompressed)])
         await self.memory.add_facts([(e, n) for e, n in log if isinstance(e, FactChanged)])
-        await self.memory.add_standings([(e, n) for e, n in log if isinstance(e, UserMemoryChanged)])
+        await self.memory.add_stats([(e, n) for e, n in log if isinstance(e, UserMemoryChanged)])

@@ -9,7 +9,7 @@ from functools import cache
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.train.examples import own_dialogues
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.events import AlertChanged, DeadLetter, OutputEvent, ProfileUpdated, Role, Turn
 from models.partition.sessions import PartitionFold
 from models.policy import Policy
@@ -41,12 +41,12 @@ def shipped_policy() -> Policy:
 
 
 @cache
-def own_dialogue(session_id: str) -> Dialogue:
+def own_dialogue(session_id: str) -> LabelledDialogue:
     """One of the project's own labelled dialogues."""
     return next(dialogue for dialogue in own_dialogues() if dialogue.session_id == session_id)
 
 
-def said_in(dialogue: Dialogue) -> list[Said]:
+def said_in(dialogue: LabelledDialogue) -> list[Said]:
     """Its turns: who said what."""
     return [(turn.role, turn.content) for turn in dialogue.turns]
 

@@ -11,7 +11,7 @@ import typer
 from jobs.alerts import labels as alert_labels
 from jobs.alerts.rendering import described, explained
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError, TurntideError
 from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, AlertStatus, Mode, Position, Severity, Slope
@@ -59,7 +59,7 @@ def list_alerts(
     said = asyncio.run(alert_labels.latest_labels(settings)) if labels else {}
     shown = [alert for alert in found.values() if status in {None, alert.status}]
     shown.sort(key=lambda alert: alert.timestamp)
-    printed = Output(output)
+    printed = Printer(output)
     if output is not OutputFormat.TABLE:
         columns = [alert_labels.described(said.get(alert.alert_id)) if labels else {} for alert in shown]
         printed.rows("alerts", [described(alert) | label for alert, label in zip(shown, columns, strict=True)])
@@ -83,7 +83,7 @@ def ack(
 ) -> None:
     """Acknowledge an alert: it is not repeated until it grows worse or is resolved."""
     written = asyncio.run(acknowledge(load_settings(), alert_id, by=by, note=note))
-    Output(output).record({"alert_id": alert_id, "session_id": written.session_id, "by": by, "sent": True})
+    Printer(output).record({"alert_id": alert_id, "session_id": written.session_id, "by": by, "sent": True})
 
 
 @app.command(
@@ -105,14 +105,14 @@ def label(
     """Say whether alerts were right, also of resolved ones: back-tests measure by it. The latest label counts."""
     labels = asyncio.run(label_alerts(load_settings(), alert_ids, escalating=escalating, reason=reason, by=by))
     rows = [{"alert_id": each.alert_id, "session_id": each.session_id, "escalating": escalating} for each in labels]
-    Output(output).rows("labelled", rows)
+    Printer(output).rows("labelled", rows)
 
 
 @app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --output json"))
 def send_test(output: OutputOption = OutputFormat.TABLE) -> None:
     """Send a clearly marked test alert through each configured sink; exit with code 1 if one does not take it."""
     results = asyncio.run(try_sinks(load_settings(), harmless_alert(datetime.now(UTC))))
-    Output(output).rows("test alert", results)
+    Printer(output).rows("test alert", results)
     if not all(result["delivered"] for result in results):
         raise typer.Exit(_EXIT_FAILED)
 

@@ -11,7 +11,7 @@ import typer
 
 from jobs.archive.parity.command import parity
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -69,7 +69,7 @@ def publish(
             dry_run=dry_run,
             progress=progress,
         )
-    printed = Output(output)
+    printed = Printer(output)
     printed.rows("tables", [msgspec.to_builtins(each) for each in done])
     if dry_run:
         printed.message("nothing was changed")
@@ -90,7 +90,7 @@ def verify(
     missing. Files that are not the archive's own are told; nobody reads or removes them.
     """
     from streams.archive.catalog import paths_of, reading
-    from streams.archive.damage import damaged, foreign_files, told
+    from streams.archive.damage import damaged, foreign_files, render_damage
     from streams.archive.left_out import leave_out
     from streams.archive.verify import verify as verify_archive
 
@@ -99,8 +99,8 @@ def verify(
         hurt, foreign = damaged(con), foreign_files(con)
         leave_out(con, {file.date for file in hurt if file.date})
         found = verify_archive(con, prefix=settings.topic_prefix, now=datetime.now(UTC), transactional=transactional)
-    found = msgspec.structs.replace(found, findings=[*([told(hurt)] if hurt else []), *found.findings])
-    printed = Output(output)
+    found = msgspec.structs.replace(found, findings=[*([render_damage(hurt)] if hurt else []), *found.findings])
+    printed = Printer(output)
     if output is OutputFormat.JSON:
         files = {"damaged_files": msgspec.to_builtins(hurt), "foreign_files": foreign}
         printed.record(msgspec.to_builtins(found) | files)
@@ -133,7 +133,7 @@ def status(*, output: OutputOption = OutputFormat.TABLE) -> None:
 
     with reading(paths_of(load_settings())) as con:
         found = status_of(con)
-    printed = Output(output)
+    printed = Printer(output)
     if output is OutputFormat.JSON:
         printed.record(msgspec.to_builtins(found))
         return
@@ -165,7 +165,7 @@ def merge(
     open_reader(paths).close()  # says what to do where there is none; a writer would create one
     with closing(LakeWriter(paths)) as writer:
         done = maintain(writer, now=datetime.now(UTC), keep_replaced=keep, everything=True)
-    Output(output).record(msgspec.to_builtins(done))
+    Printer(output).record(msgspec.to_builtins(done))
 
 
 @app.command(
@@ -194,7 +194,7 @@ def retain(
     from streams.wiring import policy_of
 
     settings, now = load_settings(), datetime.now(UTC)
-    policy, printed = policy_of(settings), Output(output)
+    policy, printed = policy_of(settings), Printer(output)
     with reading(paths_of(settings)) as con:
         found = due(con, policy.archive.retention, today=now.date())
     if apply:
@@ -216,7 +216,7 @@ def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
     from streams.archive.upgrade import upgrade as upgrade_archive
 
     added = upgrade_archive(paths_of(load_settings()))
-    printed = Output(output)
+    printed = Printer(output)
     printed.rows("added", [{"added": name} for name in added])
     if not added:
         printed.message("the archive has everything that this release reads")
@@ -233,4 +233,4 @@ def snapshots(*, output: OutputOption = OutputFormat.TABLE) -> None:
             "FROM ducklake_snapshots(?) ORDER BY snapshot_id",
             [LAKE],
         ).fetchall()
-    Output(output).rows("snapshots", [{"version": n, "at": at, "changes": what} for n, at, what in found])
+    Printer(output).rows("snapshots", [{"version": n, "at": at, "changes": what} for n, at, what in found])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 
@@ -81,19 +81,19 @@ def entries(view: str | None) -> list[dict[str, Any]]:
 def _json(views: list[dict[str, Any]]) -> None:
     from jobs.archive.view_meanings import POLARS_BEFORE
 
-    Output(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
+    Printer(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
 
 
 def _tables(views: list[dict[str, Any]], *, with_columns: bool) -> None:
     from jobs.archive.view_meanings import POLARS_BEFORE
 
-    printed = Output(OutputFormat.TABLE)
+    printed = Printer(OutputFormat.TABLE)
     if not with_columns:
         printed.rows("views", [{"view": v["view"], "key": ", ".join(v["key"]), "purpose": v["purpose"]} for v in views])
         printed.message("`turntide dictionary VIEW` shows the columns of one")
         return
     for entry in views:
-        told = {name: entry[name] for name in ("view", "purpose", "query", "polars")}
-        printed.record(told | {"key": ", ".join(entry["key"])})
+        described = {name: entry[name] for name in ("view", "purpose", "query", "polars")}
+        printed.record(described | {"key": ", ".join(entry["key"])})
         printed.rows("columns", entry["columns"])
         printed.message(f"before the example in Polars:\n{POLARS_BEFORE}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.settings import load_settings
@@ -63,13 +63,13 @@ def query(
         if without_damage:
             leave_damage_out(con)
         if explain:
-            printed = Output(form_of_output(output))
+            printed = Printer(form_of_output(output))
             read = _refusing(con, lambda: query_files.files_read(con, sql))
             printed.rows("files read", [scan._asdict() for scan in read.scans])
             printed.message(f"{read.bytes / 1e6:.2f} MB read in {read.seconds:.2f} s")
         elif to is not None:
             rows = _refusing(con, lambda: query_files.write(con, sql, to, output.value, limit))
-            Output(OutputFormat.TABLE).message(f"{rows} rows in {to}")
+            Printer(OutputFormat.TABLE).message(f"{rows} rows in {to}")
         else:
             _print(con, sql, limit, form_of_output(output))
 
@@ -104,7 +104,7 @@ def _check(output: QueryFormat, to: Path | None, *, explain: bool) -> None:
 
 def _print(con: duckdb.DuckDBPyConnection, sql: str, limit: int | None, form: OutputFormat) -> None:
     columns, rows = run(con, sql)
-    printed = Output(form)
+    printed = Printer(form)
     most = limit or (_TABLE_ROWS if form is OutputFormat.TABLE else None)
     printed.table("", columns, rows if most is None else islice(rows, most))
     if most is not None and next(rows, None) is not None:

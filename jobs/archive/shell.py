@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import TurntideError
 from streams.settings import load_settings
 
@@ -49,7 +49,7 @@ def shell(
     with closing(open_reader(paths_of(load_settings()))) as con:
         if without_damage:
             leave_damage_out(con)
-        session = Session(con, Output(output))
+        session = Session(con, Printer(output))
         if command is not None:
             session.run_all(iter([command]))
         elif not sys.stdin.isatty():
@@ -75,7 +75,7 @@ class Session:
         output: Where results and errors go.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, output: Output) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, output: Printer) -> None:
         self._con = con
         self._output = output
         self.failed = False

@@ -11,7 +11,7 @@ from jobs.cli import examples
 from jobs.contracts.documents import documents
 from jobs.contracts.view_contract import NAME, breaks, views_contract
 from jobs.shared.generated_files import differing, write_differing
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 _EXIT_DRIFT = 1
@@ -47,7 +47,7 @@ def check(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat
     changed = drift(directory)
     _show(changed, output)
     for broken in breaks(directory):
-        Output(output).message(f"BREAKS READERS {broken}: keep it, or raise VIEWS_VERSION")
+        Printer(output).message(f"BREAKS READERS {broken}: keep it, or raise VIEWS_VERSION")
     if changed:
         raise typer.Exit(_EXIT_DRIFT)
 
@@ -62,7 +62,7 @@ def drift(directory: Path) -> dict[str, str]:
 
 
 def _show(changed: dict[str, str], output: OutputFormat) -> None:
-    printed = Output(output)
+    printed = Printer(output)
     printed.rows("contracts", [{"file": name, "state": state} for name, state in changed.items()])
     if not changed:
         printed.message("contracts are as the code says")

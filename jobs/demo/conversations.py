@@ -41,7 +41,7 @@ class Sitting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     after_hours: float = 0.0
 
 
-class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DemoConversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One conversation as its file has it.
 
     Attributes:
@@ -78,7 +78,7 @@ class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return next((each for each in reversed(self.sittings) if each.first_turn <= turn), None)
 
 
-class Act(StrEnum):
+class CueAct(StrEnum):
     """What a cue asks for."""
 
     TURN = "turn"
@@ -97,8 +97,8 @@ class Cue(Struct, frozen=True):
     """
 
     at: timedelta
-    conversation: Conversation
-    act: Act
+    conversation: DemoConversation
+    act: CueAct
     turn: int
 
     def event(self, began: datetime, alert_id: str | None = None) -> InputEvent:
@@ -109,9 +109,9 @@ class Cue(Struct, frozen=True):
             alert_id: Of the session's alert, for an acknowledgement.
         """
         of, timestamp = self.conversation, began + self.at
-        if self.act is Act.END:
+        if self.act is CueAct.END:
             return SessionEnded(session_id=of.session_id, timestamp=timestamp, reason="said goodbye")
-        if self.act is Act.ACKNOWLEDGE:
+        if self.act is CueAct.ACKNOWLEDGE:
             return AlertAcknowledged(
                 session_id=of.session_id,
                 timestamp=timestamp,
@@ -133,7 +133,7 @@ class Cue(Struct, frozen=True):
         )
 
 
-def load_conversations() -> list[Conversation]:
+def load_conversations() -> list[DemoConversation]:
     """All conversations but the project's, the earliest first.
 
     Raises:
@@ -142,7 +142,7 @@ def load_conversations() -> list[Conversation]:
     return [conversation for conversation in _read() if conversation.in_play]
 
 
-def load_project_conversation() -> Conversation:
+def load_project_conversation() -> DemoConversation:
     """The 250 turns of a project, over four weeks; `schedule` says when each is said.
 
     Raises:
@@ -152,7 +152,7 @@ def load_project_conversation() -> Conversation:
     return conversation
 
 
-def load_play() -> list[Conversation]:
+def load_play() -> list[DemoConversation]:
     """What the demo plays: all conversations, and the project's in as long as they take.
 
     Were its pauses kept, its session would time out in each, and event time of four weeks pass for the others as well.
@@ -166,24 +166,24 @@ def load_play() -> list[Conversation]:
     return [*others, structs.replace(without_pauses, hurried=takes / has)]
 
 
-def _read() -> list[Conversation]:
+def _read() -> list[DemoConversation]:
     folder = files("jobs.demo") / "conversations"
     read = [
-        msgspec.convert(tomllib.loads(file.read_text("utf-8")), Conversation)
+        msgspec.convert(tomllib.loads(file.read_text("utf-8")), DemoConversation)
         for file in folder.iterdir()
         if file.name.endswith(".toml")
     ]
     return sorted(read, key=lambda conversation: (conversation.starts_minute, conversation.session_id))
 
 
-def schedule(conversations: list[Conversation]) -> list[Cue]:
+def schedule(conversations: list[DemoConversation]) -> list[Cue]:
     """Every event of the play in the order of event time; within a session strictly increasing."""
     cues = [cue for conversation in conversations for cue in _cues(conversation)]
     return sorted(cues, key=lambda cue: (cue.at, cue.conversation.session_id))
 
 
-def _cues(conversation: Conversation) -> list[Cue]:
-    def cue(act: Act, turn: int) -> Cue:
+def _cues(conversation: DemoConversation) -> list[Cue]:
+    def cue(act: CueAct, turn: int) -> Cue:
         return Cue(begins + at / conversation.hurried, conversation, act, turn)
 
     begins, at = timedelta(minutes=conversation.starts_minute), timedelta(0)
@@ -194,11 +194,11 @@ def _cues(conversation: Conversation) -> list[Cue]:
         if sitting and sitting.first_turn == number:
             at += timedelta(hours=sitting.after_hours)
         at += _THINKING[role] + timedelta(seconds=round(len(content) / _CHARS_PER_S[role], 3))
-        cues.append(cue(Act.TURN, number))
+        cues.append(cue(CueAct.TURN, number))
         if number == conversation.acknowledged_after_turn:
             at += _AFTERWARDS
-            cues.append(cue(Act.ACKNOWLEDGE, number))
+            cues.append(cue(CueAct.ACKNOWLEDGE, number))
     if conversation.ends:
         at += _AFTERWARDS
-        cues.append(cue(Act.END, len(conversation.turns) - 1))
+        cues.append(cue(CueAct.END, len(conversation.turns) - 1))
     return cues

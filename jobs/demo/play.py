@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-from jobs.demo.conversations import Act, Cue
+from jobs.demo.conversations import Cue, CueAct
 from jobs.demo.state import DemoState
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
@@ -60,13 +60,13 @@ class Play:
         began, began_s = datetime.now(UTC) - self._length, time.monotonic()
         for cue in self._cues:
             await asyncio.sleep(began_s + cue.at.total_seconds() / self._speedup - time.monotonic())
-            alert_id = await self._alert_id(cue) if cue.act is Act.ACKNOWLEDGE else None
-            if alert_id is not None or cue.act is not Act.ACKNOWLEDGE:
+            alert_id = await self._alert_id(cue) if cue.act is CueAct.ACKNOWLEDGE else None
+            if alert_id is not None or cue.act is not CueAct.ACKNOWLEDGE:
                 await self._send(cue, began, alert_id)
 
     async def _send(self, cue: Cue, began: datetime, alert_id: str | None) -> None:
         event = cue.event(began, alert_id)
-        if cue.act is Act.TURN:
+        if cue.act is CueAct.TURN:
             self._state.sending(event.session_id, cue.turn, time.monotonic())
         await self._outlet.add(Record(event.session_id.encode(), encode(event), headers_for(event)))
         await self._outlet.finish()

@@ -8,18 +8,18 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jobs.demo.deeds import Erased, Purged
+from jobs.demo.operator_commands import Erased, PurgedApp
 from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
 from jobs.demo.spaces import SpacesSummary
-from jobs.demo.summary import Summary
+from jobs.demo.summary import DemoSummary
 from jobs.demo.users import UsersSummary
 from models.retrieval.context import SUMMARY_CHARS
 
 _KIB = 1024
 
 
-def show(summary: Summary, console: Console, further: Sequence[tuple[str, str]]) -> None:
+def show(summary: DemoSummary, console: Console, further: Sequence[tuple[str, str]]) -> None:
     """Print it.
 
     Args:
@@ -67,7 +67,7 @@ def project_figures(recalled: ProjectRecalled) -> str:
     )
 
 
-def purged_lines(purged: Purged) -> list[str]:
+def purged_lines(purged: PurgedApp) -> list[str]:
     """What a purge took, and what is left."""
     took = f"{purged.deleted} deleted, {purged.left} left, read {purged.milliseconds:.0f} ms after the request"
     return [took] + [f"✗ {problem}" for problem in purged.problems]
@@ -84,7 +84,7 @@ def erased_lines(erased: Erased) -> list[str]:
     return lines + [f"{clean} other stores held nothing of them"] + [f"✗ {problem}" for problem in erased.problems]
 
 
-def _as_promised(summary: Summary) -> list[str]:
+def _as_promised(summary: DemoSummary) -> list[str]:
     alerts = ", ".join(f"{a.session_id} at turn {a.turn} of {a.turns_of_session}" for a in summary.alerts)
     topics = ", ".join(summary.topics.shown_by)
     compacted = f"{_plural(len(summary.apps.compactions), 'compaction')}"
@@ -102,7 +102,7 @@ def _as_promised(summary: Summary) -> list[str]:
     ]
 
 
-def _figures(summary: Summary) -> RenderableType:
+def _figures(summary: DemoSummary) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")

@@ -13,7 +13,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from jobs.demo.conversations import Act, load_play, schedule
+from jobs.demo.conversations import CueAct, load_play, schedule
 from models.events.project_items import SUPERSEDES
 from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage, PendingFacts
 from streams.api.projects.messages import FoundItems, ProjectContext
@@ -223,5 +223,5 @@ def judged(questions: ProjectQuestions, recalled: ProjectRecalled) -> Iterator[s
 def _said_after(session_id: str) -> dict[int, timedelta]:
     """Turn → when it is said in the play, counted from the first."""
     (conversation,) = (each for each in load_play() if each.session_id == session_id)
-    at = {cue.turn: cue.at for cue in schedule([conversation]) if cue.act is Act.TURN}
+    at = {cue.turn: cue.at for cue in schedule([conversation]) if cue.act is CueAct.TURN}
     return {turn: after - at[0] for turn, after in at.items()}

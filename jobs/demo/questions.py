@@ -15,7 +15,7 @@ from streams.api.users.messages import EpisodeAnswer, FactAnswer, Retrieved
 _ANSWER_WITHIN_S = 15.0
 
 
-class Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DemoQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One question of one user, and what must be answered.
 
     Attributes:
@@ -49,10 +49,10 @@ class Recalled(Struct, frozen=True, kw_only=True):
 
 
 class _Questions(Struct, frozen=True, forbid_unknown_fields=True):
-    questions: list[Question]
+    questions: list[DemoQuestion]
 
 
-def load_questions() -> list[Question]:
+def load_questions() -> list[DemoQuestion]:
     """All questions, in the order of their asking.
 
     Raises:
@@ -63,7 +63,7 @@ def load_questions() -> list[Question]:
 
 
 async def ask(
-    questions: Iterable[Question], url: str, *, transport: httpx.AsyncBaseTransport | None = None
+    questions: Iterable[DemoQuestion], url: str, *, transport: httpx.AsyncBaseTransport | None = None
 ) -> list[Recalled]:
     """Ask the index role, one question after the other; a request that fails is an answer with a problem.
 
@@ -76,7 +76,7 @@ async def ask(
         return [await _ask(question, client) for question in questions]
 
 
-async def _ask(question: Question, client: httpx.AsyncClient) -> Recalled:
+async def _ask(question: DemoQuestion, client: httpx.AsyncClient) -> Recalled:
     body = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query, "format": True}
     try:
         response = await client.post("/v1/retrieve", json=body)
@@ -91,7 +91,7 @@ async def _ask(question: Question, client: httpx.AsyncClient) -> Recalled:
     return Recalled(app_id=question.app_id, user_id=question.user_id, query=question.query, problems=[problem])
 
 
-def judged(question: Question, answer: Retrieved, *, milliseconds: float) -> Recalled:
+def judged(question: DemoQuestion, answer: Retrieved, *, milliseconds: float) -> Recalled:
     """The answer beside its question, with what is wrong about it."""
     facts = {_name(fact): fact.value for fact in answer.structured_facts}
     nearest = next(iter(answer.episodic_context), None)
@@ -107,7 +107,7 @@ def judged(question: Question, answer: Retrieved, *, milliseconds: float) -> Rec
     )
 
 
-def _wrong_facts(question: Question, facts: dict[str, str]) -> Iterable[str]:
+def _wrong_facts(question: DemoQuestion, facts: dict[str, str]) -> Iterable[str]:
     for name, value in question.facts.items():
         if facts.get(name) != value:
             yield f"{name} should be {value}, memory says {facts.get(name, 'nothing')}"
@@ -116,7 +116,7 @@ def _wrong_facts(question: Question, facts: dict[str, str]) -> Iterable[str]:
             yield f"{name} was taken back, memory still says {facts[name]}"
 
 
-def _wrong_episode(question: Question, nearest: EpisodeAnswer | None) -> Iterable[str]:
+def _wrong_episode(question: DemoQuestion, nearest: EpisodeAnswer | None) -> Iterable[str]:
     found = nearest.turn_range if nearest else "none"
     if question.episode is not None and found != question.episode:
         yield f"the nearest episode should be {question.episode}, memory finds {found}"

@@ -17,14 +17,14 @@ from uuid import uuid4
 from msgspec import Struct
 
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.deeds import ERASED_USER, ERASED_USERS_APP, PURGED_APP, Erased, Purged, erase, purge
+from jobs.demo.operator_commands import ERASED_USER, ERASED_USERS_APP, PURGED_APP, Erased, PurgedApp, erase, purge
 from jobs.demo.play import Play
 from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.project_questions import ProjectRecalled, ask_project, load_project_questions
 from jobs.demo.questions import Recalled, ask, load_questions
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
-from jobs.demo.summary import Summary, summarise, tidy_archive
+from jobs.demo.summary import DemoSummary, summarise, tidy_archive
 from jobs.demo.watch import watching
 from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of
 from jobs.shared.sending import turns_sender
@@ -41,7 +41,7 @@ _LOOK_AT_ROLES_EVERY_S = 0.5
 _OWN_ARCHIVE = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": ""}
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class DemoOptions(Struct, frozen=True, kw_only=True):
     """What the command was asked for.
 
     Attributes:
@@ -55,7 +55,7 @@ class Options(Struct, frozen=True, kw_only=True):
     keep: bool
 
 
-def run(options: Options, stage: Stage) -> Summary:
+def run(options: DemoOptions, stage: Stage) -> DemoSummary:
     """Run the whole demo; what was started is ended on the way out, however that is.
 
     Args:
@@ -75,7 +75,7 @@ def run(options: Options, stage: Stage) -> Summary:
         roles = _start_roles(settings, running)
         asyncio.run(_perform(settings, state, roles, options, stage))
         recalled, project = _ask(roles, stage)
-        deeds = _operate(roles, stage)
+        removed = _operate(roles, stage)
         if not options.keep:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
         stage.step("archive", "merging small files and checking every record")
@@ -87,7 +87,7 @@ def run(options: Options, stage: Stage) -> Summary:
             archive,
             recalled,
             project,
-            deeds,
+            removed,
             seconds=time.monotonic() - began_s,
             data_dir=str(options.data_dir),
             report=str(report),
@@ -200,7 +200,7 @@ def _stop(roles: list[RoleProcess]) -> None:
 
 
 async def _perform(
-    settings: Settings, state: DemoState, roles: list[RoleProcess], options: Options, stage: Stage
+    settings: Settings, state: DemoState, roles: list[RoleProcess], options: DemoOptions, stage: Stage
 ) -> None:
     stage.step("roles", f"starting {', '.join(ROLES)}")
     began_s = time.monotonic()
@@ -208,7 +208,7 @@ async def _perform(
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
     stage.page(f"{_index(roles).url}{LIVE_PAGE}")
     stage.step("play", COMPRESSED_CLOCK)
-    async with watching(settings, state, tell=stage.event) as watch, turns_sender(settings) as to_turns:
+    async with watching(settings, state, emit=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)
         try:
             async with asyncio.TaskGroup() as together:
@@ -240,7 +240,7 @@ def _ask(roles: list[RoleProcess], stage: Stage) -> tuple[list[Recalled], Projec
     return recalled, project
 
 
-def _operate(roles: list[RoleProcess], stage: Stage) -> tuple[Purged, Erased]:
+def _operate(roles: list[RoleProcess], stage: Stage) -> tuple[PurgedApp, Erased]:
     """Purge the memories of an app and erase a user, as an operator would."""
     index = _index(roles)
     stage.step("purge", f"deleting the memories of {PURGED_APP}")

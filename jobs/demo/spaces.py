@@ -22,7 +22,7 @@ class SpaceSeen(Struct):
     most: int = 0
     """Memories at one moment, at the most."""
     compactions: list[AppMemoriesCompacted] = []
-    standing: AppMemoriesChanged | None = None
+    stats: AppMemoriesChanged | None = None
 
     @property
     def memories(self) -> int:
@@ -44,7 +44,7 @@ class SpacesSeen(Struct):
         """Fold one event; of one app they come in their order."""
         space = self.by_app.setdefault(event.app_id, SpaceSeen())
         if isinstance(event, AppMemoriesChanged):
-            space.standing = event
+            space.stats = event
             space.most = max(space.most, event.memories)
             return
         if isinstance(event, AppMemoriesCompacted):
@@ -103,5 +103,5 @@ def summarise_spaces(spaces: SpacesSeen) -> SpacesSummary:
             )
             for each in spaces.compactions
         ],
-        spent_units=round(sum(s.standing.spent_units for s in seen.values() if s.standing is not None), 1),
+        spent_units=round(sum(s.stats.spent_units for s in seen.values() if s.stats is not None), 1),
     )

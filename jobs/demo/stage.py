@@ -17,12 +17,12 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from jobs.demo.deeds import Erased, Purged
+from jobs.demo.operator_commands import Erased, PurgedApp
 from jobs.demo.printed import answer_lines, erased_lines, project_lines, purged_lines, show
 from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
 from jobs.demo.state import DemoState
-from jobs.demo.summary import Summary
+from jobs.demo.summary import DemoSummary
 from jobs.demo.wording import line
 from jobs.shared.output import OutputFormat
 from models.events import OutputEvent
@@ -72,7 +72,7 @@ class Stage:
         """Say what the memory of the project answered."""
         self._lines(project_lines(recalled), failed=bool(recalled.problems))
 
-    def purged(self, purged: Purged) -> None:
+    def purged(self, purged: PurgedApp) -> None:
         """Say what came of the purge."""
         self._lines(purged_lines(purged), failed=bool(purged.problems))
 
@@ -100,7 +100,7 @@ class Stage:
                 live.update(Group(Padding(bar, 0), Text(progress_line(state), style="bold cyan")), refresh=True)
                 await asyncio.sleep(1 / _FRAMES_PER_S)
 
-    def result(self, summary: Summary) -> None:
+    def result(self, summary: DemoSummary) -> None:
         """Print the summary."""
         if self._form is OutputFormat.JSON:
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(summary)).decode() + "\n")
@@ -108,7 +108,7 @@ class Stage:
             return
         show(summary, self._console, self.further(summary))
 
-    def further(self, summary: Summary) -> list[tuple[str, str]]:
+    def further(self, summary: DemoSummary) -> list[tuple[str, str]]:
         """What else to look at: what for, and the command."""
         turntide, folder = _command(), shlex.quote(summary.data_dir)
         session = (summary.alerts_raised or summary.alerts_expected)[0]

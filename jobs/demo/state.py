@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from jobs.demo.conversations import Conversation
+from jobs.demo.conversations import DemoConversation
 from jobs.demo.spaces import SpacesSeen
 from jobs.demo.users import UsersSeen
 from models.events import (
@@ -30,7 +30,7 @@ _RATE_OVER_S = 5.0
 class SessionSeen(Struct):
     """One session, as its profiles show it."""
 
-    conversation: Conversation
+    conversation: DemoConversation
     turns: int = 0
     topics: list[TopicChanged] = []
     """Every change of its topics, in their order."""
@@ -74,7 +74,7 @@ class DemoState(Struct):
     _progress: deque[tuple[float, int]] = field(default_factory=lambda: deque([(0.0, 0)]))
 
     @classmethod
-    def of(cls, conversations: Iterable[Conversation]) -> DemoState:
+    def of(cls, conversations: Iterable[DemoConversation]) -> DemoState:
         """Before the first turn."""
         sessions = {c.session_id: SessionSeen(c) for c in conversations}
         return cls(sessions, planned_turns=sum(len(s.conversation.turns) for s in sessions.values()))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from jobs.demo.alerts import AlertSummary, late_alerts, summarise_alerts
-from jobs.demo.deeds import Erased, Purged
+from jobs.demo.operator_commands import Erased, PurgedApp
 from jobs.demo.policy import COMPRESSED_CLOCK
 from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
@@ -66,7 +66,7 @@ class ArchiveSummary(Struct, frozen=True, kw_only=True):
     """What `turntide archive verify` has to say; nothing when every record is there once."""
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class DemoSummary(Struct, frozen=True, kw_only=True):
     """The demo's result. `as_expected` is its verdict."""
 
     as_expected: bool
@@ -87,7 +87,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """What memory answered."""
     project: ProjectRecalled
     apps: SpacesSummary
-    purged: Purged
+    purged: PurgedApp
     erased: Erased
     archive: ArchiveSummary
     seconds: float
@@ -100,14 +100,14 @@ def summarise(
     archive: ArchiveSummary,
     recalled: Sequence[Recalled],
     project: ProjectRecalled,
-    deeds: tuple[Purged, Erased],
+    removed: tuple[PurgedApp, Erased],
     *,
     seconds: float,
     data_dir: str,
     report: str,
-) -> Summary:
+) -> DemoSummary:
     """Judge: the expected alerts in time, no others, all memories through their life, right answers, nothing lost."""
-    purged, erased = deeds
+    purged, erased = removed
     asked = list(dict.fromkeys((each.app_id, each.user_id) for each in recalled))
     expected = sorted(i for i, s in state.sessions.items() if s.conversation.expected_alert)
     raised = sorted({alert.latest.session_id for alert in state.alerts.values()})
@@ -126,7 +126,7 @@ def summarise(
     ]
     if state.folded_turns != state.planned_turns:
         problems.append(f"{state.folded_turns} turns were folded, {state.planned_turns} were planned")
-    return Summary(
+    return DemoSummary(
         as_expected=not problems,
         problems=problems,
         turns=state.folded_turns,

@@ -23,7 +23,7 @@ class UserSeen(Struct):
     causes: Counter[str] = field(default_factory=Counter)
     """Cause → changes of facts."""
     episodes: list[EpisodeCompressed] = []
-    standing: UserMemoryChanged | None = None
+    stats: UserMemoryChanged | None = None
 
     @property
     def active(self) -> list[FactChanged]:
@@ -41,7 +41,7 @@ class UsersSeen(Struct):
         """Fold one event; of one user they come in their order."""
         user = self.by_name.setdefault((event.app_id, event.user_id), UserSeen())
         if isinstance(event, UserMemoryChanged):
-            user.standing = event
+            user.stats = event
             return
         if isinstance(event, EpisodeCompressed):
             user.episodes.append(event)
@@ -114,13 +114,13 @@ def summarise_users(users: UsersSeen, shown: Iterable[UserName]) -> UsersSummary
 
 
 def _user(name: UserName, user: UserSeen) -> UserSummary:
-    standing, (app_id, user_id) = user.standing, name
+    stats, (app_id, user_id) = user.stats, name
     ended = sum(not fact.active for fact in user.facts.values())
     return UserSummary(
         app_id=app_id,
         user_id=user_id,
-        turns=standing.turn_count if standing else 0,
-        turns_at_hand=sum(len(run.turns) for run in standing.short_term) if standing else 0,
+        turns=stats.turn_count if stats else 0,
+        turns_at_hand=sum(len(run.turns) for run in stats.short_term) if stats else 0,
         facts=len(user.active),
         past_values=ended + sum(len(fact.history) for fact in user.facts.values()),
         episodes=[episode.turn_range for episode in sorted(user.episodes, key=lambda e: e.first_turn)],

@@ -67,13 +67,13 @@ class FellBehind(TurntideError):  # noqa: N818 - it says what happened
     """The play is over, and a role did not finish its part in time."""
 
 
-class Watch:
+class DemoWatch:
     """Follows the output topics into the demo's state, and measures the roles.
 
     Args:
         settings: Cluster, prefix and data directory.
         state: Where what is read goes.
-        tell: Told each new event.
+        emit: Told each new event.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Watch:
         *,
         follower: AIOKafkaConsumer,
         client: AIOKafkaAdminClient,
-        tell: Callable[[OutputEvent], None],
+        emit: Callable[[OutputEvent], None],
     ) -> None:
         self._settings = settings
         self._state = state
         self._follower = follower
         self._client = client
-        self._tell = tell
+        self._emit = emit
         self._topics = {topic.full_name(settings.topic_prefix): topic for topic in REGISTRY.topics}
         self._read: Offsets = {}
-        self._standing: tuple[float, dict[str, int]] = (0.0, {})
+        self._lag: tuple[float, dict[str, int]] = (0.0, {})
         """When the latest measurement was begun, monotonic seconds, and who was behind by how many records."""
         self.archive = ArchiveOffsets(settings)
 
@@ -106,13 +106,13 @@ class Watch:
                         continue
                     event = decode_output(self._topics[record.topic], record.value)
                     if self._state.take(event, time.monotonic()):
-                        self._tell(event)
+                        self._emit(event)
 
     async def measure(self) -> None:
         """Keep lag and archive of the state current, for ever. The only one to ask: connections are not for two."""
         while True:
             asked_s = time.monotonic()
-            self._standing = (asked_s, await self._behind())
+            self._lag = (asked_s, await self._behind())
             await asyncio.sleep(_MEASURE_EVERY_S)
 
     async def caught_up(self, within_s: float) -> None:
@@ -122,11 +122,11 @@ class Watch:
             FellBehind: Not in time; says who lacks how much.
         """
         began_s = time.monotonic()
-        while self._standing[0] < began_s or self._standing[1]:
+        while self._lag[0] < began_s or self._lag[1]:
             if time.monotonic() > began_s + within_s:
                 raise FellBehind(
                     f"{within_s:g} s after the last turn these were not finished: "
-                    + ", ".join(f"{who} ({count} records)" for who, count in self._standing[1].items())
+                    + ", ".join(f"{who} ({count} records)" for who, count in self._lag[1].items())
                     + f". Their logs are in {self._settings.data_dir / 'logs'}"
                 )
             await asyncio.sleep(_MEASURE_EVERY_S)
@@ -192,8 +192,8 @@ class ArchiveOffsets:
 
 @asynccontextmanager
 async def watching(
-    settings: Settings, state: DemoState, *, tell: Callable[[OutputEvent], None]
-) -> AsyncIterator[Watch]:
+    settings: Settings, state: DemoState, *, emit: Callable[[OutputEvent], None]
+) -> AsyncIterator[DemoWatch]:
     """A watch with its connections, from the beginning of every output topic.
 
     Raises:
@@ -206,6 +206,6 @@ async def watching(
     ):
         if missing := {t.full_name(settings.topic_prefix) for t in REGISTRY.topics} - await follower.topics():
             raise StoreUnavailable(f"topics {', '.join(sorted(missing))} vanished: was the cluster reset?")
-        watch = Watch(settings, state, follower=follower, client=client, tell=tell)
+        watch = DemoWatch(settings, state, follower=follower, client=client, emit=emit)
         with closing(watch.archive):
             yield watch

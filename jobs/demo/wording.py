@@ -19,7 +19,7 @@ from models.events import (
     TopicChanged,
 )
 
-_TOLD_OF_TOPICS = frozenset({"compacted", "unpacked", "merged", "evicted"})
+_SHOWN_TOPIC_CHANGES = frozenset({"compacted", "unpacked", "merged", "evicted"})
 """What is worth a line; topics start and are left all the time."""
 
 
@@ -30,7 +30,7 @@ def line(event: OutputEvent) -> str | None:
             said = f"alert     {event.session_id}: {_alert(event)}"
         case SegmentCompacted():
             said = f"segment   {event.session_id}: {_segment(event)}"
-        case TopicChanged() if _is_told(event):
+        case TopicChanged() if _is_shown(event):
             said = f"topic     {event.session_id}: {_topic(event)}"
         case EpisodeClosed():
             said = f"episode   {event.session_id}: {_episode(event)}"
@@ -49,8 +49,8 @@ def line(event: OutputEvent) -> str | None:
     return said
 
 
-def _is_told(change: TopicChanged) -> bool:
-    return change.cause in _TOLD_OF_TOPICS and not (change.cause == "merged" and change.kept)
+def _is_shown(change: TopicChanged) -> bool:
+    return change.cause in _SHOWN_TOPIC_CHANGES and not (change.cause == "merged" and change.kept)
 
 
 def _is_milestone(event: ProjectItemChanged) -> bool:

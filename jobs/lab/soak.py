@@ -23,7 +23,7 @@ from jobs.cli import examples
 from jobs.lab.chaos.traffic import traffic
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_process import RoleFailed, RoleProcess
 from jobs.shared.sending import Pace, turns_sender
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
@@ -34,7 +34,7 @@ MOST_POINTS = 600
 _Z_95 = 1.96
 
 
-class Trend(Struct, frozen=True):
+class SlopeEstimate(Struct, frozen=True):
     """Change per unit of x: the median over all pairs of points, and its 95 % interval.
 
     The interval takes the points as independent; memory is not quite, so it is somewhat too narrow.
@@ -44,12 +44,12 @@ class Trend(Struct, frozen=True):
     low: float
     high: float
 
-    def scaled(self, factor: float) -> Trend:
+    def scaled(self, factor: float) -> SlopeEstimate:
         """In another unit; the factor is positive."""
-        return Trend(self.slope * factor, self.low * factor, self.high * factor)
+        return SlopeEstimate(self.slope * factor, self.low * factor, self.high * factor)
 
 
-def theil_sen(x: Sequence[float], y: Sequence[float]) -> Trend:
+def theil_sen(x: Sequence[float], y: Sequence[float]) -> SlopeEstimate:
     """Slope of y over x (P. K. Sen 1968, with the normal approximation of Kendall's statistic for the interval).
 
     Args:
@@ -60,7 +60,7 @@ def theil_sen(x: Sequence[float], y: Sequence[float]) -> Trend:
         ValueError: Fewer than three points.
 
     >>> theil_sen([0, 1, 2, 3, 4], [1, 3, 5, 99, 9])
-    Trend(slope=2.0, low=2.0, high=94.0)
+    SlopeEstimate(slope=2.0, low=2.0, high=94.0)
     """
     if len(x) != len(y) or len(x) < 3:  # noqa: PLR2004 - a slope and a doubt
         raise ValueError(f"a trend needs three points and more, not {len(x)}")
@@ -71,7 +71,7 @@ def theil_sen(x: Sequence[float], y: Sequence[float]) -> Trend:
     reach = _Z_95 * sqrt(n * (n - 1) * (2 * n + 5) / 18)
     low = max(0, round((len(slopes) - reach) / 2))
     high = min(len(slopes) - 1, round((len(slopes) + reach) / 2))
-    return Trend(float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
+    return SlopeEstimate(float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
 
 
 def joined(values: Sequence[float], most: int = MOST_POINTS) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -111,8 +111,8 @@ class Memory(Struct, frozen=True, kw_only=True):
 
     median_mb: float
     peak_mb: float
-    mb_per_hour: Trend
-    mb_per_million_turns: Trend
+    mb_per_hour: SlopeEstimate
+    mb_per_million_turns: SlopeEstimate
     verdict: str
 
 
@@ -158,7 +158,7 @@ def soak(
     million turns. Exit code 1 when a role's memory grows. Runs below half an hour mostly see caches fill.
     """
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-soak-"))).resolve()
-    printed = Output(output)
+    printed = Printer(output)
     try:
         with _passing(minutes * 60) as progress:
             samples = asyncio.run(_run(folder, minutes * 60, turns_per_s, sample_s, progress))
@@ -293,7 +293,7 @@ def judged(samples: Samples) -> Soaked:
     return result
 
 
-def verdict(mb_per_hour: Trend, median_mb: float) -> str:
+def verdict(mb_per_hour: SlopeEstimate, median_mb: float) -> str:
     """What the interval allows to say, against `FLAT_PER_HOUR` of the memory."""
     limit = FLAT_PER_HOUR * median_mb
     if mb_per_hour.low > limit:
@@ -301,8 +301,8 @@ def verdict(mb_per_hour: Trend, median_mb: float) -> str:
     return "flat" if mb_per_hour.high <= limit else "open"
 
 
-def _rounded(trend: Trend) -> Trend:
-    return Trend(round(trend.slope, 2), round(trend.low, 2), round(trend.high, 2))
+def _rounded(trend: SlopeEstimate) -> SlopeEstimate:
+    return SlopeEstimate(round(trend.slope, 2), round(trend.low, 2), round(trend.high, 2))
 
 
 def draw(picture: Path, samples: Samples) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.shared import role_api as roles
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_api import EXIT_PENDING, TOKEN_VARIABLE, OutputOption, RoleApi, TokenOption, UrlOption
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -40,13 +40,13 @@ def consolidate(
     if (folder is None) == (not (app_id and project)):
         raise ConfigurationError("name APP and PROJECT, or a folder with --dir")
     if folder is not None:
-        Output(output).record(_of_folder(folder))
+        Printer(output).record(_of_folder(folder))
         return
     with roles.role_api(url, token) as role:
-        told = _of_role(role, app_id, project, _progress(output))
-    Output(output).record(told)
-    if not told["done"]:
-        Output(output).message("it is under way: look again with `turntide project show`")
+        result = _of_role(role, app_id, project, _progress(output))
+    Printer(output).record(result)
+    if not result["done"]:
+        Printer(output).message("it is under way: look again with `turntide project show`")
         raise typer.Exit(EXIT_PENDING)
 
 
@@ -60,16 +60,16 @@ consolidate.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
 def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float], None]) -> dict[str, Any]:
     """Ask for one and wait for its end; what it came to is what the fold says."""
 
-    def standing() -> dict[str, Any]:
+    def stats() -> dict[str, Any]:
         return role.ask("get_project_standing", app_id=app_id, project_id=project).body
 
-    before, begun = _run(standing()), monotonic()
+    before, begun = _run(stats()), monotonic()
     answer = role.ask("consolidate_project", app_id=app_id, project_id=project)
-    after = standing()
+    after = stats()
     while answer.pending and _run(after) == before and (waited := monotonic() - begun) < _WAIT_S:
         progress(waited)
         sleep(_LOOK_EVERY_S)
-        after = standing()
+        after = stats()
     done = not answer.pending or _run(after) != before
     figures = (after["consolidated"] or {}) if done else {}
     return {
@@ -81,10 +81,10 @@ def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float
     }
 
 
-def _run(standing: dict[str, Any]) -> int:
+def _run(stats: dict[str, Any]) -> int:
     """Number of the project's last consolidation."""
-    told = standing["consolidated"]
-    return 0 if told is None else int(told["run"])
+    result = stats["consolidated"]
+    return 0 if result is None else int(result["run"])
 
 
 def _of_folder(folder: Path) -> dict[str, Any]:

@@ -14,15 +14,15 @@ import typer
 from rich.console import Console
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import RoleGroup, role_groups
 from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved
 from streams.erase.concerned import checked
 from streams.erase.record import ErasureRecords
 from streams.erase.requests import KafkaEraseRequests
+from streams.erase.residual import names_of
 from streams.erase.stores import CHANGELOGS
-from streams.erase.traces import names_of
 from streams.settings import Settings, load_settings
 
 _EXIT_REMAINS = 1
@@ -63,9 +63,9 @@ def erase(
     up, and it goes on when the role is back, also after a restart. What time alone removes (topics that are kept for
     some days) is listed with its date. Exit code 1 if something remains that nothing will remove.
     """
-    settings, printed = load_settings(), Output(output)
+    settings, printed = load_settings(), Printer(output)
     if status:
-        _show(asyncio.run(_standing(settings, status)), status, printed)
+        _show(asyncio.run(_proof_of(settings, status)), status, printed)
         return
     request = _request(user=user, session=session, app=app, purge_logs=purge_logs, by=by)
     if not yes:
@@ -78,7 +78,7 @@ def erase(
         printed.message(f"`{again}` shows the proof")
         return
     try:
-        with _telling(output) as say:
+        with _progress_lines(output) as say:
             proof = asyncio.run(_proved(settings, request.request_id, say))
     except KeyboardInterrupt:
         printed.message(f"it goes on without you; `{again}` shows the proof")
@@ -132,7 +132,7 @@ def described(request: EraseRequested) -> str:
 # --- waiting
 
 
-async def _standing(settings: Settings, request_id: str) -> ErasureProved | str:
+async def _proof_of(settings: Settings, request_id: str) -> ErasureProved | str:
     """The proof, or what is waited for.
 
     Raises:
@@ -175,7 +175,7 @@ def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, Rol
 
 
 @contextmanager
-def _telling(output: OutputFormat) -> Iterator[Say]:
+def _progress_lines(output: OutputFormat) -> Iterator[Say]:
     """Shows on standard error what is waited for; not with JSON."""
     if output is OutputFormat.JSON:
         yield lambda _: None
@@ -187,19 +187,19 @@ def _telling(output: OutputFormat) -> Iterator[Say]:
 # --- the proof
 
 
-def _show(standing: ErasureProved | str, request_id: str, printed: Output) -> None:
+def _show(proof_or_store: ErasureProved | str, request_id: str, printed: Printer) -> None:
     """Print a proof, or what it waits for."""
-    if isinstance(standing, ErasureProved):
-        _finish(standing, printed)
+    if isinstance(proof_or_store, ErasureProved):
+        _finish(proof_or_store, printed)
         return
-    printed.record({"request_id": request_id, "proved": False, "waits_for": standing})
+    printed.record({"request_id": request_id, "proved": False, "waits_for": proof_or_store})
     raise typer.Exit(_EXIT_REMAINS)
 
 
-def _finish(proof: ErasureProved, printed: Output) -> None:
+def _finish(proof: ErasureProved, printed: Printer) -> None:
     """Print the proof; the exit code says whether anything stays."""
     if printed.form is OutputFormat.TABLE:
-        printed.rows(f"erasure {proof.request_id}", [_row(store) for store in proof.stores if _tells(store)])
+        printed.rows(f"erasure {proof.request_id}", [_row(store) for store in proof.stores if _is_shown(store)])
         printed.message(summary(proof))
     else:
         printed.record(msgspec.to_builtins(proof))
@@ -217,7 +217,7 @@ def _row(store: ErasedStore) -> dict[str, Any]:
     }
 
 
-def _tells(store: ErasedStore) -> bool:
+def _is_shown(store: ErasedStore) -> bool:
     return bool(store.removed or store.remaining or store.looked_at)
 
 

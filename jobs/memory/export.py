@@ -13,7 +13,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.shared import role_api as roles
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_api import TOKEN_VARIABLE, RoleApi, TokenOption, UrlOption
 from models.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ def export(
     _save(to, text)
     spaces = exported.get("spaces", [exported])
     memories = sum(len(space["memories"]) for space in spaces)
-    Output(output).record({"file": str(to), "spaces": len(spaces), "memories": memories, "bytes": len(text)})
+    Printer(output).record({"file": str(to), "spaces": len(spaces), "memories": memories, "bytes": len(text)})
 
 
 export.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli

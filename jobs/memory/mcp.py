@@ -14,7 +14,7 @@ import typer
 from jobs.cli import examples
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.api.listed import LISTINGS
-from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.users.reading import MemoryReader
 from streams.http.problems import FieldError, Problem, ProblemDetails
@@ -59,7 +59,7 @@ async def _serve(url: str, token: str | None) -> None:
     from streams.api.mcp.tools import AskedMemory
 
     async with client_of(url, token) as client:
-        memories = remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectDeeds, client)
+        memories = remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectCommandRoutes, client)
         asked = AskedMemory(*memories, [remote(each, client) for each in LISTINGS])
         server = memory_server(asked)
         async with stdio_server() as (read_stream, write_stream):
@@ -119,10 +119,10 @@ class _Remote:
             if answer.is_success:
                 given = msgspec.json.decode(answer.content, type=route.answers[status])
                 return Accepted(given) if status is HTTPStatus.ACCEPTED else given
-            told = msgspec.json.decode(answer.content, type=ProblemDetails)
+            problem = msgspec.json.decode(answer.content, type=ProblemDetails)
         except (msgspec.DecodeError, KeyError) as error:
             raise StoreUnavailable(
                 f"{self._client.base_url} answers with {answer.status_code} and not as an index role does: check --url"
             ) from error
-        errors = [FieldError(each.field, each.detail) for each in told.errors]
-        raise Problem(status, told.code, told.detail, errors=errors)
+        errors = [FieldError(each.field, each.detail) for each in problem.errors]
+        raise Problem(status, problem.code, problem.detail, errors=errors)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.shared.role_api import Asked, role_command
+from jobs.shared.role_api import CommandContext, role_command
 
 AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Id of the app.")]
 MemoryArgument = Annotated[int, typer.Argument(metavar="ID", min=1, help="Number of the memory, as `list` shows it.")]
@@ -16,7 +16,7 @@ UserOption = Annotated[str, typer.Option("--user", help="The space of this user 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask whether you are sure.")]
 
 
-class Mode(StrEnum):
+class MemorySearchMode(StrEnum):
     """How memories are searched."""
 
     KEYWORD = "keyword"
@@ -33,7 +33,7 @@ app = typer.Typer(
 
 @role_command(app, "turntide memories list support", "turntide memories list shop/eu --output json", name="list")
 def list_memories(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     *,
     user: UserOption = "",
@@ -46,7 +46,7 @@ def list_memories(
 
 
 @role_command(app, "turntide memories show support 7")
-def show(role: Asked, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
+def show(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
     """Print all of one memory: where it comes from, what it conflicts with, who may read it."""
     role.record(role.ask("get_app_memory", app_id=app_id, memory_id=memory_id, user_id=user).body, _flat)
 
@@ -58,7 +58,7 @@ def show(role: Asked, app_id: AppArgument, memory_id: MemoryArgument, *, user: U
     "turntide memories edit support 7 --share-with sales --share-with field",
 )
 def edit(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     memory_id: MemoryArgument,
     *,
@@ -79,7 +79,7 @@ def edit(
 
 @role_command(app, "turntide memories pin support 7", "turntide memories pin support 7 --off")
 def pin(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     memory_id: MemoryArgument,
     *,
@@ -91,13 +91,13 @@ def pin(
 
 
 @role_command(app, "turntide memories delete support 7")
-def delete(role: Asked, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
+def delete(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
     """Delete one memory; one that is gone already is no error."""
     role.finish(role.ask("delete_app_memory", app_id=app_id, memory_id=memory_id, user_id=user))
 
 
 @role_command(app, "turntide memories purge support", "turntide memories purge support --yes --output json")
-def purge(role: Asked, app_id: AppArgument, *, yes: YesOption = False, user: UserOption = "") -> None:
+def purge(role: CommandContext, app_id: AppArgument, *, yes: YesOption = False, user: UserOption = "") -> None:
     """Delete all memories of an app, and conversations that wait to become one. There is no way back."""
     _require_sure(app_id, yes=yes)
     role.finish(role.ask("purge_app_memories", app_id=app_id, user_id=user))
@@ -107,11 +107,13 @@ def purge(role: Asked, app_id: AppArgument, *, yes: YesOption = False, user: Use
     app, "turntide memories search support 'order numbers'", "turntide memories search support x --mode keyword"
 )
 def search(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is looked for.")],
     *,
-    mode: Annotated[Mode, typer.Option("--mode", help="By words, by likeness, or both.")] = Mode.HYBRID,
+    mode: Annotated[
+        MemorySearchMode, typer.Option("--mode", help="By words, by likeness, or both.")
+    ] = MemorySearchMode.HYBRID,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")] = 10,
     user: UserOption = "",
 ) -> None:
@@ -122,7 +124,7 @@ def search(
 
 @role_command(app, "turntide memories stats", "turntide memories stats support --since-units 260")
 def stats(
-    role: Asked,
+    role: CommandContext,
     app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app; none: all apps.")] = None,
     *,
     since_units: Annotated[
@@ -139,7 +141,7 @@ def stats(
 
 @role_command(app, "turntide memories uninstall support", "turntide memories uninstall support --purge-memories")
 def uninstall(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     *,
     purge_memories: Annotated[bool, typer.Option("--purge-memories", help="Its memories go too.")] = False,
@@ -156,7 +158,7 @@ def _require_sure(app_id: str, *, yes: bool) -> None:
         typer.confirm(f"Delete all memories of {app_id}?", abort=True, err=True)
 
 
-def _edit(role: Asked, app_id: str, memory_id: int, user: str, body: Mapping[str, Any]) -> None:
+def _edit(role: CommandContext, app_id: str, memory_id: int, user: str, body: Mapping[str, Any]) -> None:
     done = role.ask("edit_app_memory", body, app_id=app_id, memory_id=memory_id, user_id=user)
     memory = done.body.get("memory")
     role.finish(done._replace(body=_flat(memory)) if memory and not role.whole else done)

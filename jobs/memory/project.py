@@ -18,7 +18,7 @@ from jobs.memory.project_asking import (
     flat,
     utc_time,
 )
-from jobs.shared.role_api import Asked, columns, role_command
+from jobs.shared.role_api import CommandContext, columns, role_command
 from models.events.project_items import MemoryType
 
 PARTS = (project_deeds, project_graph, project_report, project_saving)
@@ -26,7 +26,7 @@ PARTS = (project_deeds, project_graph, project_report, project_saving)
 
 
 @role_command(app, "turntide project show shop web", "turntide project show shop web --output json")
-def show(role: Asked, app_id: AppArgument, project: ProjectArgument) -> None:
+def show(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
     """Print how much is remembered of a project, and how much may be."""
     role.record(role.ask("get_project_standing", app_id=app_id, project_id=project).body, flat)
 
@@ -38,7 +38,7 @@ def show(role: Asked, app_id: AppArgument, project: ProjectArgument) -> None:
     "turntide project memories shop web --search 'database decision'",
 )
 def memories(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     *,
@@ -65,7 +65,7 @@ def memories(
 
 
 @role_command(app, "turntide project memory shop web mjuohs00-9c1d22ab")
-def memory(role: Asked, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
+def memory(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
     """Print all of one memory: where it was said, what was known before, what leads to it."""
     found = role.ask("get_project_memory", app_id=app_id, project_id=project, memory_id=memory_id)
     role.record(found.body, flat)
@@ -77,7 +77,7 @@ def memory(role: Asked, app_id: AppArgument, project: ProjectArgument, memory_id
     "turntide project at shop web 2026-01-03 --known-at 2026-01-05T12:00:00Z",
 )
 def at(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     when: Annotated[str, typer.Argument(metavar="TIME", help="A day or an RFC 3339 time, UTC.")],
@@ -91,14 +91,14 @@ def at(
 
 
 @role_command(app, "turntide project pending shop web")
-def pending(role: Asked, app_id: AppArgument, project: ProjectArgument) -> None:
+def pending(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
     """List what was said and is not sure enough to be a memory, the surest first."""
     found = role.ask("list_pending_facts", app_id=app_id, project_id=project).body["pending"]
     role.rows(f"pending facts of {project}", found, columns("id", "type", "confidence", "doubts", "content"))
 
 
 @role_command(app, "turntide project conversations shop web")
-def conversations(role: Asked, app_id: AppArgument, project: ProjectArgument) -> None:
+def conversations(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
     """List a project's conversations, the latest first."""
     found = role.ask("list_conversations", app_id=app_id, project_id=project).body["conversations"]
     names = ("id", "status", "total_turns", "chunks", "started_at", "last_at", "summary")
@@ -106,7 +106,9 @@ def conversations(role: Asked, app_id: AppArgument, project: ProjectArgument) ->
 
 
 @role_command(app, "turntide project arc shop web", "turntide project arc shop web --conversation planning-1")
-def arc(role: Asked, app_id: AppArgument, project: ProjectArgument, *, conversation: ConversationOption = "") -> None:
+def arc(
+    role: CommandContext, app_id: AppArgument, project: ProjectArgument, *, conversation: ConversationOption = ""
+) -> None:
     """Print the narrative arc: beginning, middle, end, and the key moments."""
     named = {"app_id": app_id, "project_id": project, "conversation_id": conversation}
     found = role.ask("get_narrative_arc", **named).body

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from jobs.memory.project_asking import AppArgument, MemoryArgument, ProjectArgument, app, flat, utc_time
-from jobs.shared.role_api import Asked, role_command
+from jobs.shared.role_api import CommandContext, role_command
 from models.events.project_items import MemoryType
 
 Content = Annotated[str, typer.Argument(metavar="TEXT", help="What is to be known.")]
 
 
-class Decision(StrEnum):
+class PendingDecision(StrEnum):
     """What becomes of a pending fact."""
 
     PROMOTE = "promote"
@@ -23,7 +23,7 @@ class Decision(StrEnum):
 
 @role_command(app, "turntide project add shop web 'We use PostgreSQL.' --type decision --subject database")
 def add(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     content: Content,
@@ -47,7 +47,7 @@ def add(
     "turntide project edit shop web mjuohs00-9c1d22ab --importance 0.9 --tag storage",
 )
 def edit(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     memory_id: MemoryArgument,
@@ -65,7 +65,7 @@ def edit(
 
 @role_command(app, "turntide project expire shop web mjuohs00-9c1d22ab --at 2026-02-01")
 def expire(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     memory_id: MemoryArgument,
@@ -77,13 +77,13 @@ def expire(
 
 
 @role_command(app, "turntide project archive shop web mjuohs00-9c1d22ab")
-def archive(role: Asked, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
+def archive(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
     """Put a memory away: it is not found any longer unless asked for."""
     _edit(role, app_id, project, memory_id, archived=True)
 
 
 @role_command(app, "turntide project restore shop web mjuohs00-9c1d22ab")
-def restore(role: Asked, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
+def restore(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
     """Bring back what was put away."""
     _edit(role, app_id, project, memory_id, archived=False)
 
@@ -92,19 +92,21 @@ def restore(role: Asked, app_id: AppArgument, project: ProjectArgument, memory_i
     app, "turntide project promote shop web mjuohs00-5b6a7c8d", "turntide project promote shop web ID --as discard"
 )
 def promote(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     pending_id: Annotated[str, typer.Argument(metavar="ID", help="As `pending` shows it.")],
     *,
-    decision: Annotated[Decision, typer.Option("--as", help="Whether it is promoted or goes.")] = Decision.PROMOTE,
+    decision: Annotated[
+        PendingDecision, typer.Option("--as", help="Whether it is promoted or goes.")
+    ] = PendingDecision.PROMOTE,
 ) -> None:
     """Make a memory of a pending fact, or discard it."""
     named = {"app_id": app_id, "project_id": project, "pending_id": pending_id, "decision": decision}
     role.finish(role.ask("decide_pending_fact", **named), flat)
 
 
-def _edit(role: Asked, app_id: str, project: str, memory_id: str, **given: Any) -> None:
+def _edit(role: CommandContext, app_id: str, project: str, memory_id: str, **given: Any) -> None:
     body = {name: value for name, value in given.items() if value is not None}
     done = role.ask("edit_project_memory", body, app_id=app_id, project_id=project, memory_id=memory_id)
     role.finish(done, flat)

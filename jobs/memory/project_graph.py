@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from jobs.memory.project_asking import AppArgument, ProjectArgument, app, flat
-from jobs.shared.role_api import Asked, role_command
+from jobs.shared.role_api import CommandContext, role_command
 
 
 @role_command(
@@ -18,7 +18,7 @@ from jobs.shared.role_api import Asked, role_command
     "turntide project graph shop web --of mjuohs00-9c1d22ab --dependents",
 )
 def graph(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     *,
@@ -46,12 +46,12 @@ def graph(
     if role.whole:
         role.output.record(whole)
         return
-    told = {node["id"]: node["content"] for node in whole["nodes"]}
+    contents = {node["id"]: node["content"] for node in whole["nodes"]}
     rows = [
         {
-            "from": told[each["source_id"]],
+            "from": contents[each["source_id"]],
             "relation": each["type"],
-            "to": told[each["target_id"]],
+            "to": contents[each["target_id"]],
             "strength": each["strength"],
         }
         for each in whole["edges"]
@@ -65,7 +65,7 @@ def graph(
     "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --off",
 )
 def relate(  # noqa: PLR0917 - as it is said: one memory, how, another
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     source: Annotated[str, typer.Argument(metavar="ID", help="The memory it goes out from.")],

@@ -12,7 +12,7 @@ import typer
 
 from jobs.memory.project_asking import AppArgument, ProjectArgument, app
 from jobs.memory.project_saving import exported
-from jobs.shared.role_api import Asked, role_command
+from jobs.shared.role_api import CommandContext, role_command
 from models.errors import ConfigurationError
 from models.events.project_items import ProjectEpisode, ProjectMemory
 from models.project.saved import SavedProject
@@ -37,7 +37,7 @@ _ONLY_IN_FILES = re.compile(r"<metadata>.*?</metadata>|\sxmlns(?::\w+)?=\"[^\"]*
 
 @role_command(app, "turntide project report shop web -o web.html")
 def report(
-    role: Asked,
+    role: CommandContext,
     app_id: AppArgument,
     project: ProjectArgument,
     *,

@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from jobs.memory.project_asking import AppArgument, ProjectArgument, app
-from jobs.shared.output import Output, OutputFormat
-from jobs.shared.role_api import EXIT_PENDING, Asked, RequestTooLargeError, RoleAnswer, RoleApi, role_command
+from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeError, RoleAnswer, RoleApi, role_command
 from models.errors import ConfigurationError, StoreUnavailable
 from models.project.files import read, written
 from models.project.saved import FILES, Batch, SavedMessage, SavedProject, batches
@@ -29,7 +29,7 @@ DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the 
 
 
 @role_command(app, "turntide project export shop web .project-memory")
-def export(role: Asked, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
+def export(role: CommandContext, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
     """Save a project as four JSON files that people can read; files that are there are replaced, each whole."""
     saved, unchanged = exported(role.api, app_id, project)
     files = written(saved, project)
@@ -48,7 +48,7 @@ def export(role: Asked, app_id: AppArgument, project: ProjectArgument, folder: D
 
 
 @role_command(app, "turntide project import shop web .project-memory", name="import")
-def bring_back(role: Asked, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
+def bring_back(role: CommandContext, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
     """Bring a saved project in. Items that are there already are replaced, so a repeat gives the same.
 
     All files are read and checked first: of a damaged or newer one nothing is imported. What the role's policy has no
@@ -69,12 +69,12 @@ def bring_back(role: Asked, app_id: AppArgument, project: ProjectArgument, folde
         if shown is not None:
             shown.write(f"\rimported {done} of {len(pieces)} pieces")
             shown.flush()
-    standing = role.ask("get_project_standing", app_id=app_id, project_id=project).body
+    stats = role.ask("get_project_standing", app_id=app_id, project_id=project).body
     if shown is not None:
         shown.write("\n")
-    kept = {f"kept_{name}": standing[name] for name in _FIELDS}
+    kept = {f"kept_{name}": stats[name] for name in _FIELDS}
     printed.record({"folder": str(folder), **_counts(saved), **kept, "refused": sorted(refused), "waiting": waiting})
-    _tell(printed, saved, standing, sorted(refused))
+    _render(printed, saved, stats, sorted(refused))
     if waiting:
         printed.message("the role has not carried out everything yet: is the role memory running? Repeat it to be sure")
         raise typer.Exit(EXIT_PENDING)
@@ -146,11 +146,11 @@ def _counts(saved: SavedProject) -> dict[str, int]:
     return {name: len(getattr(saved, name)) for name in _FIELDS}
 
 
-def _tell(printed: Output, saved: SavedProject, standing: dict[str, Any], refused: list[str]) -> None:
+def _render(printed: Printer, saved: SavedProject, stats: dict[str, Any], refused: list[str]) -> None:
     """What of the files is not kept, and what to do."""
     for detail in refused:
         printed.message(f"{detail}; they are still in the files")
-    for name, most in standing["limits"].items():
+    for name, most in stats["limits"].items():
         if len(getattr(saved, name, [])) > most:
             printed.message(
                 f"{len(getattr(saved, name))} {name} are in the files and the policy keeps {most}: raise it under "

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.events import RestoredMessage, TopicRestored
 from models.wire.codec import encode
@@ -43,7 +43,7 @@ def topics(session_id: SessionArgument, *, output: OutputOption = OutputFormat.T
     with reading(paths_of(load_settings())) as lake:
         found = _topics(lake, session_id)
     rows = [described(topic) for topic in found]
-    printed = Output(output)
+    printed = Printer(output)
     if output is OutputFormat.TABLE:
         rows = [{name: row[name] for name in _SHOWN} for row in rows]
     printed.rows(f"topics of {session_id}", rows)
@@ -65,7 +65,7 @@ def history(session_id: SessionArgument, *, topic_id: TopicOption, output: Outpu
     with reading(paths_of(load_settings())) as lake:
         _chosen(_topics(lake, session_id), session_id, topic_id)
         found = messages_of(lake, session_id, topic_id)
-    Output(output).rows(f"topic {topic_id} of {session_id}", [msgspec.structs.asdict(message) for message in found])
+    Printer(output).rows(f"topic {topic_id} of {session_id}", [msgspec.structs.asdict(message) for message in found])
 
 
 @app.command(epilog=examples("turntide memory restore order-4711 --topic 6f1a3c50-…"))
@@ -87,7 +87,7 @@ def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: Outpu
     event = restored(session_id, topic, found, message_chars=policy_of(settings).topics.message_chars)
     record = Record(session_id.encode(), encode(event), headers_for(event))
     asyncio.run(send_to_turns(settings, [record]))
-    Output(output).record(
+    Printer(output).record(
         {
             "session_id": session_id,
             "topic_id": topic_id,
@@ -102,7 +102,7 @@ def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: Outpu
 
 def described(topic: ArchivedTopic) -> dict[str, object]:
     """A topic in one row."""
-    return {"standing": topic.standing, **msgspec.structs.asdict(topic)}
+    return {"standing": topic.state, **msgspec.structs.asdict(topic)}
 
 
 def restored(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events import DeadLetter
@@ -46,7 +46,7 @@ def list_letters(
 ) -> None:
     """List dead letters: sizes, reason and place."""
     found = asyncio.run(letters(load_settings(), _by_reason(reason)))
-    Output(output).rows("dead letters", [described(letter) for letter in found[-limit:]])
+    Printer(output).rows("dead letters", [described(letter) for letter in found[-limit:]])
 
 
 @app.command(epilog=examples("turntide dlq show 6ba7b810-… ", "turntide dlq show 6ba7b810-… --reveal > record.bin"))
@@ -65,7 +65,7 @@ def show(
     if reveal:
         sys.stdout.buffer.write(found[0].value or b"")
     else:
-        Output(output).record(described(found[0]))
+        Printer(output).record(described(found[0]))
 
 
 @app.command(
@@ -98,7 +98,7 @@ def replay(
     inputs = [letter for letter in found if letter.stage != TOPICS_STAGE]
     whole = [letter for letter in inputs if letter.value is not None]
     asyncio.run(replay_letters(settings, whole))
-    Output(output).record(
+    Printer(output).record(
         {
             "replayed": len(whole),
             "without_value": len(inputs) - len(whole),

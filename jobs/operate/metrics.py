@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.metrics import PARTS, Metric
 from streams.observe.telemetry import PREFIX
@@ -46,7 +46,7 @@ def metrics(
     if output is MetricsFormat.MARKDOWN:
         sys.stdout.write(as_markdown())
         return
-    Output(OutputFormat(output.value)).rows("metrics", rows)
+    Printer(OutputFormat(output.value)).rows("metrics", rows)
 
 
 metrics.epilog = examples(  # type: ignore[attr-defined]

@@ -17,10 +17,10 @@ from jobs.operate.doctor.scoring import check_policy, check_scorer
 from jobs.operate.doctor.vectors import check_vectors
 from jobs.operate.doctor.verdict import Status
 from jobs.operate.topics import apply_topics, differences
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
-from jobs.shared.state_versions import READ, Standing, state_versions
-from jobs.shared.topic_drift import Difference, Kind, refused
+from jobs.shared.state_versions import READ, StateVersions, state_versions
+from jobs.shared.topic_drift import DriftKind, TopicDrift, refused
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 
@@ -72,7 +72,7 @@ def migrate(
     0 once nothing is. `deploy/upgrading.md` has the order.
     """
     settings = load_settings()
-    printed = Output(output)
+    printed = Printer(output)
     found = steps(settings)
     if not check:
         apply(settings, found)
@@ -121,7 +121,7 @@ def apply(settings: Settings, found: list[Step]) -> None:
         upgrade(paths_of(settings))
 
 
-def _topics(found: list[Difference]) -> list[Step]:
+def _topics(found: list[TopicDrift]) -> list[Step]:
     if not found:
         return [Step(what="topics", standing="as wanted", wanted="as wanted")]
     if reasons := refused(found, allow_repartition=False):
@@ -134,22 +134,22 @@ def _topics(found: list[Difference]) -> list[Step]:
             what=f"topics {difference.topic}",
             standing=f"{difference.field} {difference.standing or 'missing'}",
             wanted=f"{difference.field} {difference.wanted}",
-            does=Does.BY_HAND if difference.kind in {Kind.REPLICATION, Kind.CO_PARTITIONING} else Does.APPLY,
+            does=Does.BY_HAND if difference.kind in {DriftKind.REPLICATION, DriftKind.CO_PARTITIONING} else Does.APPLY,
             action=difference.action,
         )
         for difference in found
     ]
 
 
-def _states(settings: Settings, topics: list[Difference]) -> list[Step]:
-    missing = [d.topic for d in topics if d.kind is Kind.MISSING and d.topic.endswith("-state.v1")]
+def _states(settings: Settings, topics: list[TopicDrift]) -> list[Step]:
+    missing = [d.topic for d in topics if d.kind is DriftKind.MISSING and d.topic.endswith("-state.v1")]
     if missing:
         return [Step(what="state", standing=_CHANGELOG_MISSING, wanted="")]
     with progress_bar("Reading state") as progress:
         return state_steps(asyncio.run(state_versions(settings, lambda records: progress(records, records))))
 
 
-def state_steps(found: Standing) -> list[Step]:
+def state_steps(found: StateVersions) -> list[Step]:
     """A step for each kind of entity and version."""
     if not found:
         return [Step(what="state", standing="none", wanted="")]

@@ -15,7 +15,7 @@ from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from streams.index.collections import COLLECTIONS
@@ -76,7 +76,7 @@ def reindex(
     name = generation or _NOT_IN_NAMES.sub("_", embedder)
     if name == before or not _GENERATION.fullmatch(name):
         raise ConfigurationError(f"generation {name!r}: use 1-32 letters, digits, _ or -, another one than --from")
-    printed = Output(output)
+    printed = Printer(output)
     with _progress() as report:
         done = asyncio.run(reindex_all(settings, embedder_of(settings), name, before, switch=switch, report=report))
     if output is OutputFormat.JSON:

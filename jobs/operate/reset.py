@@ -17,7 +17,7 @@ from msgspec import Struct
 from jobs.cli import examples
 from jobs.operate.topics import apply_topics
 from jobs.shared.log_read import Extent, log_extent
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import group_of, role_groups
 from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
@@ -97,7 +97,7 @@ def reset(
         also = " and empty its state" if role in _CHANGELOGS else ""
         typer.confirm(f"Set {group_of(settings, role)} back to the beginning{also}?", abort=True, err=True)
     done = asyncio.run(reset_role(settings, role))
-    Output(output).record(msgspec.to_builtins(done))
+    Printer(output).record(msgspec.to_builtins(done))
     if done.expired_records:
         typer.echo(f"{done.expired_records} records were removed by retention: {_EXPIRED[role]}", err=True)
     if done.erasures_in_log:

@@ -41,7 +41,7 @@ _RESET = ("Delete", "Create")
 Resource = dict[str, Any]
 
 
-class Access(Struct, frozen=True, kw_only=True):
+class UserAccess(Struct, frozen=True, kw_only=True):
     """What one Kafka user may do.
 
     Attributes:
@@ -70,40 +70,40 @@ _SERVING = (COMMANDS, ERASURES, TURNS, AUDIT)
 _SHOWN = (PROFILES, ALERTS, COMPACTIONS, ERASURES, TURNS)
 """What the live page follows (`streams.api.live.feed`), and what an erasure is answered on."""
 
-ACCESS: dict[str, Access] = {
-    "sessions": Access(
+ACCESS: dict[str, UserAccess] = {
+    "sessions": UserAccess(
         reads=(TURNS, SESSION_STATE, DEAD_LETTERS),
         writes=(*_owned("sessions"), TURNS),  # onto turns.v1 it writes what the clock says
         groups=("sessions",),
     ),
-    "memory": Access(
+    "memory": UserAccess(
         reads=(COMMANDS, MEMORY_STATE, DEAD_LETTERS),
         writes=(*_owned("memory"), COMMANDS, DEAD_LETTERS),
         groups=("memory",),
     ),
-    "enrich": Access(reads=(REQUESTS,), writes=(COMMANDS,), groups=("enrich",)),
-    "judge": Access(reads=(JUDGEMENTS,), writes=(TURNS,), groups=("judge",)),
+    "enrich": UserAccess(reads=(REQUESTS,), writes=(COMMANDS,), groups=("enrich",)),
+    "judge": UserAccess(reads=(JUDGEMENTS,), writes=(TURNS,), groups=("judge",)),
     # A group for each generation of its collections.
-    "index": Access(
+    "index": UserAccess(
         reads=tuple(dict.fromkeys((*REGISTRY.indexed_topics, *_SHOWN))),
         writes=_SERVING,
         groups=("index*",),
         asks_groups="roles",
     ),
-    "api": Access(reads=_SHOWN, writes=_SERVING, asks_groups="roles"),
+    "api": UserAccess(reads=_SHOWN, writes=_SERVING, asks_groups="roles"),
     # It carries out erasures: in every topic, once everybody who reads there has read.
-    "archive": Access(
+    "archive": UserAccess(
         reads=tuple(dict.fromkeys((*REGISTRY.archived_topics, *REGISTRY.topics))),
         writes=REGISTRY.topics,
         groups=("archive",),
         asks_groups="all",
         purges=True,
     ),
-    "notify": Access(reads=(ALERTS,), groups=("notify.*",)),
+    "notify": UserAccess(reads=(ALERTS,), groups=("notify.*",)),
     # A person: `doctor`, `dlq`, `alerts`, `erase`, `reset`.
-    "operator": Access(reads=REGISTRY.topics, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
-    "producer": Access(writes=(TURNS,)),
-    "keda": Access(asks_groups="roles"),
+    "operator": UserAccess(reads=REGISTRY.topics, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
+    "producer": UserAccess(writes=(TURNS,)),
+    "keda": UserAccess(asks_groups="roles"),
 }
 """By user: the roles, whoever looks after them and sends turns, and what scales the roles by their lag."""
 
@@ -160,7 +160,7 @@ def _resource_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.-]", "-", name.lower()).strip("-.")
 
 
-def _rules(access: Access, prefix: str) -> Iterator[Resource]:
+def _rules(access: UserAccess, prefix: str) -> Iterator[Resource]:
     for topic in REGISTRY.topics:
         operations = _on_topic(access, topic)
         if operations:
@@ -176,7 +176,7 @@ def _rules(access: Access, prefix: str) -> Iterator[Resource]:
         yield {"resource": {"type": "cluster"}, "operations": ["Describe"], "host": "*"}
 
 
-def _on_topic(access: Access, topic: Topic) -> tuple[str, ...]:
+def _on_topic(access: UserAccess, topic: Topic) -> tuple[str, ...]:
     operations = (
         *(_READ if topic in access.reads else ()),
         *(_WRITE if topic in access.writes else ()),

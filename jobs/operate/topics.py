@@ -11,11 +11,11 @@ import typer
 
 from jobs.cli import examples
 from jobs.operate.strimzi import rendered, topic_resources, user_resources
-from jobs.shared.output import Output, OutputFormat
-from jobs.shared.topic_drift import Difference, Kind, compare, refused, wanted_topics
+from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.topic_drift import DriftKind, TopicDrift, compare, refused, wanted_topics
 from models.errors import ConfigurationError
 from streams.kafka.client import admin
-from streams.kafka.topics import add_partitions, create, set_config, standing_topics
+from streams.kafka.topics import add_partitions, create, existing_topics, set_config
 from streams.settings import Settings, load_settings
 
 _EXIT_DRIFT = 1
@@ -87,7 +87,7 @@ def strimzi(
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
-        Output(OutputFormat.TABLE).message(f"written: {folder / name}")
+        Printer(OutputFormat.TABLE).message(f"written: {folder / name}")
 
 
 STRIMZI_REPLICAS = 3
@@ -103,7 +103,7 @@ def strimzi_files(settings: Settings, cluster: str) -> dict[str, str]:
     }
 
 
-async def differences(settings: Settings) -> list[Difference]:
+async def differences(settings: Settings) -> list[TopicDrift]:
     """What the broker's topics lack or have otherwise.
 
     Raises:
@@ -111,10 +111,10 @@ async def differences(settings: Settings) -> list[Difference]:
     """
     wanted = wanted_topics(settings)
     async with admin(settings.kafka) as client:
-        return compare(wanted, await standing_topics(client, [topic.name for topic in wanted]))
+        return compare(wanted, await existing_topics(client, [topic.name for topic in wanted]))
 
 
-async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -> list[Difference]:
+async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -> list[TopicDrift]:
     """Bring the broker's topics to the wanted state; what was changed is returned. Idempotent.
 
     Raises:
@@ -123,18 +123,18 @@ async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -
     """
     wanted = {topic.name: topic for topic in wanted_topics(settings)}
     async with admin(settings.kafka) as client:
-        found = compare(list(wanted.values()), await standing_topics(client, list(wanted)))
+        found = compare(list(wanted.values()), await existing_topics(client, list(wanted)))
         if reasons := refused(found, allow_repartition=allow_repartition):
             raise ConfigurationError(" ".join(reasons))
-        by_kind = {kind: [d.topic for d in found if d.kind is kind] for kind in Kind}
-        await create(client, [wanted[name] for name in by_kind[Kind.MISSING]])
-        await add_partitions(client, {name: wanted[name].partitions for name in by_kind[Kind.TOO_FEW_PARTITIONS]})
-        await set_config(client, {name: wanted[name].config for name in by_kind[Kind.CONFIG]})
+        by_kind = {kind: [d.topic for d in found if d.kind is kind] for kind in DriftKind}
+        await create(client, [wanted[name] for name in by_kind[DriftKind.MISSING]])
+        await add_partitions(client, {name: wanted[name].partitions for name in by_kind[DriftKind.TOO_FEW_PARTITIONS]})
+        await set_config(client, {name: wanted[name].config for name in by_kind[DriftKind.CONFIG]})
     return found
 
 
-def _show(title: str, found: list[Difference], output: OutputFormat) -> None:
-    printed = Output(output)
+def _show(title: str, found: list[TopicDrift], output: OutputFormat) -> None:
+    printed = Printer(output)
     printed.rows(title, [msgspec.to_builtins(difference) for difference in found])
     if not found:
         printed.message("topics are as wanted")

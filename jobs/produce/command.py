@@ -20,9 +20,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from jobs.cli import examples
 from jobs.produce.formats import FORMATS, Filling, Malformed
 from jobs.produce.formats.filling import in_utc
-from jobs.produce.formats.source import Reading, Source
+from jobs.produce.formats.source import InputReading, InputSource
 from jobs.produce.production import Sending, send
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 
@@ -105,7 +105,7 @@ def produce(
     if rate is not None and speedup is not None:
         raise ConfigurationError("--rate and --speedup both set the pace: give one of them")
     now = datetime.now(UTC)
-    reading = Reading(
+    reading = InputReading(
         filling=Filling(
             source="stdin" if file == _STDIN else Path(file).name.partition(".")[0] or "input",
             now=now,
@@ -121,9 +121,9 @@ def produce(
     )
     sending = Sending(rate_per_s=rate, speedup=speedup, shift_to_now=shift_to_now, limit=limit)
     with _opened(file) as stream, _progress(_size_bytes(stream)) as (report, progress):
-        source = Source(stream, reading)
+        source = InputSource(stream, reading)
         summary = asyncio.run(send(load_settings(), source, sending, report=report, progress=progress))
-    Output(output).record(msgspec.structs.asdict(summary))
+    Printer(output).record(msgspec.structs.asdict(summary))
     if summary.interrupted:
         raise typer.Exit(_EXIT_INTERRUPTED)
     if summary.malformed:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import Conversation, Malformed
-from jobs.produce.formats.source import Item, RawLine, Source
+from jobs.produce.formats import InputConversation, Malformed
+from jobs.produce.formats.source import InputSource, Item, RawLine
 from jobs.shared.sending import Pace, ReadAhead, Sender, turns_sender
 from models.errors import InvalidRecord
 from models.events import InputEvent, Turn
@@ -23,7 +23,7 @@ from streams.kafka.producer import Record
 from streams.settings import Settings
 
 
-class Summary(Struct, kw_only=True):
+class ProductionSummary(Struct, kw_only=True):
     """What was sent; `turns` counts turns, or lines when they are sent raw."""
 
     format: str
@@ -58,7 +58,7 @@ class _Production:
     def __init__(
         self, sender: Sender, sending: Sending, *, report: Callable[[Malformed], None], format_name: str
     ) -> None:
-        self.summary = Summary(format=format_name)
+        self.summary = ProductionSummary(format=format_name)
         self._sender = sender
         self._sending = sending
         self._pace = Pace(rate_per_s=sending.rate_per_s, speedup=sending.speedup)
@@ -79,7 +79,7 @@ class _Production:
             except InvalidRecord as error:
                 self._refuse(Malformed(item.line, error.detail))
 
-    async def finish(self, *, interrupted: bool) -> Summary:
+    async def finish(self, *, interrupted: bool) -> ProductionSummary:
         """Wait for the broker, complete the figures."""
         await self._sender.finish()
         summary = self.summary
@@ -94,7 +94,7 @@ class _Production:
         self.summary.malformed += 1
         self._report(malformed)
 
-    async def _send_item(self, item: Conversation | RawLine, stop: asyncio.Event) -> None:
+    async def _send_item(self, item: InputConversation | RawLine, stop: asyncio.Event) -> None:
         if isinstance(item, RawLine):
             await self._wait(datetime.now(UTC), stop)
             if stop.is_set():
@@ -135,12 +135,12 @@ class _Production:
 
 async def send(
     settings: Settings,
-    source: Source,
+    source: InputSource,
     sending: Sending,
     *,
     report: Callable[[Malformed], None],
     progress: Callable[[int, int], None] = lambda _bytes, _turns: None,
-) -> Summary:
+) -> ProductionSummary:
     """Send an input to `turns.v1`. Ctrl-C ends the reading; what was read by then is still delivered.
 
     Args:

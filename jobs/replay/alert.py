@@ -13,14 +13,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from jobs.replay.alert_rules import Origin, Rules, rules_of
+from jobs.replay.alert_rules import FoldRules, Origin, rules_of
 from jobs.replay.alert_sources import AlertSource, ArchiveSource, Recorded, TopicSource
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Output, OutputEvent
 from models.events.topics import TURNS
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
-from streams.oracle.replay import Feed, Replay
+from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
@@ -76,10 +76,10 @@ class AlertCompared(Struct, frozen=True, kw_only=True):
     changes: list[ChangeCompared]
 
 
-class _AlertReplay(Replay):
+class _AlertReplay(SessionReplay):
     """A fold that keeps nothing of its outputs but the changes of one session's alerts."""
 
-    def __init__(self, first: Rules, embedder: Embedder, session_id: str) -> None:
+    def __init__(self, first: FoldRules, embedder: Embedder, session_id: str) -> None:
         super().__init__(first.policy, embedder, first.scorer)
         self._session_id = session_id
         self.changes: dict[str, AlertChanged] = {}
@@ -133,7 +133,7 @@ async def replay_alert(
         records, erased = await source.count(partition, before), await source.erased(partition, before)
         replay = _AlertReplay(rules[0], embedder, last.session_id)
         with bar(records) as progress:
-            feed, waiting = Feed(replay, progress=progress), list(rules[1:])
+            feed, waiting = ReplayFeed(replay, progress=progress), list(rules[1:])
             async for record in source.turns(partition, before):
                 while waiting and record.offset >= waiting[0].first_offset:
                     feed.finish()

@@ -22,7 +22,7 @@ Origin = Literal["history", "alert", "file"]
 """Where rules are from: the history of the partition, the alert itself, or a file that was named."""
 
 
-class Rules(NamedTuple):
+class FoldRules(NamedTuple):
     """What folds a partition from an offset on."""
 
     first_offset: int
@@ -30,7 +30,7 @@ class Rules(NamedTuple):
     scorer: TurnScorer
 
 
-class Found(NamedTuple):
+class FoldOrigin(NamedTuple):
     """What folded a partition.
 
     Attributes:
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     """
 
     origin: Origin
-    rules: list[Rules]
+    rules: list[FoldRules]
     assumed_below: int
 
 
@@ -50,7 +50,7 @@ def rules_of(
     embedder: Embedder,
     policy_file: Path | None,
     scorer: str | None = None,
-) -> Found:
+) -> FoldOrigin:
     """What folded the partition up to the last of these changes.
 
     What the partition's history says counts, from where it begins, if it names what the alert names; else each change's
@@ -71,7 +71,7 @@ def rules_of(
         if scorer is not None:
             chosen = ScorerSettings(kind="rules") if scorer == RuleScorer.name else ScorerSettings(file=Path(scorer))
             named = named.model_copy(update={"scorer": chosen})
-        return Found("file", [Rules(0, policy_of(named), scorer_of(named, embedder))], 0)
+        return FoldOrigin("file", [FoldRules(0, policy_of(named), scorer_of(named, embedder))], 0)
     if not all(change.policy_digest for change in changes):
         raise ConfigurationError(
             f"alert {changes[0].alert_id} is of a release that did not name its policy's content: give the policy of "
@@ -89,17 +89,17 @@ def rules_of(
                 "set TURNTIDE_VECTORS__EMBEDDER"
             )
     rules = [_rules(settings, stretch, embedder, scorer) for stretch in found]
-    return Found(origin, [rules[0]._replace(first_offset=0), *rules[1:]], found[0].first_offset)
+    return FoldOrigin(origin, [rules[0]._replace(first_offset=0), *rules[1:]], found[0].first_offset)
 
 
-def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str | None) -> Rules:
+def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str | None) -> FoldRules:
     policy = versions.kept_policy(settings, stretch.version.policy)
     if stretch.version.scorer:
-        return Rules(stretch.first_offset, policy, scorer_named(settings, stretch.version.scorer, embedder))
+        return FoldRules(stretch.first_offset, policy, scorer_named(settings, stretch.version.scorer, embedder))
     if scorer == RuleScorer.name:
-        return Rules(stretch.first_offset, policy, RuleScorer())
+        return FoldRules(stretch.first_offset, policy, RuleScorer())
     if scorer is not None:
-        return Rules(stretch.first_offset, policy, trained_scorer(model_at(Path(scorer)), embedder))
+        return FoldRules(stretch.first_offset, policy, trained_scorer(model_at(Path(scorer)), embedder))
     model = policy.escalation.model if policy.escalation.enabled else None
     if model is None:
         raise ConfigurationError(
@@ -107,7 +107,7 @@ def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str
             f"says which one it was from offset {stretch.first_offset} on: name it with --scorer rules or --scorer FILE"
         )
     # The scorer whose file the policy's model came with.
-    return Rules(stretch.first_offset, policy, scorer_named(settings, model.name, embedder))
+    return FoldRules(stretch.first_offset, policy, scorer_named(settings, model.name, embedder))
 
 
 def _agrees(stretches: Sequence[Stretch], changes: Sequence[AlertChanged]) -> bool:

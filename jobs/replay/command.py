@@ -17,14 +17,14 @@ from jobs.cli import examples
 from jobs.replay.alert import AlertCompared, replay_alert
 from jobs.replay.comparison import settle
 from jobs.shared.log_read import log_extent
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from models.partition.sessions import PARTITION_ENTITY
 from streams.observe.telemetry import configure_logging
 from streams.oracle.comparison import Comparison
 from streams.oracle.folded import SESSIONS, USERS, Entities
-from streams.oracle.replay import Feed, LogReplay, Replay, Replayed, UsersReplay, feed_log
+from streams.oracle.replay import LogReplay, Replayed, ReplayFeed, SessionReplay, UsersReplay, feed_log
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -111,7 +111,7 @@ def replay(
                 "--compare looks at everything: leave out --session, --sessions, --limit and --archive"
             )
         configure_logging(settings.log_format, "warning")
-        _print_comparison(_compared(settings, wait_s), Output(output))
+        _print_comparison(_compared(settings, wait_s), Printer(output))
         return
     only_sessions = archive or session is not None
     replayed = _replayed_archive(settings, limit) if archive else _replayed(settings, limit, only_sessions)
@@ -123,9 +123,9 @@ def replay(
             raise ConfigurationError(
                 f"no state is kept of session {session}: was it in the log, and not yet forgotten?"
             )
-    Output(output).rows("replay", [msgspec.to_builtins(digest) for digest in shown])
+    Printer(output).rows("replay", [msgspec.to_builtins(digest) for digest in shown])
     for role, each in replayed.items():
-        Output(output).message(f"{role}: {each.turns} turns folded, {len(each.outputs)} outputs")
+        Printer(output).message(f"{role}: {each.turns} turns folded, {len(each.outputs)} outputs")
 
 
 replay.epilog = examples(  # type: ignore[attr-defined]
@@ -179,7 +179,7 @@ def _replayed(settings: Settings, limit: int | None, only_sessions: bool) -> dic
     async def run() -> dict[str, Replayed]:
         policy = policy_of(settings)
         embedder = stream_embedder_of(settings)
-        found = {SESSIONS.role: await fold(Replay(policy, embedder, scorer_of(settings, embedder)))}
+        found = {SESSIONS.role: await fold(SessionReplay(policy, embedder, scorer_of(settings, embedder)))}
         return found if only_sessions else found | {USERS.role: await fold(UsersReplay(policy))}
 
     return asyncio.run(run())
@@ -191,8 +191,8 @@ def _replayed_archive(settings: Settings, limit: int | None) -> dict[str, Replay
 
     with reading(paths_of(settings)) as lake, folding(archived_count(lake)) as progress:
         embedder = stream_embedder_of(settings)
-        replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
-        feed = Feed(replay, limit=limit, progress=progress)
+        replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
+        feed = ReplayFeed(replay, limit=limit, progress=progress)
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
             feed.take(record)
         return {SESSIONS.role: feed.finish()}
@@ -207,7 +207,7 @@ def _compared(settings: Settings, wait_s: float) -> Comparison:
     return asyncio.run(run())
 
 
-def _print_comparison(found: Comparison, printed: Output) -> None:
+def _print_comparison(found: Comparison, printed: Printer) -> None:
     printed.record(
         {
             "differences": found.differences,
@@ -223,7 +223,7 @@ def _print_comparison(found: Comparison, printed: Output) -> None:
 
 
 def _print_alert(found: AlertCompared, form: OutputFormat) -> None:
-    printed = Output(form)
+    printed = Printer(form)
     if form is OutputFormat.JSON:
         printed.record(msgspec.to_builtins(found))
     else:

@@ -24,7 +24,14 @@ from models.partition.sessions import folded_offset
 from models.policy import Policy
 from models.wire.envelope import tag_of
 from streams.masking.records import RecordMasker, masker_of
-from streams.oracle.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
+from streams.oracle.comparison import (
+    USERS_STATE,
+    Comparison,
+    DifferenceKind,
+    TopicOutputs,
+    compare_outputs,
+    compare_state,
+)
 from streams.oracle.folded import SESSIONS, USERS, Folded
 from streams.oracle.followers import (
     INDEX,
@@ -37,7 +44,7 @@ from streams.oracle.followers import (
     compare_users_index,
     items_of,
 )
-from streams.oracle.replay import Replay, Replayed, UsersReplay, feed_log
+from streams.oracle.replay import Replayed, SessionReplay, UsersReplay, feed_log
 from streams.oracle.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
@@ -162,7 +169,7 @@ class _Settling:
         self._deadline_s = deadline_s
         self._index_url = index_url
         embedder = stream_embedder_of(settings)
-        self._sessions = Replay(policy, embedder, scorer_of(settings, embedder))
+        self._sessions = SessionReplay(policy, embedder, scorer_of(settings, embedder))
         self._users = UsersReplay(policy)
         self._ran: Collection[str] = ()
         self._changelogs: dict[str, _Reader] = {}
@@ -308,7 +315,7 @@ async def _until_equal(
             result = await compared()
         except StoreUnavailable as error:
             result = Comparison()
-            result.add(where, Kind.MISSING, [str(error)])
+            result.add(where, DifferenceKind.MISSING, [str(error)])
         if not result.differences or await given_up():
             return result
         await asyncio.sleep(_POLL_S)

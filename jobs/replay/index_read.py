@@ -62,7 +62,7 @@ class _Episode(msgspec.Struct):
     turn_end: int
 
 
-class _Standing(msgspec.Struct):
+class _UserStats(msgspec.Struct):
     turn_count: int = 0
 
 
@@ -70,7 +70,7 @@ class _Project(msgspec.Struct):
     known: bool = False
 
 
-class _Items(msgspec.Struct):
+class _ProjectPage(msgspec.Struct):
     next: str
     memories: list[ProjectMemory] = []
     episodes: list[ProjectEpisode] = []
@@ -194,11 +194,11 @@ def _over_http(client: httpx.AsyncClient) -> _Reader:
         path, app = f"/v1/users/{path_part(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"
         facts = await _ask(client, f"{path}/facts?{app}", list[_Fact])
         episodes = await _ask(client, f"{path}/episodes?{app}&limit={_AT_MOST}", list[_Episode])
-        standing = await _ask(client, f"{path}/standing?{app}", _Standing)
+        stats = await _ask(client, f"{path}/standing?{app}", _UserStats)
         return IndexedUser(
             facts=[(fact.category, fact.key, fact.value) for fact in facts],
             episodes=[(episode.turn_start, episode.turn_end) for episode in episodes],
-            turn_count=standing.turn_count,
+            turn_count=stats.turn_count,
         )
 
     async def project(which: ProjectId) -> list[ProjectItem]:
@@ -207,10 +207,10 @@ def _over_http(client: httpx.AsyncClient) -> _Reader:
         if not (await _ask(client, f"{path}?{app}", _Project)).known:
             return found
         for kind in get_args(ItemKind):
-            page = await _ask(client, f"{path}/export?{app}&kind={kind}", _Items)
+            page = await _ask(client, f"{path}/export?{app}&kind={kind}", _ProjectPage)
             found += page.all()
             while page.next:
-                page = await _ask(client, f"{path}/export?{app}&kind={kind}&after={page.next}", _Items)
+                page = await _ask(client, f"{path}/export?{app}&kind={kind}&after={page.next}", _ProjectPage)
                 found += page.all()
         return found
 
@@ -245,11 +245,11 @@ async def _over_store(settings: Settings) -> AsyncIterator[_Reader]:
         return [(turn.session_id, turn.turn) for turn in await memory.last_turns(session_id, at_most)]
 
     async def user(who: UserId) -> IndexedUser:
-        standing = await users.standing(*who)
+        stats = await users.stats(*who)
         return IndexedUser(
             facts=[(fact.category, fact.key, fact.value) for fact in await users.facts(*who)],
             episodes=[(each.first_turn, each.last_turn) for each in await users.episodes(*who, limit=_AT_MOST)],
-            turn_count=standing.turn_count if standing else 0,
+            turn_count=stats.turn_count if stats else 0,
         )
 
     async def project(which: ProjectId) -> list[ProjectItem]:

@@ -26,7 +26,7 @@ _FREE_LICENCES = re.compile(r"MIT|Apache-2\.0(\+RUA)?|BSD-[23]-Clause|ISC|CC0-1\
 _QUOTED_VALUE = re.compile(r"Invalid enum value .* - at ", re.DOTALL)
 
 
-class Said(Struct, frozen=True, gc=False):
+class DialogueTurn(Struct, frozen=True, gc=False):
     """A turn of a labelled dialogue."""
 
     role: Role
@@ -34,13 +34,13 @@ class Said(Struct, frozen=True, gc=False):
     turn: TurnNumber | None = None
 
 
-class Dialogue(Struct, frozen=True):
+class LabelledDialogue(Struct, frozen=True):
     """A labelled dialogue."""
 
     session_id: Identifier
     source: Identifier
     label: Literal["escalating", "benign"]
-    turns: Annotated[list[Said], Meta(min_length=1)]
+    turns: Annotated[list[DialogueTurn], Meta(min_length=1)]
     licence: str = ""
 
     @property
@@ -52,7 +52,7 @@ class Dialogue(Struct, frozen=True):
     def family(self) -> str:
         """Whose hand it is from.
 
-        >>> Dialogue("1", "trylock_attack", "escalating", []).family
+        >>> LabelledDialogue("1", "trylock_attack", "escalating", []).family
         'trylock'
         """
         return family_of(self.source)
@@ -79,8 +79,8 @@ class Dialogue(Struct, frozen=True):
     def numbers(self) -> list[int]:
         """Of its turns: the file's own where every turn has one, else counted from 0.
 
-        >>> unnumbered, seventh = Said(Role.USER, "a"), Said(Role.USER, "b", 7)
-        >>> [Dialogue("1", "s", "benign", turns).numbers for turns in ([seventh], [unnumbered, seventh])]
+        >>> unnumbered, seventh = DialogueTurn(Role.USER, "a"), DialogueTurn(Role.USER, "b", 7)
+        >>> [LabelledDialogue("1", "s", "benign", turns).numbers for turns in ([seventh], [unnumbered, seventh])]
         [[7], [0, 1]]
         """
         found = [said.turn for said in self.turns if said.turn is not None]
@@ -96,12 +96,12 @@ def family_of(source: str) -> str:
     return _SIDE.sub("", source)
 
 
-def families(dialogues: Iterable[Dialogue]) -> list[str]:
+def families(dialogues: Iterable[LabelledDialogue]) -> list[str]:
     """Their families, in order of name."""
     return sorted({dialogue.family for dialogue in dialogues})
 
 
-def read_dialogues(file: Path) -> list[Dialogue]:
+def read_dialogues(file: Path) -> list[LabelledDialogue]:
     """Read a labelled file, in its order.
 
     Raises:
@@ -114,7 +114,7 @@ def read_dialogues(file: Path) -> list[Dialogue]:
     return dialogues_in(data, str(file))
 
 
-def dialogues_in(data: bytes, named: str) -> list[Dialogue]:
+def dialogues_in(data: bytes, named: str) -> list[LabelledDialogue]:
     """Dialogues of JSON Lines; blank lines are skipped.
 
     Args:
@@ -125,8 +125,8 @@ def dialogues_in(data: bytes, named: str) -> list[Dialogue]:
         ConfigurationError: There is no dialogue, a line is of another form, or a session comes twice. Names the line,
             and holds nothing that was said.
     """
-    decoder = msgspec.json.Decoder(Dialogue)
-    found: dict[str, Dialogue] = {}
+    decoder = msgspec.json.Decoder(LabelledDialogue)
+    found: dict[str, LabelledDialogue] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue

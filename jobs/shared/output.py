@@ -37,7 +37,7 @@ class OutputFormat(StrEnum):
     CSV = "csv"
 
 
-class Output:
+class Printer:
     """Prints in the form asked for.
 
     Args:

@@ -19,7 +19,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.http.problems import ProblemDetails
 from streams.settings import load_settings
@@ -106,11 +106,11 @@ class RoleApi:
             ) from error
 
     def _refusal(self, response: httpx.Response) -> TurntideError:
-        told = self._decoded(response, ProblemDetails)
+        problem = self._decoded(response, ProblemDetails)
         if response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            return RequestTooLargeError(f"{told.detail}: raise the role's http.max_body_bytes")
+            return RequestTooLargeError(f"{problem.detail}: raise the role's http.max_body_bytes")
         what_to_do = _DO.get(HTTPStatus(response.status_code))
-        text = told.detail if what_to_do is None else f"{told.detail}: {what_to_do}"
+        text = problem.detail if what_to_do is None else f"{problem.detail}: {what_to_do}"
         if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return StoreUnavailable(text)
         return ConfigurationError(text)
@@ -121,7 +121,7 @@ def operations() -> Mapping[str, Route]:
     """Routes that commands ask, by their ids; importing what declares them takes a while."""
     from streams.api.apps.routes import AppMemoryAdmin
     from streams.api.apps.statistics import AppStatistics
-    from streams.api.projects.commands import ProjectDeeds
+    from streams.api.projects.commands import ProjectCommandRoutes
     from streams.api.projects.files import ProjectFiles
     from streams.api.projects.graph import ProjectGraph
     from streams.api.projects.items import ProjectItems
@@ -131,7 +131,7 @@ def operations() -> Mapping[str, Route]:
     from streams.http.route import routes_of
 
     apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader,)
-    projects = (ProjectReader, ProjectStandings, ProjectDeeds, ProjectFiles, ProjectGraph, ProjectItems)
+    projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectGraph, ProjectItems)
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 
 
@@ -163,11 +163,11 @@ def role_api(
         yield RoleApi(client)
 
 
-class Asked(NamedTuple):
+class CommandContext(NamedTuple):
     """What a command has: the role that it asks, and where it prints."""
 
     api: RoleApi
-    output: Output
+    output: Printer
 
     def ask(self, operation: str, body: Mapping[str, Any] | None = None, /, **asked: Any) -> RoleAnswer:
         """One request, as of `RoleApi`."""
@@ -202,7 +202,7 @@ class Asked(NamedTuple):
 def role_command(
     app: typer.Typer, *lines: str, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare a command whose first argument is `Asked`; `--url`, `--token-env` and `--output` are added to its own.
+    """Declare a command that takes a `CommandContext`; `--url`, `--token-env`, `--output` are added to its own.
 
     Args:
         app: What it belongs to.
@@ -219,7 +219,7 @@ def role_command(
 
         def command(*, url: str | None, token: str, output: OutputFormat, **given: Any) -> None:
             with role_api(url, token) as role:
-                function(Asked(role, Output(output)), **given)
+                function(CommandContext(role, Printer(output)), **given)
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
         command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}

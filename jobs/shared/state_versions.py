@@ -29,11 +29,11 @@ class _Versioned(Struct, array_like=True):
 
 
 _version_of = msgspec.msgpack.Decoder(_Versioned).decode
-Standing = dict[tuple[str, str, int], int]
+StateVersions = dict[tuple[str, str, int], int]
 """Role, kind of entity and version → entities."""
 
 
-async def state_versions(settings: Settings, progress: Callable[[int], None] = lambda _: None) -> Standing:
+async def state_versions(settings: Settings, progress: Callable[[int], None] = lambda _: None) -> StateVersions:
     """What stands in the changelogs; an entity's last head counts.
 
     Args:

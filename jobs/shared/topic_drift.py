@@ -15,7 +15,7 @@ from streams.settings import Settings
 _REPLICAS_FOR_QUORUM = 3
 
 
-class Kind(StrEnum):
+class DriftKind(StrEnum):
     """What is different."""
 
     MISSING = "missing"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     CO_PARTITIONING = "co_partitioning"
 
 
-class Difference(Struct, frozen=True):
+class TopicDrift(Struct, frozen=True):
     """One difference between the broker and the table.
 
     Attributes:
@@ -39,7 +39,7 @@ class Difference(Struct, frozen=True):
     """
 
     topic: str
-    kind: Kind
+    kind: DriftKind
     field: str
     standing: str
     wanted: str
@@ -80,48 +80,50 @@ def _config(topic: Topic, replication: int) -> dict[str, str]:
     return config
 
 
-def compare(wanted: Sequence[BrokerTopic], standing: Mapping[str, BrokerTopic]) -> list[Difference]:
+def compare(wanted: Sequence[BrokerTopic], standing: Mapping[str, BrokerTopic]) -> list[TopicDrift]:
     """Differences in the order of the table; equal partition counts of all topics are checked last.
 
     Outputs are keyed like the turns, and a worker keeps a session's state where its turns are: topics of different
     partition counts would put one session in different places.
     """
-    found: list[Difference] = []
+    found: list[TopicDrift] = []
     for topic in wanted:
         present = standing.get(topic.name)
         if present is None:
             size = f"{topic.partitions} partitions, replication {topic.replication}"
-            found.append(Difference(topic.name, Kind.MISSING, "topic", "", size, "create"))
+            found.append(TopicDrift(topic.name, DriftKind.MISSING, "topic", "", size, "create"))
         else:
             found += _differ(topic, present)
     return found + _co_partitioning([standing.get(topic.name, topic) for topic in wanted])
 
 
-def _differ(wanted: BrokerTopic, present: BrokerTopic) -> list[Difference]:
+def _differ(wanted: BrokerTopic, present: BrokerTopic) -> list[TopicDrift]:
     name = wanted.name
-    found: list[Difference] = []
+    found: list[TopicDrift] = []
     if present.partitions != wanted.partitions:
         few = present.partitions < wanted.partitions
-        kind = Kind.TOO_FEW_PARTITIONS if few else Kind.TOO_MANY_PARTITIONS
+        kind = DriftKind.TOO_FEW_PARTITIONS if few else DriftKind.TOO_MANY_PARTITIONS
         action = "add partitions, only with --allow-repartition" if few else "none, Kafka cannot remove partitions"
-        found.append(Difference(name, kind, "partitions", str(present.partitions), str(wanted.partitions), action))
+        found.append(TopicDrift(name, kind, "partitions", str(present.partitions), str(wanted.partitions), action))
     if present.replication < wanted.replication:
         action = "none, use kafka-reassign-partitions"
         found.append(
-            Difference(name, Kind.REPLICATION, "replication", str(present.replication), str(wanted.replication), action)
+            TopicDrift(
+                name, DriftKind.REPLICATION, "replication", str(present.replication), str(wanted.replication), action
+            )
         )
     for field, value in wanted.config.items():
         if (now := present.config.get(field, "")) != value:
-            found.append(Difference(name, Kind.CONFIG, field, now, value, "set"))
+            found.append(TopicDrift(name, DriftKind.CONFIG, field, now, value, "set"))
     return found
 
 
-def _co_partitioning(topics: Sequence[BrokerTopic]) -> list[Difference]:
+def _co_partitioning(topics: Sequence[BrokerTopic]) -> list[TopicDrift]:
     turns, *others = topics
     return [
-        Difference(
+        TopicDrift(
             topic.name,
-            Kind.CO_PARTITIONING,
+            DriftKind.CO_PARTITIONING,
             "partitions",
             str(topic.partitions),
             f"{turns.partitions}, as {turns.name}",
@@ -132,18 +134,18 @@ def _co_partitioning(topics: Sequence[BrokerTopic]) -> list[Difference]:
     ]
 
 
-def refused(found: Sequence[Difference], *, allow_repartition: bool) -> list[str]:
+def refused(found: Sequence[TopicDrift], *, allow_repartition: bool) -> list[str]:
     """Why `apply` must not go on, a sentence for all topics with the same trouble; empty when it may."""
-    topics: dict[tuple[Kind, str, str], list[str]] = {}
+    topics: dict[tuple[DriftKind, str, str], list[str]] = {}
     for difference in found:
         topics.setdefault((difference.kind, difference.standing, difference.wanted), []).append(difference.topic)
     reasons: list[str] = []
     for (kind, standing, wanted), names in topics.items():
         counts = f"{', '.join(names)}: {standing} partitions, wanted {wanted}."
         keep = f"TURNTIDE_KAFKA__PARTITIONS={standing} keeps them as they are."
-        if kind is Kind.TOO_MANY_PARTITIONS:
+        if kind is DriftKind.TOO_MANY_PARTITIONS:
             reasons.append(f"{counts} Kafka cannot remove partitions; {keep} A new TURNTIDE_TOPIC_PREFIX starts anew.")
-        elif kind is Kind.TOO_FEW_PARTITIONS and not allow_repartition:
+        elif kind is DriftKind.TOO_FEW_PARTITIONS and not allow_repartition:
             reasons.append(
                 f"{counts} Adding some moves keys, so that sessions in progress would lose their state; {keep} "
                 "Or let sessions end, stop the workers and use --allow-repartition."

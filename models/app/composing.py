@@ -11,7 +11,7 @@ from msgspec import Struct
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.events.base import Role
 from models.language.contradiction import conflicts, sentences_of
-from models.language.likeness import EMPTY_WORDS, about, adds_nothing, told_words
+from models.language.likeness import EMPTY_WORDS, about, adds_nothing, content_words
 from models.language.notable import clipped, corrects, is_barred
 from models.language.retelling import retold
 from models.policy.app import AppPolicy
@@ -43,7 +43,7 @@ _FEWEST_WORDS, _FEWEST_CHARS = 4, 60
 """Of a summary that tells something: "Hi" and "Nice to meet you!" do not."""
 
 
-class _Line(Struct, frozen=True, gc=False):
+class _NotableLine(Struct, frozen=True, gc=False):
     text: str
     notable: NotableSentence
 
@@ -83,16 +83,16 @@ def tags_of(ended: ConversationEnded, notables: Sequence[NotableSentence], polic
     return list(dict.fromkeys([*topics[:_MOST_TOPIC_TAGS], *kinds, *topics]))[: policy.tags]
 
 
-def _lines(notables: Sequence[NotableSentence]) -> list[_Line]:
+def _lines(notables: Sequence[NotableSentence]) -> list[_NotableLine]:
     """Told by a third person, in order of turn; of what contradicts itself the later."""
-    lines: list[_Line] = []
+    lines: list[_NotableLine] = []
     for notable in sorted(notables, key=lambda each: each.turn):
         text = retold(notable.text, notable.role)
         if text and not text.endswith("?"):
             if _declines(notable) and any(_declines(line.notable) for line in lines):
                 continue
             lines = [line for line in lines if not (conflicts(line.text, text) or _replaces(notable, line.notable))]
-            lines.append(_Line(text, notable))
+            lines.append(_NotableLine(text, notable))
     return lines
 
 
@@ -104,14 +104,16 @@ def _declines(notable: NotableSentence) -> bool:
 def _replaces(later: NotableSentence, earlier: NotableSentence) -> bool:
     """Whether a decision corrects an earlier one of the same kind: "Actually, let's use … instead."."""
     same = later.kind is earlier.kind is NotableKind.DECISION and later.role is earlier.role
-    return same and corrects(later.text) and not told_words(later.text).isdisjoint(told_words(earlier.text))
+    return same and corrects(later.text) and not content_words(later.text).isdisjoint(content_words(earlier.text))
 
 
-def _chosen(lines: list[_Line], policy: AppPolicy) -> list[_Line]:
-    left, chosen = list(lines), list[_Line]()
+def _chosen(lines: list[_NotableLine], policy: AppPolicy) -> list[_NotableLine]:
+    left, chosen = list(lines), list[_NotableLine]()
     while left and len(chosen) < policy.sentences:
-        told = {line.notable.kind for line in chosen}
-        best = max(left, key=lambda line: (line.notable.kind not in told, line.notable.weight, line.notable.turn))
+        chosen_kinds = {line.notable.kind for line in chosen}
+        best = max(
+            left, key=lambda line: (line.notable.kind not in chosen_kinds, line.notable.weight, line.notable.turn)
+        )
         left.remove(best)
         length = sum(len(line.text) + 1 for line in chosen) + len(best.text)
         said = any(adds_nothing(best.text, line.text) for line in chosen)
@@ -119,7 +121,7 @@ def _chosen(lines: list[_Line], policy: AppPolicy) -> list[_Line]:
             chosen.append(best)
     if not chosen and lines:
         best = max(lines, key=lambda line: (line.notable.weight, line.notable.turn))
-        chosen = [_Line(_shortened(best.text, policy.content_chars), best.notable)]
+        chosen = [_NotableLine(_shortened(best.text, policy.content_chars), best.notable)]
     place = {id(line): number for number, line in enumerate(lines)}
     return sorted(chosen, key=lambda line: place.get(id(line), 0))
 
@@ -159,16 +161,16 @@ def _as_written(topic: str, said: str) -> str:
 
 
 def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
-    told = [_about(ended)] if ended.key_topics else []
-    told_of: set[str] = set()
+    chosen_kinds = [_about(ended)] if ended.key_topics else []
+    known_words: set[str] = set()
     for sentence in sentences_of(ended.summary):
         # Of what was asked, supposed or tried nothing comes back as an instruction in another conversation.
         if any(msgspec.structs.astuple(features_of(sentence))) or is_barred(sentence):
             continue
-        told_of.update(told_words(sentence))
+        known_words.update(content_words(sentence))
         line = sentence if sentence[-1] in ".!…" else f"{sentence}."
-        if len(told) < policy.sentences and len(" ".join([*told, line])) <= policy.content_chars:
-            told.append(line)
-    if len(told_of) < _FEWEST_WORDS and len(ended.summary) < _FEWEST_CHARS:
+        if len(chosen_kinds) < policy.sentences and len(" ".join([*chosen_kinds, line])) <= policy.content_chars:
+            chosen_kinds.append(line)
+    if len(known_words) < _FEWEST_WORDS and len(ended.summary) < _FEWEST_CHARS:
         return ""
-    return clipped(" ".join(told), policy.content_chars)
+    return clipped(" ".join(chosen_kinds), policy.content_chars)

@@ -21,7 +21,7 @@ import msgspec
 
 from models.app.memory import KeptMemory, paragraph, tags_of
 from models.app.memory_set import MemorySet
-from models.app.outputs import Emission
+from models.app.outputs import AppEmission
 from models.app.state import SpaceState
 from models.app.work import Worker
 from models.events.app import (
@@ -71,7 +71,7 @@ def fold(
     if isinstance(event, SpaceErased):
         state.erase()
         return []
-    return _Step(state, event, position, now, policy).take(event)
+    return _AppStep(state, event, position, now, policy).take(event)
 
 
 FOLDING: Final = Folding(
@@ -81,7 +81,7 @@ FOLDING: Final = Folding(
 )
 
 
-class _Step:
+class _AppStep:
     """One event on its way into a space."""
 
     def __init__(
@@ -96,7 +96,7 @@ class _Step:
         self._head = state.head
         self._rules = policy
         self._policy = policy.apps
-        self._emission = Emission(state, event, position, now, policy.apps)
+        self._emission = AppEmission(state, event, position, now, policy.apps)
         self._memories = MemorySet(state, self._emission, policy.apps)
         # Of the log's other records none says that there was time to answer: a worker may be far behind them.
         gives_up = isinstance(event, WorkDue)

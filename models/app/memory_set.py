@@ -12,8 +12,8 @@ from itertools import chain
 import msgspec
 
 from models.app.memory import KeptMemory, facts_to_keep
-from models.app.outputs import Emission, Made
-from models.app.rules import Subject, conflicts, merged_into
+from models.app.outputs import AppEmission, Made
+from models.app.rules import MemorySubject, conflicts, merged_into
 from models.app.state import SpaceState
 from models.errors import NotCompacted
 from models.events.app import MemoryCause, MemoryToKeep, NotableKind
@@ -34,7 +34,7 @@ class MemorySet:
         policy: How many there may be, and how large.
     """
 
-    def __init__(self, state: SpaceState, emission: Emission, policy: AppPolicy) -> None:
+    def __init__(self, state: SpaceState, emission: AppEmission, policy: AppPolicy) -> None:
         self._state = state
         self._emission = emission
         self._policy = policy
@@ -62,11 +62,11 @@ class MemorySet:
         """Facts of sentences of memories, where they are kept with them."""
         return dict(chain.from_iterable(memory.known_facts() for memory in self._state.memories.values()))
 
-    def subjects(self) -> dict[int, Subject]:
+    def subjects(self) -> dict[int, MemorySubject]:
         """By number of a memory, the candidate's too: whose it is, and its topics."""
         state = self._state
         memories = [*state.memories.values(), *([state.candidate] if state.candidate else [])]
-        return {each.memory_id: Subject(each.user_id, frozenset(each.tags) - _KINDS) for each in memories}
+        return {each.memory_id: MemorySubject(each.user_id, frozenset(each.tags) - _KINDS) for each in memories}
 
     def made_of(self, session_id: str) -> int | None:
         """Slot of the latest memory that was made of a session and may be made anew; a pinned one may not."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from models.app.energy import level_units
 from models.app.memory import KeptMemory
-from models.app.rules import Decision
+from models.app.rules import CompactionDecision
 from models.app.state import SpaceState
 from models.events.app import (
     AdminCommand,
@@ -42,12 +42,12 @@ _DIGITS = 6
 class Made(Struct, frozen=True, gc=False):
     """A decision on a compaction, who made it, and why another one's could not be used."""
 
-    decision: Decision
+    decision: CompactionDecision
     decided_by: str
     fallback: str = ""
 
 
-class Emission(entity.Emission[SpaceOutput]):
+class AppEmission(entity.Emission[SpaceOutput]):
     """Outputs of one event, in order.
 
     Attributes:

@@ -21,24 +21,24 @@ from models.language.contradiction import NOTHING_KNOWN, Facts, conflicts, contr
 from models.language.likeness import about, adds_nothing, contained, likeness, topics_in
 from models.policy.app import AppPolicy
 
-__all__ = ["Decision", "Draft", "compose", "conflicts", "decide", "merged_into", "oldest", "refusal"]
+__all__ = ["CompactionDecision", "Draft", "compose", "conflicts", "decide", "merged_into", "oldest", "refusal"]
 
 _DAY = timedelta(days=1)
 _BOTH, _FEWEST_SHARED = 2, 2
 _MOST_TOPICS = 6
 
 
-class Subject(NamedTuple):
+class MemorySubject(NamedTuple):
     """Whose a memory is, and what the conversations were about that it was made of."""
 
     user_id: str
     topics: frozenset[str]
 
 
-NO_SUBJECTS: Mapping[int, Subject] = {}
+NO_SUBJECTS: Mapping[int, MemorySubject] = {}
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class CompactionDecision(Struct, frozen=True, kw_only=True):
     """Which memory goes (app memory, `MemoryCompactionDecision`); unchecked until `refusal` says nothing."""
 
     action: str
@@ -57,8 +57,8 @@ def decide(
     policy: AppPolicy,
     *,
     known: Mapping[str, Facts] = NOTHING_KNOWN,
-    subjects: Mapping[int, Subject] = NO_SUBJECTS,
-) -> Decision:
+    subjects: Mapping[int, MemorySubject] = NO_SUBJECTS,
+) -> CompactionDecision:
     """The default decider: merge the two that say most of the same, else let the one go that is worth least.
 
     Two also go together if they are of the same user, and of a subject that no other memory has (`_related`). A
@@ -79,7 +79,7 @@ def decide(
     for older, newer, why in _mergeable(free, subjects, policy):
         content = _merged(older, newer, policy, known)
         if content:
-            return Decision(
+            return CompactionDecision(
                 action="edit",
                 target_memory_id=older.memory_id,
                 new_content=content,
@@ -91,7 +91,7 @@ def decide(
 
 
 def _mergeable(
-    free: Sequence[MemoryToKeep], subjects: Mapping[int, Subject], policy: AppPolicy
+    free: Sequence[MemoryToKeep], subjects: Mapping[int, MemorySubject], policy: AppPolicy
 ) -> Iterator[tuple[MemoryToKeep, MemoryToKeep, str]]:
     """Pairs that could be merged, the older first, and why; the best first."""
     for degree, older, newer in _alike(free, policy):
@@ -108,7 +108,7 @@ def _alike(free: Sequence[MemoryToKeep], policy: AppPolicy) -> list[tuple[float,
 
 
 def _related(
-    free: Sequence[MemoryToKeep], subjects: Mapping[int, Subject]
+    free: Sequence[MemoryToKeep], subjects: Mapping[int, MemorySubject]
 ) -> list[tuple[int, MemoryToKeep, MemoryToKeep]]:
     """Pairs of the same user with topics that only these two have, and how many; most first, of equals the earlier."""
     named = Counter(chain.from_iterable(subject.topics for subject in subjects.values()))
@@ -123,7 +123,7 @@ def _related(
     return sorted(pairs, key=lambda pair: (-pair[0], pair[1].memory_id, pair[2].memory_id))
 
 
-def _deleted(ranked: Sequence[MemoryToKeep], now: datetime, policy: AppPolicy) -> Decision:
+def _deleted(ranked: Sequence[MemoryToKeep], now: datetime, policy: AppPolicy) -> CompactionDecision:
     weakest = ranked[0]
     age, lasting = max(now - weakest.updated_at, timedelta()) / _DAY, policy.half_life / _DAY
     reason = (
@@ -132,7 +132,7 @@ def _deleted(ranked: Sequence[MemoryToKeep], now: datetime, policy: AppPolicy) -
     )
     if len(ranked) > 1:
         reason += f"; the next, memory {ranked[1].memory_id}, {_worth(ranked[1], now, policy):.3f}"
-    return Decision(action="delete", target_memory_id=weakest.memory_id, new_content=None, reason=reason)
+    return CompactionDecision(action="delete", target_memory_id=weakest.memory_id, new_content=None, reason=reason)
 
 
 def _worth(memory: MemoryToKeep, now: datetime, policy: AppPolicy) -> float:
@@ -143,10 +143,10 @@ def _worth(memory: MemoryToKeep, now: datetime, policy: AppPolicy) -> float:
 def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: Mapping[str, Facts]) -> str:
     """What both say, nothing twice, and of what contradicts itself the newer; empty if nothing of the older fits."""
     first, second = sorted((older, newer), key=lambda memory: (memory.updated_at, memory.memory_id))
-    fresh = list(_once(_telling(second), known))
+    fresh = list(_once(_sentences_of(second), known))
     kept = [
         sentence
-        for sentence in _once(_telling(first), known)
+        for sentence in _once(_sentences_of(first), known)
         if not any(adds_nothing(sentence, other) or contradicts(sentence, other, known) for other in fresh)
     ]
     fresh = [sentence for sentence in fresh if not any(adds_nothing(sentence, other) for other in kept)]
@@ -160,7 +160,7 @@ def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: 
     return " ".join([opening, *kept, *fresh] if opening and fits else kept + fresh)
 
 
-def _telling(memory: MemoryToKeep) -> list[str]:
+def _sentences_of(memory: MemoryToKeep) -> list[str]:
     """Its sentences, but for what the conversation was about."""
     return [sentence for sentence in sentences_of(memory.content) if not topics_in(sentence)]
 
@@ -173,10 +173,10 @@ def _topics_of(*memories: MemoryToKeep) -> list[str]:
 
 
 def _once(sentences: Sequence[str], known: Mapping[str, Facts]) -> Iterator[str]:
-    told: list[str] = []
+    kept: list[str] = []
     for sentence in sentences:
-        if not any(adds_nothing(sentence, other) and not contradicts(sentence, other, known) for other in told):
-            told.append(sentence)
+        if not any(adds_nothing(sentence, other) and not contradicts(sentence, other, known) for other in kept):
+            kept.append(sentence)
             yield sentence
 
 
@@ -184,7 +184,9 @@ def _length(sentences: Sequence[str]) -> int:
     return len(" ".join(sentences))
 
 
-def refusal(decision: Decision, memories: Sequence[MemoryToKeep], new: MemoryToKeep, policy: AppPolicy) -> str:
+def refusal(
+    decision: CompactionDecision, memories: Sequence[MemoryToKeep], new: MemoryToKeep, policy: AppPolicy
+) -> str:
     """Why a decision cannot be carried out; empty if it can.
 
     `unknown_action`, `unknown_memory` (of another space, or gone), `pinned`, `empty_content`, `too_long`.
@@ -207,14 +209,14 @@ def refusal(decision: Decision, memories: Sequence[MemoryToKeep], new: MemoryToK
     return "" if len(_free(memories, new)) > 1 else "pinned"
 
 
-def oldest(memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> Decision:
+def oldest(memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> CompactionDecision:
     """First in, first out (app memory, Error Handling): the memory that was made first goes; no pinned one.
 
     Raises:
         ValueError: Every memory is pinned.
     """
     first = min(_free(memories, new), key=lambda memory: (memory is new, memory.created_at, memory.memory_id))
-    return Decision(
+    return CompactionDecision(
         action="delete",
         target_memory_id=first.memory_id,
         new_content=None,
@@ -222,7 +224,7 @@ def oldest(memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> Decision:
     )
 
 
-def merged_into(decision: Decision, memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> int:
+def merged_into(decision: CompactionDecision, memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> int:
     """Of an `edit` that `refusal` does not refuse: which memory goes into the target.
 
     What the decider said, else the one that the new content tells most of; of equals the new one, then the latest.

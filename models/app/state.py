@@ -24,13 +24,13 @@ from models.app.energy import Energy, begins_at
 from models.app.memory import KeptMemory
 from models.events.app import CommandResult, ConversationEnded
 from models.policy import Policy
-from models.state.entity import CountParts, Due, EntityState, Layout, Read, encode
+from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
 from models.state.seen import is_new
 
-LAYOUT = Layout("space of memories", version=1)
+LAYOUT = StateLayout("space of memories", version=1)
 
 
-class Asked(Struct, frozen=True, array_like=True, gc=False):
+class UnansweredRequest(Struct, frozen=True, array_like=True, gc=False):
     """A request that is not answered: for the candidate if there is one, else for the first conversation that waits."""
 
     request: int
@@ -56,7 +56,7 @@ class SpaceHead(Struct, array_like=True):
     uninstalled: bool = False
     requests: int = 0
     """Requests of all time; the newest has this number."""
-    asked: Asked | None = None
+    asked: UnansweredRequest | None = None
     waited: int = 0
     """Conversations that had to wait, of all time; the newest has this number."""
     results: list[CommandResult] = []
@@ -93,12 +93,12 @@ class SpaceState(EntityState[SpaceHead]):
         return 1, int(count("m") > 0), _waiting(count)
 
     @staticmethod
-    def next_due(head: SpaceHead, count: CountParts, policy: Policy) -> Due | None:
+    def next_due(head: SpaceHead, count: CountParts, policy: Policy) -> DueEntity | None:
         """When work that waits can go on, or an answer is overdue; None if nothing waits, or only for another event."""
         if head.asked is not None:
-            return Due(head.asked.at + policy.apps.answer_within, head.app_id, head.user_id, awaits_answer=True)
+            return DueEntity(head.asked.at + policy.apps.answer_within, head.app_id, head.user_id, awaits_answer=True)
         at = begins_at(head.energy, policy.apps.energy) if _waiting(count) else None
-        return None if at is None else Due(at, head.app_id, head.user_id)
+        return None if at is None else DueEntity(at, head.app_id, head.user_id)
 
     def erase(self) -> None:
         """Everything goes; what comes next begins a new space."""

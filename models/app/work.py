@@ -15,9 +15,9 @@ from models.app.energy import Work as Kind
 from models.app.energy import charge, cost_units, may_begin
 from models.app.memory import KeptMemory, paragraph, tags_of
 from models.app.memory_set import MemorySet
-from models.app.outputs import Emission, Made
-from models.app.rules import Decision, Draft, compose, conflicts, decide, oldest, refusal
-from models.app.state import Asked, SpaceState
+from models.app.outputs import AppEmission, Made
+from models.app.rules import CompactionDecision, Draft, compose, conflicts, decide, oldest, refusal
+from models.app.state import SpaceState, UnansweredRequest
 from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
 from models.events.base import NAME_CHARS
 from models.language.contradiction import sentences_of
@@ -49,7 +49,7 @@ class Worker:
     """
 
     def __init__(
-        self, state: SpaceState, memories: MemorySet, emission: Emission, policy: Policy, *, gives_up: bool
+        self, state: SpaceState, memories: MemorySet, emission: AppEmission, policy: Policy, *, gives_up: bool
     ) -> None:
         self._state = state
         self._memories = memories
@@ -98,7 +98,7 @@ class Worker:
         if answer.failure:
             self._fall_back(answer.failure if answer.failure in _FAILURES else RUBBISH)
             return
-        decision = Decision(
+        decision = CompactionDecision(
             action=answer.action,
             target_memory_id=answer.target_memory_id,
             new_content=None if answer.new_content is None else paragraph(answer.new_content),
@@ -173,7 +173,7 @@ class Worker:
     def _ask(self) -> int:
         head = self._state.head
         head.requests += 1
-        head.asked = Asked(head.requests, self._emission.now)
+        head.asked = UnansweredRequest(head.requests, self._emission.now)
         return head.requests
 
     # --- memories
@@ -254,18 +254,18 @@ class Worker:
     def _continued(self, before: str, now: str) -> str:
         """What was said before and what was said since; where not both fit, the later."""
         later = sentences_of(now)
-        told = [
+        emitted = [
             one for one in sentences_of(before) if not any(one == other or conflicts(one, other) for other in later)
         ]
-        told += later
+        emitted += later
         most = self._policy.most_content_chars
-        while len(told) > len(later) and (len(told) > self._policy.sentences or len(" ".join(told)) > most):
-            del told[0]
-        return now if len(told) == len(later) else " ".join(told)
+        while len(emitted) > len(later) and (len(emitted) > self._policy.sentences or len(" ".join(emitted)) > most):
+            del emitted[0]
+        return now if len(emitted) == len(later) else " ".join(emitted)
 
     # --- compaction
 
-    def _compact(self, decision: Decision, decided_by: str) -> None:
+    def _compact(self, decision: CompactionDecision, decided_by: str) -> None:
         memories, new = self._memories.to_decide_on()
         refused = refusal(decision, memories, new, self._policy)
         if refused:

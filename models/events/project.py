@@ -110,14 +110,14 @@ class ProjectWorkDue(ProjectCommand, frozen=True, kw_only=True, tag="project_wor
     """
 
 
-class ProjectDeed(ProjectCommand, frozen=True, kw_only=True, tag_field="type", gc=False):
+class ManualProjectCommand(ProjectCommand, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what somebody does by hand. Each is answered in `ProjectChanged.results` and audited."""
 
     request_id: RequestId = ""
     by: Annotated[Operator, Meta(max_length=256)] = ""
 
 
-class ProjectMemoryAdded(ProjectDeed, frozen=True, kw_only=True, tag="project_memory_added", gc=False):
+class ProjectMemoryAdded(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_added", gc=False):
     """Somebody knows something. What is known already is strengthened."""
 
     memory_type: Annotated[
@@ -132,7 +132,7 @@ class ProjectMemoryAdded(ProjectDeed, frozen=True, kw_only=True, tag="project_me
     valid_until: ValidUntil = None
 
 
-class ProjectMemoryEdited(ProjectDeed, frozen=True, kw_only=True, tag="project_memory_edited", gc=False):
+class ProjectMemoryEdited(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_edited", gc=False):
     """A memory is put right, expired, archived or restored; None leaves a field as it is."""
 
     memory_id: Annotated[ItemId, about("Memory that is put right, expired, archived or restored.")]
@@ -149,20 +149,20 @@ class ProjectMemoryEdited(ProjectDeed, frozen=True, kw_only=True, tag="project_m
     archived: Annotated[bool | None, about("Whether it is put away; null: as it was.", BEHAVIOUR)] = None
 
 
-class ProjectMemoryDeleted(ProjectDeed, frozen=True, kw_only=True, tag="project_memory_deleted", gc=False):
+class ProjectMemoryDeleted(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_deleted", gc=False):
     """A memory goes, with all relationships to it. One that is gone already: said so, no error."""
 
     memory_id: Annotated[ItemId, about("Memory that goes, with all edges to it.")]
 
 
-class PendingFactDecided(ProjectDeed, frozen=True, kw_only=True, tag="pending_fact_decided", gc=False):
+class PendingFactDecided(ManualProjectCommand, frozen=True, kw_only=True, tag="pending_fact_decided", gc=False):
     """Somebody promotes a pending fact, or discards it."""
 
     pending_id: Annotated[ItemId, about("Pending fact that is decided.")]
     promoted: Annotated[bool, about("Whether it becomes a memory; false: it is discarded.", BEHAVIOUR)]
 
 
-class RelationshipSet(ProjectDeed, frozen=True, kw_only=True, tag="relationship_set", gc=False):
+class RelationshipSet(ManualProjectCommand, frozen=True, kw_only=True, tag="relationship_set", gc=False):
     """Somebody relates two memories, or takes it back."""
 
     source_id: Annotated[ItemId, about("Memory that the edge goes out from.")]
@@ -171,7 +171,7 @@ class RelationshipSet(ProjectDeed, frozen=True, kw_only=True, tag="relationship_
     strength: Annotated[Ratio | None, about("How strong, 0-1; null: the edge goes.")] = 1.0
 
 
-class ConversationStatusSet(ProjectDeed, frozen=True, kw_only=True, tag="conversation_status_set", gc=False):
+class ConversationStatusSet(ManualProjectCommand, frozen=True, kw_only=True, tag="conversation_status_set", gc=False):
     """Somebody starts, pauses or ends a conversation of the project; its turns still come as turns."""
 
     conversation_id: Annotated[SessionId, NAMED, about("Conversation that is started, paused or ended.")]
@@ -179,11 +179,11 @@ class ConversationStatusSet(ProjectDeed, frozen=True, kw_only=True, tag="convers
     summary: Annotated[str, about("What its end is told with.", CONTENT, max_length=2_000)] = ""
 
 
-class ConsolidationAsked(ProjectDeed, frozen=True, kw_only=True, tag="consolidation_asked", gc=False):
+class ConsolidationAsked(ManualProjectCommand, frozen=True, kw_only=True, tag="consolidation_asked", gc=False):
     """A consolidation is wanted now; it also runs by itself."""
 
 
-class ProjectImported(ProjectDeed, frozen=True, kw_only=True, tag="project_imported", gc=False):
+class ProjectImported(ManualProjectCommand, frozen=True, kw_only=True, tag="project_imported", gc=False):
     """Items of a saved project, as `turntide project export` wrote them. An item that is there already is replaced."""
 
     memories: Annotated[list[ProjectMemory], about("Memories to take in.", CONTENT, max_length=200)] = []
@@ -264,14 +264,14 @@ class ProjectItemChanged(Output, frozen=True, kw_only=True, tag="project_item_ch
     pending: Annotated[PendingFact | None, about("The fact; null for other kinds, or if it went.", CONTENT)] = None
 
 
-DeedOutcome = Literal["done", "unchanged", "not_found", "too_long", "too_many", "invalid"]
+CommandOutcome = Literal["done", "unchanged", "not_found", "too_long", "too_many", "invalid"]
 
 
 class DeedResult(Struct, frozen=True, kw_only=True, gc=False):
     """What a command by hand came to."""
 
     request_id: RequestName
-    outcome: Annotated[DeedOutcome, about("Done, unchanged, or why not.", BEHAVIOUR)]
+    outcome: Annotated[CommandOutcome, about("Done, unchanged, or why not.", BEHAVIOUR)]
     item_id: Annotated[str, about("What it made or changed; empty for nothing.", IDENTIFIER, names="item")] = ""
     detail: Annotated[str, about("Why it was refused, without any text.", BEHAVIOUR)] = ""
     count: Annotated[int, about("Items that it changed.", BEHAVIOUR)] = 0

@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import Struct
 
 from models.language.facts.extraction import extract
-from models.language.likeness import EMPTY_WORDS, WORD, plain_form, told_words, topics_in
+from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
 from models.text.words import fold_text, word_set
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
@@ -63,7 +63,7 @@ Facts = Mapping[str, str]
 NOTHING_KNOWN: Mapping[str, Facts] = {}
 
 
-class _Told(Struct, frozen=True, gc=False):
+class _Claim(Struct, frozen=True, gc=False):
     words: frozenset[str]
     """Without negations, shades and values."""
     values: frozenset[str]
@@ -92,11 +92,11 @@ def conflicts(one: str, other: str, known: Mapping[str, Facts] = NOTHING_KNOWN) 
     >>> conflicts("User prefers meetings after 2pm.", "User prefers meetings after 2pm on weekdays.")
     False
     """
-    theirs, others = told_words(other), sentences_of(other)
+    theirs, others = content_words(other), sentences_of(other)
     for sentence in sentences_of(one):
-        told = _told(sentence)
+        claim = _claim(sentence)
         # Only sentences of the same words can be of the same, unless it is by their facts.
-        near = (told.words and told.words <= theirs) or (told.attribute is not None and told.attribute[0] <= theirs)
+        near = (claim.words and claim.words <= theirs) or (claim.attribute is not None and claim.attribute[0] <= theirs)
         apart = contradicts if near else _facts_differ
         if (near or _facts_in(sentence, known)) and any(apart(sentence, each, known) for each in others):
             return True
@@ -110,7 +110,7 @@ def facts_of(content: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> list[F
 
 def contradicts(a: str, b: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
     """`conflicts` of two sentences."""
-    one, other = _told(a), _told(b)
+    one, other = _claim(a), _claim(b)
     if one.words and one.words == other.words:
         if one.values == other.values:
             return one.denies != other.denies
@@ -142,19 +142,19 @@ def _found_in(sentence: str) -> Facts:
     return {f"{fact.category} {fact.key}": fact.value for fact in extract(_as_said(sentence)).facts}
 
 
-def _has_one_value(told: _Told) -> bool:
+def _has_one_value(claim: _Claim) -> bool:
     """Whether what a sentence of one word is about has one value only; what is scheduled has one day."""
-    return not (_ONE_VALUED_FORMS.isdisjoint(told.words) and _SCHEDULED_FORMS.isdisjoint(told.words))
+    return not (_ONE_VALUED_FORMS.isdisjoint(claim.words) and _SCHEDULED_FORMS.isdisjoint(claim.words))
 
 
 def _differ(one: str, other: str) -> bool:
     """Two values, neither of which only says the other more exactly."""
-    a, b = told_words(one) or {one}, told_words(other) or {other}
+    a, b = content_words(one) or {one}, content_words(other) or {other}
     return not (a <= b or b <= a)
 
 
 @lru_cache(maxsize=1024)
-def _told(sentence: str) -> _Told:
+def _claim(sentence: str) -> _Claim:
     folded = fold_text("" if topics_in(sentence) else sentence)
     words: set[str] = set()
     values: set[str] = set()
@@ -173,8 +173,8 @@ def _told(sentence: str) -> _Told:
         elif kind == "word":
             words.add(form)
         before = before if word in {"is", "was"} else word
-    told = frozenset(words)
-    return _Told(told, frozenset(values), denies % 2 == 1, _attribute(sentence), folded.startswith("assistant "))
+    claim = frozenset(words)
+    return _Claim(claim, frozenset(values), denies % 2 == 1, _attribute(sentence), folded.startswith("assistant "))
 
 
 @lru_cache(maxsize=8_192)
@@ -206,7 +206,7 @@ def _attribute(sentence: str) -> tuple[frozenset[str], frozenset[str]] | None:
     found = _ATTRIBUTE.fullmatch(sentence.strip())
     if found is None or len(found["value"].split()) > _FEW_WORDS:
         return None
-    of, value = told_words(found["of"]), told_words(found["value"])
+    of, value = content_words(found["of"]), content_words(found["value"])
     named = _ONE_VALUED.isdisjoint(word.removesuffix("'s") for word in fold_text(found["of"]).split())
     return None if named or not of or not value else (of, value)
 
@@ -230,6 +230,6 @@ _AS_SAID = (
 
 def _as_said(sentence: str) -> str:
     """As the user would have said it: that is what facts are found in."""
-    for told, said in _AS_SAID:
-        sentence = told.sub(said, sentence)
+    for claim, said in _AS_SAID:
+        sentence = claim.sub(said, sentence)
     return sentence

@@ -30,10 +30,10 @@ _SHORTEST_STEMMED = 4
 
 
 @lru_cache(maxsize=256)
-def told_words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """The words that carry what a text tells.
 
-    >>> sorted(told_words("User prefers meetings after 14:30."))
+    >>> sorted(content_words("User prefers meetings after 14:30."))
     ['14:30', 'after', 'meeting', 'prefer']
     """
     return frozenset(filter(None, map(_form, WORD.findall(fold_text(text)))))
@@ -79,7 +79,7 @@ def likeness(one: str, other: str) -> float:
     a, b = _subjects(one), _subjects(other)
     bare = not (a and b)
     if bare:
-        a, b = told_words(one) - _RELATIONS, told_words(other) - _RELATIONS
+        a, b = content_words(one) - _RELATIONS, content_words(other) - _RELATIONS
     if not a or not b:
         return float(one == other)
     shared = len(a & b)
@@ -91,7 +91,7 @@ def likeness(one: str, other: str) -> float:
 
 @lru_cache(maxsize=64)
 def _subjects(text: str) -> frozenset[str]:
-    return told_words(_ABOUT.sub("", text)) - _RELATIONS
+    return content_words(_ABOUT.sub("", text)) - _RELATIONS
 
 
 def about(topics: Sequence[str]) -> str:
@@ -116,8 +116,8 @@ def topics_in(sentence: str) -> list[str]:
 
 def contained(part: str, whole: str) -> float:
     """0-1: how much of what the first text tells the second tells too."""
-    told = told_words(part)
-    return len(told & told_words(whole)) / len(told) if told else 1.0
+    words = content_words(part)
+    return len(words & content_words(whole)) / len(words) if words else 1.0
 
 
 def adds_nothing(sentence: str, other: str) -> bool:
@@ -128,9 +128,9 @@ def adds_nothing(sentence: str, other: str) -> bool:
     >>> adds_nothing("User met Bo in Vienna at noon.", "User met Cy in Vienna at noon.")
     False
     """
-    told = told_words(sentence)
-    missing = told - told_words(other)
-    if told and 1 - len(missing) / len(told) < _NEARLY_ALL:
+    words = content_words(sentence)
+    missing = words - content_words(other)
+    if words and 1 - len(missing) / len(words) < _NEARLY_ALL:
         return False
     return not missing or missing.isdisjoint(_names_in(sentence))
 

@@ -1,7 +1,7 @@
 """Episodes told from the turns of a project's conversations (project memory, Layer 4). Pure.
 
 Which sentences tell of one is in `narrative_sentences`, how it was said in `valence`. What is remembered of a
-conversation between turns is a `Watch`.
+conversation between turns is a `NarrativeState`.
 
 | of an episode | is |
 |---|---|
@@ -25,7 +25,7 @@ from msgspec import Struct
 from models.events.base import Role
 from models.events.ids import sortable_id
 from models.events.project_items import SUPERSEDES, EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory
-from models.language.narrative_sentences import Telling, own_sentences, tellings
+from models.language.narrative_sentences import NarrativeSentence, own_sentences, tellings
 from models.language.notable import clipped
 from models.language.valence import valence
 from models.policy.project import NarrativePolicy
@@ -67,7 +67,7 @@ _WITH_OUTCOME = (
 _SOLVING = (EpisodeKind.PROBLEM_SOLVED, EpisodeKind.BREAKTHROUGH)
 
 
-class SaidTurn(Struct, frozen=True, kw_only=True, gc=False):
+class ConversationTurn(Struct, frozen=True, kw_only=True, gc=False):
     """A turn of a project's conversation."""
 
     conversation_id: str
@@ -90,7 +90,7 @@ class OpenIssue(Struct, frozen=True, array_like=True):
     linked: list[str]
 
 
-class Watch(Struct, array_like=True):
+class NarrativeState(Struct, array_like=True):
     """What detection remembers of a conversation between turns; changed in place by `detect`, bounded."""
 
     issues: list[OpenIssue] = []
@@ -102,7 +102,7 @@ class Watch(Struct, array_like=True):
 
 
 def detect(
-    watch: Watch, said: SaidTurn, memories: Sequence[ProjectMemory], key: str, policy: NarrativePolicy
+    watch: NarrativeState, said: ConversationTurn, memories: Sequence[ProjectMemory], key: str, policy: NarrativePolicy
 ) -> list[ProjectEpisode]:
     """Episodes that a turn tells of, at most one of each kind; what tools and systems say tells of none.
 
@@ -119,7 +119,7 @@ def detect(
     speakers = {**watch.speakers, name: max(said.turn, watch.speakers.get(name, 0))}
     watch.speakers = dict(sorted(speakers.items(), key=lambda each: each[1])[-_SPEAKERS:])
     teller = _Teller(watch, said, memories, key, policy)
-    found = [episode for telling in tellings(said.content, said.role) if (episode := teller.episode(telling))]
+    found = [episode for narrative in tellings(said.content, said.role) if (episode := teller.episode(narrative))]
     watch.topics = list(dict.fromkeys(reversed([*watch.topics, *teller.topics])))[:_SPOKEN_OF][::-1]
     return found
 
@@ -128,7 +128,12 @@ class _Teller:
     """Makes episodes of one turn."""
 
     def __init__(
-        self, watch: Watch, said: SaidTurn, memories: Sequence[ProjectMemory], key: str, policy: NarrativePolicy
+        self,
+        watch: NarrativeState,
+        said: ConversationTurn,
+        memories: Sequence[ProjectMemory],
+        key: str,
+        policy: NarrativePolicy,
     ) -> None:
         self._watch = watch
         self._said = said
@@ -137,20 +142,20 @@ class _Teller:
         self._policy = policy
         self.topics = _topics(said.content)
 
-    def episode(self, telling: Telling) -> ProjectEpisode | None:
+    def episode(self, narrative: NarrativeSentence) -> ProjectEpisode | None:
         """The episode that a sentence tells of; none if it is not significant enough, or tells of an issue again."""
-        kind = self._kind(telling)
+        kind = self._kind(narrative)
         solved = self._solved() if kind in _SOLVING else []
         issue = solved[0] if solved else None
-        significance = self._significance(kind, telling, issue)
+        significance = self._significance(kind, narrative, issue)
         self._watch.issues = [each for each in self._watch.issues if each not in solved]
-        if kind is EpisodeKind.ISSUE_IDENTIFIED and not self._opens(telling, significance):
+        if kind is EpisodeKind.ISSUE_IDENTIFIED and not self._opens(narrative, significance):
             return None
         if significance < self._policy.min_significance:
             return None
-        return self._made(kind, telling, issue if kind is EpisodeKind.PROBLEM_SOLVED else None, significance)
+        return self._made(kind, narrative, issue if kind is EpisodeKind.PROBLEM_SOLVED else None, significance)
 
-    def _kind(self, telling: Telling) -> EpisodeKind:
+    def _kind(self, narrative: NarrativeSentence) -> EpisodeKind:
         """A decision that takes the place of another is a pivot."""
         turns = any(
             memory.type is MemoryType.DECISION
@@ -158,7 +163,7 @@ class _Teller:
             and any(edge.type == SUPERSEDES for edge in memory.relationships)
             for memory in self._memories
         )
-        return EpisodeKind.PIVOT if turns and telling.kind is EpisodeKind.DECISION_MADE else telling.kind
+        return EpisodeKind.PIVOT if turns and narrative.kind is EpisodeKind.DECISION_MADE else narrative.kind
 
     def _solved(self) -> list[OpenIssue]:
         """Open issues of the turn's topics, the oldest first; one that shares a single word if no other shares more.
@@ -174,9 +179,9 @@ class _Teller:
         ]
         return last[-1:]
 
-    def _opens(self, telling: Telling, significance: float) -> bool:
+    def _opens(self, narrative: NarrativeSentence, significance: float) -> bool:
         """Keep an issue as open; False if it is open already."""
-        words = (_topics(telling.sentence) + [word for word in self.topics if word not in telling.sentence])[
+        words = (_topics(narrative.sentence) + [word for word in self.topics if word not in narrative.sentence])[
             :_ISSUE_WORDS
         ]
         if any(_shared(words, issue.words) > len(words) / 2 for issue in self._watch.issues):
@@ -184,7 +189,7 @@ class _Teller:
         issue = OpenIssue(
             self._said.turn,
             self._said.timestamp,
-            clipped(_title(telling.sentence), _TITLE_KEPT),
+            clipped(_title(narrative.sentence), _TITLE_KEPT),
             words,
             significance,
             [memory.id for memory in self._memories[:_LINKED]],
@@ -194,11 +199,11 @@ class _Teller:
         ]
         return True
 
-    def _significance(self, kind: EpisodeKind, telling: Telling, issue: OpenIssue | None) -> float:
+    def _significance(self, kind: EpisodeKind, narrative: NarrativeSentence, issue: OpenIssue | None) -> float:
         policy = self._policy
-        folded = fold_text(telling.sentence)
+        folded = fold_text(narrative.sentence)
         emphatic = sum(word in _EMPHATIC for word in words_of(folded)) + folded.count("!")
-        value = policy.significance.of(kind) + telling.gain + policy.emphasis_gain * min(emphatic, _MOST_EMPHATIC)
+        value = policy.significance.of(kind) + narrative.gain + policy.emphasis_gain * min(emphatic, _MOST_EMPHATIC)
         if kind in (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT) and _REASONED.search(folded):
             value += policy.reason_gain
         if self._memories:
@@ -210,13 +215,13 @@ class _Teller:
         return round(min(max(value, 0.0), 1.0), 3)
 
     def _made(
-        self, kind: EpisodeKind, telling: Telling, issue: OpenIssue | None, significance: float
+        self, kind: EpisodeKind, narrative: NarrativeSentence, issue: OpenIssue | None, significance: float
     ) -> ProjectEpisode:
         policy, said = self._policy, self._said
         first, began = (issue.turn, min(issue.at, said.timestamp)) if issue else (said.turn, said.timestamp)
-        title = clipped(_title(telling.sentence), policy.title_chars)
-        summary = clipped(self._summary(telling, issue), policy.summary_chars)
-        outcome = clipped(_led_off(telling.sentence), policy.summary_chars) if kind in _WITH_OUTCOME else None
+        title = clipped(_title(narrative.sentence), policy.title_chars)
+        summary = clipped(self._summary(narrative, issue), policy.summary_chars)
+        outcome = clipped(_led_off(narrative.sentence), policy.summary_chars) if kind in _WITH_OUTCOME else None
         context = clipped(", ".join(self._watch.topics or self.topics), policy.context_chars)
         since = [name for name, turn in self._watch.speakers.items() if turn >= first - _JUST_BEFORE]
         linked = dict.fromkeys([memory.id for memory in self._memories] + (issue.linked if issue else []))
@@ -240,12 +245,12 @@ class _Teller:
             tokens=sum(map(estimate_tokens, (title, summary, context, outcome or ""))),
         )
 
-    def _summary(self, telling: Telling, issue: OpenIssue | None) -> str:
-        others = [each for each in own_sentences(self._said.content, self._said.role) if each != telling.sentence]
+    def _summary(self, narrative: NarrativeSentence, issue: OpenIssue | None) -> str:
+        others = [each for each in own_sentences(self._said.content, self._said.role) if each != narrative.sentence]
         most = max(others, key=lambda each: len(_topics(each)), default="")
         besides = [most] if len(_topics(most)) > 1 else []
         was = [issue.title if issue.title.endswith("…") else f"{issue.title}."] if issue else []
-        return " ".join([*was, _led_off(telling.sentence), *besides])
+        return " ".join([*was, _led_off(narrative.sentence), *besides])
 
 
 def _led_off(sentence: str) -> str:

@@ -31,7 +31,7 @@ _DONE = (
 )
 
 
-class Rule(Struct, frozen=True):
+class NarrativeRule(Struct, frozen=True):
     """A sentence that matches tells of an episode.
 
     Attributes:
@@ -47,8 +47,8 @@ class Rule(Struct, frozen=True):
     by_assistant: bool
 
 
-def _rule(kind: EpisodeKind, gain: float, pattern: str, *, by_assistant: bool = True) -> Rule:
-    return Rule(kind, gain, re.compile(pattern), by_assistant)
+def _rule(kind: EpisodeKind, gain: float, pattern: str, *, by_assistant: bool = True) -> NarrativeRule:
+    return NarrativeRule(kind, gain, re.compile(pattern), by_assistant)
 
 
 _PIVOTS = (

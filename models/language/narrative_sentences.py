@@ -62,7 +62,7 @@ _NO_TROUBLE = re.compile(
 )
 
 
-class Telling(Struct, frozen=True):
+class NarrativeSentence(Struct, frozen=True):
     """A sentence, as it was written, that tells of an episode."""
 
     kind: EpisodeKind
@@ -70,7 +70,7 @@ class Telling(Struct, frozen=True):
     sentence: str
 
 
-def tellings(content: str, role: Role) -> list[Telling]:
+def tellings(content: str, role: Role) -> list[NarrativeSentence]:
     """Sentences of a turn that tell of an episode, one for each kind, the weightiest; in order of the table above.
 
     Questions, suppositions, negations, hearsay, pasted text and what lies ahead or long ago tell of none.
@@ -80,11 +80,13 @@ def tellings(content: str, role: Role) -> list[Telling]:
     >>> tellings("Did that fix it? It is not fixed. Should we choose X?", Role.USER)
     []
     """
-    found: dict[EpisodeKind, Telling] = {}
+    found: dict[EpisodeKind, NarrativeSentence] = {}
     for sentence in own_sentences(content, role):
-        telling = _told(sentence, role)
-        if telling is not None and (telling.kind not in found or _weight(telling) > _weight(found[telling.kind])):
-            found[telling.kind] = telling
+        narrative = _classified(sentence, role)
+        if narrative is not None and (
+            narrative.kind not in found or _weight(narrative) > _weight(found[narrative.kind])
+        ):
+            found[narrative.kind] = narrative
     return [found[kind] for kind in KINDS if kind in found]
 
 
@@ -99,12 +101,12 @@ def own_sentences(content: str, role: Role) -> Iterator[str]:
             yield said
 
 
-def _weight(telling: Telling) -> tuple[float, int]:
+def _weight(narrative: NarrativeSentence) -> tuple[float, int]:
     """Of two sentences the longer says more than "Fixed!"."""
-    return telling.gain, min(len(telling.sentence), _LONG_CHARS)
+    return narrative.gain, min(len(narrative.sentence), _LONG_CHARS)
 
 
-def _told(sentence: str, role: Role) -> Telling | None:
+def _classified(sentence: str, role: Role) -> NarrativeSentence | None:
     folded = fold_text(led_off(sentence)).strip(" .")
     asked = QUESTION_OPENING.match(folded) or _ASKED_FOR.match(folded)
     if asked or _OF_OTHERS.match(folded) or _TOLD_BEFORE.search(folded):
@@ -114,7 +116,7 @@ def _told(sentence: str, role: Role) -> Telling | None:
             continue
         match = rule.pattern.search(folded)
         if match is not None:
-            return Telling(rule.kind, rule.gain, sentence) if _stands(folded, match, rule.kind) else None
+            return NarrativeSentence(rule.kind, rule.gain, sentence) if _stands(folded, match, rule.kind) else None
     return None
 
 

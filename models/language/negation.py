@@ -17,7 +17,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from models.language.contradiction import Facts, conflicts, sentences_of
-from models.language.likeness import told_words
+from models.language.likeness import content_words
 from models.text.words import fold_text, word_set
 
 _SIDE = re.compile(
@@ -34,7 +34,7 @@ _DENIAL = re.compile(
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|yet|sure)\b")
 _GENERIC = frozenset().union(
     *map(
-        told_words,
+        content_words,
         word_set(
             "use using used adopt adopting go going choose chose chosen pick picked select selected decide decided "
             "agree agreed opt opted prefer need want take switch move deploy store keep run add support allow should "
@@ -46,11 +46,11 @@ _GENERIC = frozenset().union(
 _NO_FACTS: Facts = {}
 
 
-class _Stance(Struct, frozen=True, gc=False):
+class _Polarity(Struct, frozen=True, gc=False):
     denies: bool
     words: frozenset[str]
     """Of what is denied, or of all that is affirmed."""
-    told: frozenset[str]
+    stated: frozenset[str]
     """Of the whole statement."""
 
 
@@ -60,7 +60,7 @@ def denies(content: str) -> bool:
     >>> [denies(said) for said in ("We won't use MongoDB.", "Use PostgreSQL, not MongoDB.")]
     [True, False]
     """
-    return _stance(content).denies
+    return _polarity(content).denies
 
 
 def opposed(one: str, other: str) -> bool:
@@ -71,7 +71,7 @@ def opposed(one: str, other: str) -> bool:
     >>> opposed("Use MongoDB for sessions.", "Must not use MongoDB in production.")
     False
     """
-    a, b = _stance(one), _stance(other)
+    a, b = _polarity(one), _polarity(other)
     if a.denies == b.denies:
         return False
     denied, affirmed = (a, b) if a.denies else (b, a)
@@ -85,7 +85,7 @@ def contradicting(one: str, other: str) -> bool:
     True
     """
     # Whatever contradicts shares a word with it; most pairs do not, and comparing costs most.
-    if _stance(one).told.isdisjoint(_stance(other).told):
+    if _polarity(one).stated.isdisjoint(_polarity(other).stated):
         return False
     if opposed(one, other):
         return True
@@ -95,11 +95,11 @@ def contradicting(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=2_048)
-def _stance(content: str) -> _Stance:
+def _polarity(content: str) -> _Polarity:
     folded = fold_text(content).strip()
-    told = told_words(folded)
+    stated = content_words(folded)
     main = _SIDE.split(folded, maxsplit=1)[0] or folded
     found = None if _NOT_ONLY.search(main) else _DENIAL.search(main)
     if found is None:
-        return _Stance(denies=False, words=told_words(main.split(" not ", 1)[0]) - _GENERIC, told=told)
-    return _Stance(denies=True, words=told_words(main[found.end() :]) - _GENERIC, told=told)
+        return _Polarity(denies=False, words=content_words(main.split(" not ", 1)[0]) - _GENERIC, stated=stated)
+    return _Polarity(denies=True, words=content_words(main[found.end() :]) - _GENERIC, stated=stated)

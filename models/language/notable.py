@@ -17,7 +17,7 @@ import msgspec
 from models.events.app import NotableKind, NotableSentence
 from models.events.base import Role
 from models.language.facts.attribution import own_words, plain
-from models.language.notable_rules import RULES, Rule, Rules
+from models.language.notable_rules import RULES, NotableRule, Rules
 from models.language.retelling import is_order, led_off
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
@@ -112,7 +112,7 @@ def asks_for(notable: NotableSentence) -> bool:
     return is_order(said) or features_of(said).imperative or _WISH.search(said.lower()) is not None
 
 
-def _rules_for(words: Iterable[str], rules: Rules) -> list[Rule]:
+def _rules_for(words: Iterable[str], rules: Rules) -> list[NotableRule]:
     """Rules that one of the words may follow, in order."""
     found = {rule.place: rule for word in words if word in rules for rule in rules[word]}
     return [found[place] for place in sorted(found)]
@@ -133,7 +133,7 @@ def _of_turn(turn: BufferedTurn, policy: AppPolicy) -> Iterator[NotableSentence]
             yield NotableSentence(rule.kind, turn.role, turn.turn, text, _weight(rule, said))
 
 
-def _followed(said: str, rules: Sequence[Rule]) -> Rule | None:
+def _followed(said: str, rules: Sequence[NotableRule]) -> NotableRule | None:
     """The first of the rules that the sentence follows."""
     folded = said.lower()
     firm = _POLITE_IF.sub("", folded) if " if " in folded else folded
@@ -163,7 +163,7 @@ def _is_barred(folded: str, words: set[str]) -> bool:
     return secret or _KEY.search(folded) is not None or rewrites_rules(folded, words)
 
 
-def _weight(rule: Rule, said: str) -> float:
+def _weight(rule: NotableRule, said: str) -> float:
     weight = rule.weight + _NUMBER * (_DIGIT.search(said) is not None) + _NAME * (_CAPITALISED.search(said) is not None)
     weight += _LONG * (len(said) > _LONG_CHARS) + _CORRECTED * corrects(said)
     return round(min(max(weight, 0.0), 1.0), 2)

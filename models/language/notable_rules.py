@@ -10,12 +10,12 @@ from msgspec import Struct
 from models.events.app import NotableKind
 from models.events.base import Role
 
-Rules = Mapping[str, "list[Rule]"]
+Rules = Mapping[str, "list[NotableRule]"]
 REFUSED = 0.3
 """Weight of what an assistant would not help with: it says what a conversation was about that had no other outcome."""
 
 
-class Rule(Struct, frozen=True):
+class NotableRule(Struct, frozen=True):
     """A sentence that matches is notable."""
 
     place: int
@@ -61,7 +61,7 @@ _OWN_STATE = (
     "retired new_to responsible on_a on_an on_the getting hosting training writing looking_for organising organizing "
     "preparing staying trying_to saving in starting leading"
 )
-_DEEDS = (
+_ACTIONS = (
     "live work use run own study teach speak bought ordered paid moved started lost received returned upgraded updated "
     "installed booked earn weigh sleep eat drink cook play drive grow manage joined sold switched tried deploy"
 )
@@ -98,9 +98,9 @@ _CAUSE = r"\b(?:the|root) (?:actual |real |root )?(?:problem|issue|cause|culprit
 
 def _by_word(*rules: tuple[NotableKind, float, str, str]) -> Rules:
     """Rules by each of the words of which a sentence holds one; a weight below zero marks those that may be hedged."""
-    found: dict[str, list[Rule]] = {}
+    found: dict[str, list[NotableRule]] = {}
     for place, (kind, weight, words, pattern) in enumerate(rules):
-        rule = Rule(
+        rule = NotableRule(
             place,
             kind,
             abs(weight),
@@ -232,8 +232,8 @@ _FACTS_OF_USERS = (
     (
         NotableKind.FACT,
         0.55,
-        _DEEDS,
-        rf"{_WE}(?:'ve| don't)?{_HOW} {_any(_DEEDS)} (?!(?:it|that)\b|to\b(?! [A-Za-z]+))",
+        _ACTIONS,
+        rf"{_WE}(?:'ve| don't)?{_HOW} {_any(_ACTIONS)} (?!(?:it|that)\b|to\b(?! [A-Za-z]+))",
     ),
     (
         NotableKind.FACT,

@@ -99,7 +99,7 @@ def retold(sentence: str, role: Role) -> str:
     'User: We sell bread.'
     """
     said = led_off(sentence)
-    return _closed(_told(without_asides(said), role)) if said else ""
+    return _closed(_in_third_person(without_courtesies(said), role)) if said else ""
 
 
 def is_order(said: str) -> bool:
@@ -122,7 +122,7 @@ def led_off(sentence: str) -> str:
     return said
 
 
-def _told(said: str, role: Role) -> str:
+def _in_third_person(said: str, role: Role) -> str:
     user = role is Role.USER
     name, other = ("User", "the assistant") if user else ("Assistant", "the user")
     wish = _wish(said) if user else None
@@ -145,7 +145,7 @@ def _wish(said: str) -> tuple[str, str] | None:
     return None
 
 
-def without_asides(said: str) -> str:
+def without_courtesies(said: str) -> str:
     """Without thanks and courtesies at the end."""
     return _ASIDE.sub("", _ASIDE.sub("", said.rstrip(" .!")).rstrip(" .!")) or said
 
@@ -155,29 +155,29 @@ def _third(said: str, name: str, other: str) -> str:
 
     Behind "User's wife" alone "they" could be the wife.
     """
-    told: list[str] = []
+    turned: list[str] = []
     called, owning = {"i": name, "you": other}, set[str]()
     end = 0
     for found in _PRONOUN.finditer(said):
         before, word, short = said[: found.start()], found["word"].lower(), found["short"] or ""
-        told.append(said[end : found.start()])
+        turned.append(said[end : found.start()])
         end = found.end()
         whose = "i" if word in _OWN else "you"
         who = _placed(called[whose], before)
         if word in {"my", "your"}:
-            told.append("their" if who == "they" or whose in owning else f"{who}'s")
+            turned.append("their" if who == "they" or whose in owning else f"{who}'s")
             owning.add(whose)
             continue
         called[whose] = "they"
         if word in _REFLEXIVE:
-            told.append(_REFLEXIVE[word])
+            turned.append(_REFLEXIVE[word])
         elif word == "i" or (word == "you" and (short or _BEFORE_SUBJECT.search(before))):
             subject, used = _subject(who, short.lower(), found["rest"])
-            told.append(subject)
+            turned.append(subject)
             end += used
         else:
-            told.append("them" if who == "they" else who)
-    return "".join([*told, said[end:]])
+            turned.append("them" if who == "they" else who)
+    return "".join([*turned, said[end:]])
 
 
 def _placed(who: str, before: str) -> str:
@@ -197,14 +197,14 @@ def _subject(who: str, short: str, rest: str) -> tuple[str, int]:
     if short:
         had = short == "'d" and first in _WORDS_AFTER_HAD
         return f"{who} {'had' if had else _SHORT[short]}", 0
-    told, used = who, 0
+    turned, used = who, 0
     for word in words:
         used += 1 + len(word)
         lower = word.lower()
         if lower not in _ADVERBS and (not lower.endswith("ly") or lower in _VERBS_IN_LY):
-            return f"{told} {in_third_person(word)}", used
-        told += f" {word}"
-    return told, used
+            return f"{turned} {in_third_person(word)}", used
+        turned += f" {word}"
+    return turned, used
 
 
 def in_third_person(verb: str) -> str:
@@ -223,9 +223,9 @@ def in_third_person(verb: str) -> str:
     return verb + ("es" if lower.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
 
 
-def _closed(told: str) -> str:
-    told = told.strip().rstrip(" .!,;:-")
-    if not any(map(str.isalnum, told)):
+def _closed(turned: str) -> str:
+    turned = turned.strip().rstrip(" .!,;:-")
+    if not any(map(str.isalnum, turned)):
         return ""
-    stop = "" if told[-1] in "…?" else "."
-    return told[0].upper() + told[1:] + stop
+    stop = "" if turned[-1] in "…?" else "."
+    return turned[0].upper() + turned[1:] + stop

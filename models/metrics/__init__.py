@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from models.metrics.flow import FOLDING, FURTHER_STAGES, LAG, STAGES
 from models.metrics.memory import APP_METRICS, PROJECT_METRICS, TOPIC_METRICS, USER_METRICS
-from models.metrics.metric import Kind, Metric
+from models.metrics.metric import Metric, MetricKind
 from models.metrics.risk import JUDGE_METRICS, RISK_METRICS
 from models.metrics.serving import LLM_METRICS, SERVING_METRICS
 from models.metrics.state import PROCESS_METRICS, STATE_METRICS
 from models.metrics.stores import STORE_METRICS
 
-__all__ = ["FURTHER_STAGES", "LABELS", "METRICS", "METRIC_OF", "PARTS", "STAGES", "Kind", "Metric"]
+__all__ = ["FURTHER_STAGES", "LABELS", "METRICS", "METRIC_OF", "PARTS", "STAGES", "Metric", "MetricKind"]
 
 LABELS = frozenset(
     {

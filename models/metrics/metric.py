@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """How a metric behaves."""
 
     COUNTER = "counter"
@@ -25,7 +25,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     help: str
     what_to_do: str
@@ -35,14 +35,16 @@ class Metric(Struct, frozen=True, kw_only=True):
 
 def counter(name: str, unit: str, *labels: str, means: str, do: str) -> Metric:
     """It only rises."""
-    return Metric(name=name, kind=Kind.COUNTER, unit=unit, help=means, what_to_do=do, labels=labels)
+    return Metric(name=name, kind=MetricKind.COUNTER, unit=unit, help=means, what_to_do=do, labels=labels)
 
 
 def gauge(name: str, unit: str, *labels: str, means: str, do: str) -> Metric:
     """It is what it is now."""
-    return Metric(name=name, kind=Kind.GAUGE, unit=unit, help=means, what_to_do=do, labels=labels)
+    return Metric(name=name, kind=MetricKind.GAUGE, unit=unit, help=means, what_to_do=do, labels=labels)
 
 
 def histogram(name: str, unit: str, *labels: str, means: str, do: str, buckets: tuple[float, ...]) -> Metric:
     """How its values are spread."""
-    return Metric(name=name, kind=Kind.HISTOGRAM, unit=unit, help=means, what_to_do=do, labels=labels, buckets=buckets)
+    return Metric(
+        name=name, kind=MetricKind.HISTOGRAM, unit=unit, help=means, what_to_do=do, labels=labels, buckets=buckets
+    )

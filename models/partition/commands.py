@@ -18,7 +18,7 @@ from models.events.registry import EntityKind
 from models.partition.sessions import PARTITION_ENTITY, LogFold, Parts, folded_offset
 from models.policy import Policy
 from models.state.entity import EVENT_HEAD_BYTES, EntityState, Folding
-from models.state.progress import Progress
+from models.state.progress import EntityProgress
 from models.wire.arrival import Command
 
 FOLDS: Final[dict[str, Folding]] = {kind.name: resolve_name(kind.folding) for kind in REGISTRY.kinds if kind.folding}
@@ -47,7 +47,7 @@ class MemoryPartitionFold(LogFold[Command]):
         super().__init__(entities, policy)
         self._offset = folded_offset(entities)
         self._seconds = seconds
-        self.progress = {kind: Progress(kind, each.state, entities, policy) for kind, each in FOLDS.items()}
+        self.progress = {kind: EntityProgress(kind, each.state, entities, policy) for kind, each in FOLDS.items()}
         self._space_seconds = 0.0
         self._spent: dict[str, float] = {}
 

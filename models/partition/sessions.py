@@ -43,7 +43,7 @@ from models.events import (
 from models.partition.app_windows import AppWindows
 from models.policy import Policy
 from models.session.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
-from models.session.fold import SessionState, fold, read_standing
+from models.session.fold import SessionState, fold, read_due
 from models.state.deadlines import Deadlines
 from models.wire.arrival import SessionInput, SessionTimedOut
 
@@ -59,7 +59,7 @@ Parts = Mapping[str, bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Arrival(Struct, frozen=True, gc=False):
+class DecodedArrival(Struct, frozen=True, gc=False):
     """A decoded record with what the batch stages added; `risk` and `vector` as in `SessionInput`."""
 
     event: InputEvent
@@ -184,7 +184,7 @@ class _Clock(Struct, array_like=True):
     """As `folded_offset` reads it: the last field of any partition's clock."""
 
 
-class PartitionFold(LogFold[Arrival]):
+class PartitionFold(LogFold[DecodedArrival]):
     """Folds turns and control events of one partition, each into its session."""
 
     def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
@@ -200,7 +200,7 @@ class PartitionFold(LogFold[Arrival]):
         """Open sessions that are not calm, which are few."""
         for session_id, parts in entities.items():
             if session_id != PARTITION_ENTITY:
-                deadline, closed, mode = read_standing(parts["head"])
+                deadline, closed, mode = read_due(parts["head"])
                 self._schedule(session_id, deadline, closed)
                 self._note_mode(session_id, mode)
         self._warm: dict[str, SessionState] = {}
@@ -239,10 +239,10 @@ class PartitionFold(LogFold[Arrival]):
 
     # --- one record
 
-    def _is_erasure(self, arrival: Arrival) -> bool:
+    def _is_erasure(self, arrival: DecodedArrival) -> bool:
         return isinstance(arrival.event, SessionErased)
 
-    def _fold_one(self, arrival: Arrival) -> bool:
+    def _fold_one(self, arrival: DecodedArrival) -> bool:
         event = arrival.event
         self._clock.offset = arrival.position.offset
         self._touched = True

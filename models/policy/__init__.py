@@ -33,7 +33,7 @@ from models.policy.user import *
 _MOST_PANES = 240
 
 
-class SessionPolicy(Section, frozen=True, kw_only=True):
+class SessionPolicy(PolicySection, frozen=True, kw_only=True):
     """When a session ends and how far turns may be out of order."""
 
     timeout: timedelta = timedelta(minutes=30)
@@ -48,7 +48,7 @@ class SessionPolicy(Section, frozen=True, kw_only=True):
         require(self.closed_retention > ZERO, "closed_retention must be positive")
 
 
-class MemoryPolicy(Section, frozen=True, kw_only=True):
+class MemoryPolicy(PolicySection, frozen=True, kw_only=True):
     """Sizes of the memory layers (risk memory, MEMORY_LIMITS). A turn is one message."""
 
     buffer_turns: Annotated[int, Meta(ge=1, le=50)] = 10
@@ -78,7 +78,7 @@ class MemoryPolicy(Section, frozen=True, kw_only=True):
         return max(1, self.working_turns // self.segment_turns)
 
 
-class ProfilePolicy(Section, frozen=True, kw_only=True):
+class ProfilePolicy(PolicySection, frozen=True, kw_only=True):
     """The session profile (risk memory, layer 3)."""
 
     every_turns: Annotated[int, Meta(ge=1, le=50)] = 5
@@ -91,7 +91,7 @@ class ProfilePolicy(Section, frozen=True, kw_only=True):
     """Latest changes of mode kept."""
 
 
-class SuspicionWeights(Section, frozen=True, kw_only=True):
+class SuspicionWeights(PolicySection, frozen=True, kw_only=True):
     """Weights of `get_suspicion_score` (risk memory, layer 3)."""
 
     probing: Ratio = 0.3
@@ -99,7 +99,7 @@ class SuspicionWeights(Section, frozen=True, kw_only=True):
     meta_instruction: Ratio = 0.5
 
 
-class SignalWeights(Section, frozen=True, kw_only=True):
+class SignalWeights(PolicySection, frozen=True, kw_only=True):
     """How much of the combined score each signal can make alone (not in the source; set on self-written sessions)."""
 
     level: Ratio = 0.8
@@ -112,7 +112,7 @@ class SignalWeights(Section, frozen=True, kw_only=True):
     information_gathering: Ratio = 0.35
 
 
-class RiskPolicy(Section, frozen=True, kw_only=True):
+class RiskPolicy(PolicySection, frozen=True, kw_only=True):
     """Risk history and the signals over it (risk memory, Signals A, B, C)."""
 
     scored_roles: tuple[Role, ...] = (Role.USER,)
@@ -146,7 +146,7 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
         require(all(t and t == t.lower() for t in self.risky_topics), "risky_topics must be lower-case stems")
 
 
-class DetectorPolicy(Section, frozen=True, kw_only=True):
+class DetectorPolicy(PolicySection, frozen=True, kw_only=True):
     """Thresholds on the cosine of two turns' vectors (risk memory, layer 4, use cases 1-3).
 
     The figures belong to the embedder; these were measured on wordllama's first 64 dimensions as int8, with
@@ -176,7 +176,7 @@ class DetectorPolicy(Section, frozen=True, kw_only=True):
     """Questions near the risky matter that make the signal 1."""
 
 
-class AppModes(Section, frozen=True, kw_only=True):
+class AppModes(PolicySection, frozen=True, kw_only=True):
     """Thresholds of one app, as `turntide calibrate` proposes them; what is not named is as for all."""
 
     app_id: Annotated[str, Meta(min_length=1, max_length=256)]
@@ -188,7 +188,7 @@ class AppModes(Section, frozen=True, kw_only=True):
         require(rising, "thresholds must rise from elevated to critical")
 
 
-class ModePolicy(Section, frozen=True, kw_only=True):
+class ModePolicy(PolicySection, frozen=True, kw_only=True):
     """Risk modes (risk memory names `RiskMode`; its values are the project's own).
 
     Of 781 benign public dialogues scored by the rules, 8 % reach watch and 2.3 % raise an alert, most of these stitched
@@ -216,7 +216,7 @@ class ModePolicy(Section, frozen=True, kw_only=True):
         require(rising and falling, "thresholds must rise from watch over elevated to critical")
 
 
-class AlertPolicy(Section, frozen=True, kw_only=True):
+class AlertPolicy(PolicySection, frozen=True, kw_only=True):
     """When an alert is raised, repeated and resolved."""
 
     min_scored_turns: Count = 3
@@ -240,7 +240,7 @@ class AlertPolicy(Section, frozen=True, kw_only=True):
         require(self.renotify_after > ZERO, "renotify_after must be positive")
 
 
-class Policy(Section, frozen=True, kw_only=True):
+class Policy(PolicySection, frozen=True, kw_only=True):
     """All rules of one deployment."""
 
     version: Annotated[str, Meta(min_length=1, max_length=64)] = "default-1"

@@ -9,14 +9,14 @@ from msgspec import Meta
 
 from models.events import Ratio
 from models.events.app import MOST_MEMORY_CHARS, Space
-from models.policy.stream import ZERO, Section, require
+from models.policy.stream import ZERO, PolicySection, require
 
 MOST_SPACE_CHARS = 40_000
 """Of all memories of a space: what happened to them must fit in one record."""
 _Units = Annotated[float, Meta(ge=0.0, le=1e9)]
 
 
-class EnergyPolicy(Section, frozen=True, kw_only=True):
+class EnergyPolicy(PolicySection, frozen=True, kw_only=True):
     """What memory work of a space may cost (app memory, Energy Consumption).
 
     Every space has a budget of its own, so that no app can use up another's. What a piece of work costs is its least
@@ -44,7 +44,7 @@ class EnergyPolicy(Section, frozen=True, kw_only=True):
         require(self.compaction_least_units <= self.compaction_most_units, "compaction_least_units exceeds the most")
 
 
-class AppPolicy(Section, frozen=True, kw_only=True):
+class AppPolicy(PolicySection, frozen=True, kw_only=True):
     """Memories of apps, and of users in apps."""
 
     enabled: bool = True

@@ -11,21 +11,21 @@ from msgspec import Meta
 
 from models.events.base import Mode
 from models.events.fields import Ratio
-from models.policy.stream import Section
+from models.policy.stream import PolicySection
 
 Days = Annotated[int, Meta(ge=1, le=36_500)]
 AtLeastTwo = Annotated[int, Meta(ge=2, le=1_000_000)]
 AtLeastOne = Annotated[int, Meta(ge=1, le=10_000_000)]
 
 
-class AnonymityPolicy(Section, frozen=True, kw_only=True):
+class AnonymityPolicy(PolicySection, frozen=True, kw_only=True):
     """How many sessions and users whatever is shown must be about (k-anonymity, Sweeney 2002)."""
 
     min_sessions: Annotated[int, Meta(ge=1, le=100_000)] = 5
     min_users: Annotated[int, Meta(ge=1, le=100_000)] = 5
 
 
-class RetentionPolicy(Section, frozen=True, kw_only=True):
+class RetentionPolicy(PolicySection, frozen=True, kw_only=True):
     """Age in days after which the archive lets go, by privacy class; None keeps it.
 
     Measured from the day on which the broker received the record. The class of a row is that of its most private
@@ -40,7 +40,7 @@ class RetentionPolicy(Section, frozen=True, kw_only=True):
     """Every row is removed."""
 
 
-class OverviewMining(Section, frozen=True, kw_only=True):
+class OverviewMining(PolicySection, frozen=True, kw_only=True):
     """Headline numbers, and what stands out among them."""
 
     any_risk: Ratio = 0.3
@@ -53,7 +53,7 @@ class OverviewMining(Section, frozen=True, kw_only=True):
     """With many sessions every difference is significant: a share stands out at so many times the rest's."""
 
 
-class EscalationMining(Section, frozen=True, kw_only=True):
+class EscalationMining(PolicySection, frozen=True, kw_only=True):
     """Shapes of risk curves, and how soon sessions escalate."""
 
     min_turns: AtLeastTwo = 8
@@ -88,7 +88,7 @@ class EscalationMining(Section, frozen=True, kw_only=True):
     """The largest apps that are shown by themselves."""
 
 
-class SequenceMining(Section, frozen=True, kw_only=True):
+class SequenceMining(PolicySection, frozen=True, kw_only=True):
     """Frequent sequences of modes and signals."""
 
     min_support: Ratio = 0.02
@@ -117,7 +117,7 @@ class SequenceMining(Section, frozen=True, kw_only=True):
     """Of intervals of transitions."""
 
 
-class TopicMining(Section, frozen=True, kw_only=True):
+class TopicMining(PolicySection, frozen=True, kw_only=True):
     """Clusters of topics.
 
     Measured on 1,292 stretches of six turns from eight sources of dialogues (`MiniBatchKMeans`, 20 clusters):
@@ -152,7 +152,7 @@ class TopicMining(Section, frozen=True, kw_only=True):
     """Words by which evidence is looked up."""
 
 
-class CampaignMining(Section, frozen=True, kw_only=True):
+class CampaignMining(PolicySection, frozen=True, kw_only=True):
     """Near-duplicate probing across sessions and users.
 
     Likeness was set on 5,663 different user turns of 1,437 dialogues, of whatever risk and some of them made from
@@ -187,7 +187,7 @@ class CampaignMining(Section, frozen=True, kw_only=True):
     """Words by which evidence is looked up."""
 
 
-class MemoryMining(Section, frozen=True, kw_only=True):
+class MemoryMining(PolicySection, frozen=True, kw_only=True):
     """Health of what is remembered."""
 
     stale_days: Days = 90
@@ -204,7 +204,7 @@ class MemoryMining(Section, frozen=True, kw_only=True):
     """Likewise a category of facts that flips back for so many of its users: one in twenty is no slip of the tongue."""
 
 
-class DriftMining(Section, frozen=True, kw_only=True):
+class DriftMining(PolicySection, frozen=True, kw_only=True):
     """Today against a baseline."""
 
     baseline_days: Days = 28
@@ -229,7 +229,7 @@ class DriftMining(Section, frozen=True, kw_only=True):
     """Equal bins of probability for the calibration error: labels are few, so that the bins must be, too."""
 
 
-class ArchivePolicy(Section, frozen=True, kw_only=True):
+class ArchivePolicy(PolicySection, frozen=True, kw_only=True):
     """Rules of everything offline."""
 
     anonymity: AnonymityPolicy = AnonymityPolicy()

@@ -8,13 +8,13 @@ from typing import Annotated
 from msgspec import Meta
 
 from models.events import Ratio, Severity
-from models.policy.stream import ZERO, Section, require
+from models.policy.stream import ZERO, PolicySection, require
 
 _Stem = Annotated[str, Meta(min_length=1, max_length=64)]
 _MINUTES_A_DAY = 24 * 60
 
 
-class CombinationModel(Section, frozen=True, kw_only=True):
+class CombinationModel(PolicySection, frozen=True, kw_only=True):
     """Weights of the calibrated combination. Learnt (`turntide train scorer`), not written by hand.
 
     Whole numbers, in ten-thousandths of log-odds, so that contributions add up exactly.
@@ -28,7 +28,7 @@ class CombinationModel(Section, frozen=True, kw_only=True):
     """By name of the signal: what it adds at the value 1."""
 
 
-class EscalationPolicy(Section, frozen=True, kw_only=True):
+class EscalationPolicy(PolicySection, frozen=True, kw_only=True):
     """The calibrated judgement (`models.risk.combination`) over the signals of `models.risk.sequence`."""
 
     enabled: bool = True
@@ -58,7 +58,7 @@ class EscalationPolicy(Section, frozen=True, kw_only=True):
         return self.model if self.enabled else None
 
 
-class Allowance(Section, frozen=True, kw_only=True):
+class Allowance(PolicySection, frozen=True, kw_only=True):
     """What an app may be about without waking anybody.
 
     Without topics the whole app raises no alert; its profiles and scores are kept all the same. With topics, user turns
@@ -75,7 +75,7 @@ class Allowance(Section, frozen=True, kw_only=True):
         require(all(topic == topic.lower() for topic in self.topics), "topics must be lower-case stems")
 
 
-class QuietHours(Section, frozen=True, kw_only=True):
+class QuietHours(PolicySection, frozen=True, kw_only=True):
     """When an alert that is known already is not repeated. A new one, or one grown worse, goes out at any time."""
 
     start: Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
@@ -96,7 +96,7 @@ class QuietHours(Section, frozen=True, kw_only=True):
         return start <= minute < end if start < end else minute >= start or minute < end
 
 
-class ModeThreshold(Section, frozen=True, kw_only=True):
+class ModeThreshold(PolicySection, frozen=True, kw_only=True):
     """A mode is entered at one score and left below a lower one (hysteresis)."""
 
     enter: Ratio

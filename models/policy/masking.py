@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from models.policy.stream import Section
+from models.policy.stream import PolicySection
 
 MaskedKind = Literal["email", "phone", "card", "iban"]
 
 
-class MaskingPolicy(Section, frozen=True, kw_only=True):
+class MaskingPolicy(PolicySection, frozen=True, kw_only=True):
     """Which personal data is replaced by its kind, `[email]`, before words are kept. Off where no place is named."""
 
     at_archive: bool = False

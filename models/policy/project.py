@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from models.events.fields import Ratio
 from models.events.project_items import MOST_CONTENT_CHARS, EpisodeKind, MemoryType
-from models.policy.stream import ZERO, Section, require
+from models.policy.stream import ZERO, PolicySection, require
 
 MOST_MEMORY_CHARS = 70_000
 """Of a memory and its earlier states together."""
@@ -20,7 +20,7 @@ _Weight = Annotated[float, Meta(ge=0, le=10)]
 _Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 
-class ShortTermPolicy(Section, frozen=True, kw_only=True):
+class ShortTermPolicy(PolicySection, frozen=True, kw_only=True):
     """Messages at hand, and what becomes of older ones (project memory, Layer 2). A message is a turn."""
 
     recent_messages: Annotated[int, Meta(ge=1, le=200)] = 20
@@ -48,7 +48,7 @@ class ShortTermPolicy(Section, frozen=True, kw_only=True):
     """Memories and episodes that a conversation names, the latest."""
 
 
-class DefaultImportances(Section, frozen=True, kw_only=True):
+class DefaultImportances(PolicySection, frozen=True, kw_only=True):
     """Of memories by type (project memory, Memory Types)."""
 
     fact: Ratio = 0.5
@@ -65,7 +65,7 @@ class DefaultImportances(Section, frozen=True, kw_only=True):
         return importance
 
 
-class LongTermPolicy(Section, frozen=True, kw_only=True):
+class LongTermPolicy(PolicySection, frozen=True, kw_only=True):
     """Long-term memories (project memory, Layer 3, Fact Extraction and Decay Function)."""
 
     importance: DefaultImportances = DefaultImportances()
@@ -116,7 +116,7 @@ class LongTermPolicy(Section, frozen=True, kw_only=True):
         )
 
 
-class EpisodeSignificances(Section, frozen=True, kw_only=True):
+class EpisodeSignificances(PolicySection, frozen=True, kw_only=True):
     """Of episodes by kind, before what raises it (not in the source)."""
 
     decision_made: Ratio = 0.6
@@ -132,7 +132,7 @@ class EpisodeSignificances(Section, frozen=True, kw_only=True):
         return significance
 
 
-class NarrativePolicy(Section, frozen=True, kw_only=True):
+class NarrativePolicy(PolicySection, frozen=True, kw_only=True):
     """Episodes of a project (project memory, Layer 4). What makes them significant is the project's own."""
 
     significance: EpisodeSignificances = EpisodeSignificances()
@@ -173,7 +173,7 @@ class NarrativePolicy(Section, frozen=True, kw_only=True):
         require(self.half_life > ZERO, "half_life must be positive")
 
 
-class ConsolidationPolicy(Section, frozen=True, kw_only=True):
+class ConsolidationPolicy(PolicySection, frozen=True, kw_only=True):
     """Consolidation (project memory, Memory Consolidation), by the log's clock."""
 
     every: timedelta = timedelta(days=1)
@@ -194,7 +194,7 @@ class ConsolidationPolicy(Section, frozen=True, kw_only=True):
         require(self.every > ZERO, "every must be positive")
 
 
-class RetrievalWeights(Section, frozen=True, kw_only=True):
+class RetrievalWeights(PolicySection, frozen=True, kw_only=True):
     """What a memory's relevance is made of (project memory, Multi-Strategy Scoring)."""
 
     semantic: _Weight = 0.4
@@ -209,7 +209,7 @@ class RetrievalWeights(Section, frozen=True, kw_only=True):
         require(self.semantic + self.keyword + self.recency + self.importance + self.access > 0, "all weights are 0")
 
 
-class ProjectRetrievalPolicy(Section, frozen=True, kw_only=True):
+class ProjectRetrievalPolicy(PolicySection, frozen=True, kw_only=True):
     """Retrieval of a project's memories (project memory, Retrieval System)."""
 
     weights: RetrievalWeights = RetrievalWeights()
@@ -225,7 +225,7 @@ class ProjectRetrievalPolicy(Section, frozen=True, kw_only=True):
     """Items of all projects that a reader keeps in memory; beyond it the project asked longest ago goes."""
 
 
-class ContextPolicy(Section, frozen=True, kw_only=True):
+class ContextPolicy(PolicySection, frozen=True, kw_only=True):
     """The context window (project memory, Budget Allocation)."""
 
     total_tokens: _Tokens = 128_000
@@ -244,7 +244,7 @@ class ContextPolicy(Section, frozen=True, kw_only=True):
         require(rest > 0, "total_tokens must exceed system_tokens and working_tokens together")
 
 
-class ProjectPolicy(Section, frozen=True, kw_only=True):
+class ProjectPolicy(PolicySection, frozen=True, kw_only=True):
     """Memory of projects."""
 
     enabled: bool = True

@@ -12,10 +12,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from models.events import Ratio
-from models.policy.stream import Section
+from models.policy.stream import PolicySection
 
 
-class RetrievalPolicy(Section, frozen=True, kw_only=True):
+class RetrievalPolicy(PolicySection, frozen=True, kw_only=True):
     """How lexical and dense rankings become one."""
 
     candidates: Annotated[int, Meta(ge=10, le=1_000)] = 100

@@ -27,11 +27,11 @@ def require(holds: bool, message: str) -> None:
         raise ValueError(message)
 
 
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PolicySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the sections: immutable, and a misspelt field is an error."""
 
 
-class WindowShape(Section, frozen=True, kw_only=True):
+class WindowShape(PolicySection, frozen=True, kw_only=True):
     """Event-time windows `[start, start + length)`, one every `slide`; tumbling when both are equal."""
 
     length: timedelta = timedelta(minutes=5)
@@ -52,7 +52,7 @@ class WindowShape(Section, frozen=True, kw_only=True):
         return -(-(self.length + self.grace) // self.slide) + 1
 
 
-class PartitionPolicy(Section, frozen=True, kw_only=True):
+class PartitionPolicy(PolicySection, frozen=True, kw_only=True):
     """What is kept per partition, over its sessions."""
 
     watermark_lateness: timedelta = ZERO
@@ -72,7 +72,7 @@ class PartitionPolicy(Section, frozen=True, kw_only=True):
         require(self.watermark_lateness >= ZERO, "watermark_lateness must not be negative")
 
 
-class IntakePolicy(Section, frozen=True, kw_only=True):
+class IntakePolicy(PolicySection, frozen=True, kw_only=True):
     """What is refused at the door, and when refusing must stop the role (design §5.7)."""
 
     max_content_bytes: Annotated[int, Meta(ge=1, le=MAX_CONTENT_BYTES)] = MAX_CONTENT_BYTES

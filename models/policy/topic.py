@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from models.events import Ratio
-from models.policy.stream import ZERO, Section, require
+from models.policy.stream import ZERO, PolicySection, require
 
 SEED_SIMILARITY = 0.7
 """The source's threshold. It belongs to sentence-transformer embeddings: each embedder has its own, measured."""
 
 
-class TopicPolicy(Section, frozen=True, kw_only=True):
+class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     """Topics of one session (topic memory, Configuration). A turn is one message, as in the source."""
 
     enabled: bool = True

@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from models.events import Ratio
-from models.policy.stream import Section, require
+from models.policy.stream import PolicySection, require
 
 
-class FactPolicy(Section, frozen=True, kw_only=True):
+class FactPolicy(PolicySection, frozen=True, kw_only=True):
     """Facts of one user (user memory, long-term memory)."""
 
     min_confidence: Ratio = 0.4
@@ -28,7 +28,7 @@ class FactPolicy(Section, frozen=True, kw_only=True):
     """Length of a message as the slower extractor sees it."""
 
 
-class UserPolicy(Section, frozen=True, kw_only=True):
+class UserPolicy(PolicySection, frozen=True, kw_only=True):
     """The three tiers of a user, over all sessions of one app. A turn is one message.
 
     The source's two descriptions of the short-term tier disagree. The rule here: when `high_turns` turns are in no

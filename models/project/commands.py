@@ -7,33 +7,33 @@ import msgspec
 from models.events import (
     ConversationStatusSet,
     DeedResult,
+    ManualProjectCommand,
     MemorySource,
     PendingFactDecided,
-    ProjectDeed,
     ProjectImported,
     ProjectMemoryAdded,
     ProjectMemoryDeleted,
     ProjectMemoryEdited,
     RelationshipSet,
 )
-from models.events.project import DeedOutcome
+from models.events.project import CommandOutcome
 from models.project.imports import Import
 from models.project.kept_memories import New
 from models.project.work import Work
 
 
-class Commands:
+class CommandFold:
     """Commands by hand, while one event is folded."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def take(self, command: ProjectDeed) -> None:
+    def take(self, command: ManualProjectCommand) -> None:
         """Carry it out, audit it and answer it."""
         result = msgspec.structs.replace(self._carry_out(command), request_id=command.request_id)
         self._work.emission.answered(str(command.__struct_config__.tag), command.by, result)
 
-    def _carry_out(self, command: ProjectDeed) -> DeedResult:
+    def _carry_out(self, command: ManualProjectCommand) -> DeedResult:
         long_term = self._work.learning.long_term
         match command:
             case ProjectMemoryAdded():
@@ -94,9 +94,9 @@ class Commands:
         return _result("done", command.conversation_id, "", 1)
 
 
-def _changed(item_id: str, outcome: DeedOutcome, detail: str = "") -> DeedResult:
+def _changed(item_id: str, outcome: CommandOutcome, detail: str = "") -> DeedResult:
     return _result(outcome, item_id, detail, int(outcome == "done"))
 
 
-def _result(outcome: DeedOutcome, item_id: str = "", detail: str = "", count: int = 0) -> DeedResult:
+def _result(outcome: CommandOutcome, item_id: str = "", detail: str = "", count: int = 0) -> DeedResult:
     return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=count)

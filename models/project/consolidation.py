@@ -1,10 +1,10 @@
-"""Consolidation of long-term memories (Memory Consolidation), step by step over the shelves of a project.
+"""Consolidation of long-term memories (Memory Consolidation), step by step over the shards of a project.
 
 | a memory | then |
 |---|---|
 | whose stored decay factor is off by `decay_change` | it is brought up to date |
 | made, and neither said again nor put right, before `after_days`; importance × decay below `archive_below` | archived |
-| one of more than `long_term.most` | the weakest of each shelf go, archived ones first |
+| one of more than `long_term.most` | the weakest of each shard go, archived ones first |
 
 Archived memories stay, are found only if asked for, and come back by hand or when they are said again.
 """
@@ -19,8 +19,8 @@ from msgspec import Struct
 from models.policy.project import ProjectPolicy
 from models.project.kept_memories import decay_at
 from models.project.long_term import LongTerm
-from models.project.shards import Kept, ShelvedMemories
-from models.project.store import SHELVES
+from models.project.shards import ShardedMemories, StoredMemory
+from models.project.store import SHARDS
 
 Cause = Literal["scheduled", "asked"]
 
@@ -32,7 +32,7 @@ class Consolidation(Struct, kw_only=True):
     cause: Cause
     started_at: datetime
     shelf: int = 0
-    """The next memory to look at is on this shelf …"""
+    """The next memory to look at is on this shard …"""
     after: str = ""
     """… behind this one."""
     looked_at: int = 0
@@ -45,7 +45,7 @@ class Consolidation(Struct, kw_only=True):
 
 
 def step(  # noqa: PLR0917 - what a step works on, and how far it goes
-    memories: ShelvedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime, most: int
+    memories: ShardedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime, most: int
 ) -> bool:
     """Look at the next memories.
 
@@ -58,11 +58,11 @@ def step(  # noqa: PLR0917 - what a step works on, and how far it goes
         most: Memories to look at; the rest is for the next steps.
 
     Returns:
-        Whether all shelves are done.
+        Whether all shards are done.
     """
     left = most
-    while run.shelf < SHELVES:
-        waiting = [memory_id for memory_id in memories.shelf_ids(run.shelf) if memory_id > run.after]
+    while run.shelf < SHARDS:
+        waiting = [memory_id for memory_id in memories.shard_ids(run.shelf) if memory_id > run.after]
         for memory_id in waiting[:left]:
             kept = memories.memory(memory_id)
             if kept is not None:
@@ -75,10 +75,10 @@ def step(  # noqa: PLR0917 - what a step works on, and how far it goes
         run.shelf, run.after = run.shelf + 1, ""
         if left == 0:
             break
-    return run.shelf == SHELVES
+    return run.shelf == SHARDS
 
 
-def _look_at(kept: Kept, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime) -> None:
+def _look_at(kept: StoredMemory, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime) -> None:
     memory, rules = kept.memory, policy.consolidation
     run.looked_at += 1
     factor = decay_at(memory, now, policy.long_term)
@@ -94,9 +94,9 @@ def _look_at(kept: Kept, long_term: LongTerm, run: Consolidation, policy: Projec
         run.archived_ids = [*run.archived_ids, memory.id][: rules.named]
 
 
-def _make_room(memories: ShelvedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
-    """What is too much goes evenly from the shelves that are left."""
+def _make_room(memories: ShardedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
+    """What is too much goes evenly from the shards that are left."""
     surplus = memories.count - policy.long_term.most
-    for _ in range(-(-surplus // (SHELVES - run.shelf)) if surplus > 0 else 0):
+    for _ in range(-(-surplus // (SHARDS - run.shelf)) if surplus > 0 else 0):
         if long_term.displace(run.shelf) is not None:
             run.displaced += 1

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import ConversationChunk, ProjectConversation
-from models.project.narrative import Watch
-from models.project.short_term import Message
+from models.project.narrative import NarrativeState
+from models.project.short_term import RecentMessage
 from models.project.store import decoded
 from models.state.entity import HEAD, encode
 from models.state.parts import Parts
@@ -37,9 +37,9 @@ class ConversationHead(Struct, array_like=True):
 
 
 _decode_head = msgspec.msgpack.Decoder(ConversationHead).decode
-_decode_message = msgspec.msgpack.Decoder(Message).decode
+_decode_message = msgspec.msgpack.Decoder(RecentMessage).decode
 _decode_chunk = msgspec.msgpack.Decoder(ConversationChunk).decode
-_decode_watch = msgspec.msgpack.Decoder(Watch).decode
+_decode_watch = msgspec.msgpack.Decoder(NarrativeState).decode
 _WATCH = "w"
 
 
@@ -64,16 +64,16 @@ class ConversationState:
         """Write the head."""
         self._parts.put(HEAD, encode(self.head))
 
-    def put(self, message: Message) -> None:
+    def put(self, message: RecentMessage) -> None:
         """Keep a message verbatim."""
         self._parts.put(f"t{message.turn}", encode(message))
 
-    def message(self, turn: int) -> Message | None:
+    def message(self, turn: int) -> RecentMessage | None:
         """A message at hand."""
         data = self._parts.get(f"t{turn}")
         return None if data is None else decoded(f"t{turn}", data, _decode_message)
 
-    def take(self, turns: Iterable[int]) -> list[Message]:
+    def take(self, turns: Iterable[int]) -> list[RecentMessage]:
         """Messages that leave the short term; those that an import does not have are left out."""
         found = [message for turn in turns if (message := self.message(turn)) is not None]
         for message in found:
@@ -103,12 +103,12 @@ class ConversationState:
         self._parts.drop(f"k{number}")
         return chunk, slot
 
-    def watch(self) -> Watch:
+    def watch(self) -> NarrativeState:
         """What detection remembers; changed in place, then `keep_watch`."""
         data = self._parts.get(_WATCH)
-        return Watch() if data is None else decoded(_WATCH, data, _decode_watch)
+        return NarrativeState() if data is None else decoded(_WATCH, data, _decode_watch)
 
-    def keep_watch(self, watch: Watch) -> None:
+    def keep_watch(self, watch: NarrativeState) -> None:
         """Write it."""
         self._parts.put(_WATCH, encode(watch))
 

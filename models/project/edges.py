@@ -1,7 +1,7 @@
 """Relationships of a project's memories, kept at both ends, so that none is left when one end goes.
 
 The memory an edge goes out from has it (`ProjectMemory.relationships`); the one it leads to knows who refers to it
-(`Kept.incoming`). Each end has at most `long_term.relationships`; where one is full, the weakest that was made
+(`StoredMemory.incoming`). Each end has at most `long_term.relationships`; where one is full, the weakest that was made
 automatically (`related_to`, then `contradicts`) makes room for one by hand or for one that supersedes.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from models.events.project_items import CONTRADICTS, RELATED_TO, Origin, ProjectMemory, Relationship
-from models.project.kept_memories import Changes
-from models.project.shards import Kept
+from models.project.kept_memories import MemoryChanges
+from models.project.shards import StoredMemory
 
 _MAKE_ROOM = (RELATED_TO, CONTRADICTS)
 
@@ -30,7 +30,7 @@ class Edges:
         changes: The memories.
     """
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: MemoryChanges) -> None:
         self._changes = changes
 
     def make(self, source_id: str, edge: Relationship) -> bool:
@@ -80,7 +80,7 @@ class Edges:
             if source is not None:
                 self._put(source, [each for each in source.memory.relationships if each.target_id != memory_id])
 
-    def incoming(self, kept: Kept, name: str) -> Iterator[tuple[Kept, Relationship]]:
+    def incoming(self, kept: StoredMemory, name: str) -> Iterator[tuple[StoredMemory, Relationship]]:
         """Edges of a name that lead to a memory, and where from."""
         for source_id in kept.incoming:
             source = self._changes.get(source_id)
@@ -106,7 +106,7 @@ class Edges:
             way.append(came_from[way[-1]])
         return way[::-1]
 
-    def _put(self, source: Kept, relationships: Sequence[Relationship]) -> None:
+    def _put(self, source: StoredMemory, relationships: Sequence[Relationship]) -> None:
         in_order = sorted(relationships, key=lambda each: (each.created_at, each.target_id, each.type))
         memory = msgspec.structs.replace(source.memory, relationships=in_order)
         self._changes.put(msgspec.structs.replace(source, memory=memory), "related")
@@ -122,12 +122,12 @@ class Edges:
             left = tuple(each for each in target.incoming if each != source_id)
             self._changes.put(msgspec.structs.replace(target, incoming=left), None)
 
-    def _room_out(self, source: Kept, edge: Relationship) -> bool:
+    def _room_out(self, source: StoredMemory, edge: Relationship) -> bool:
         if len(source.memory.relationships) + len(source.waiting) < self._changes.policy.relationships:
             return True
         return self._displace([(source.memory.id, each) for each in source.memory.relationships], edge)
 
-    def _room_in(self, target: Kept, edge: Relationship, source_id: str) -> bool:
+    def _room_in(self, target: StoredMemory, edge: Relationship, source_id: str) -> bool:
         if source_id in target.incoming or len(target.incoming) < self._changes.policy.relationships:
             return True
         edges = [(kept.memory.id, each) for name in _MAKE_ROOM for kept, each in self.incoming(target, name)]

@@ -11,14 +11,14 @@ from models.events import ItemCause, ProjectTurnAdded
 from models.events.project_items import ProjectEpisode
 from models.policy import Policy
 from models.project.conversation import ConversationState
-from models.project.narrative import SaidTurn, detect, merge_overlapping, take
-from models.project.outputs import Emission
-from models.project.short_term import Message
+from models.project.narrative import ConversationTurn, detect, merge_overlapping, take
+from models.project.outputs import ProjectEmission
+from models.project.short_term import RecentMessage
 from models.project.state import EPISODE, ProjectState
-from models.project.talk import Talk
+from models.project.talk import ProjectTalk
 
 
-class Episodes:
+class EpisodeFold:
     """Key moments of a project's conversations.
 
     Args:
@@ -28,14 +28,14 @@ class Episodes:
         policy: The rules.
     """
 
-    def __init__(self, state: ProjectState, emission: Emission, talk: Talk, policy: Policy) -> None:
+    def __init__(self, state: ProjectState, emission: ProjectEmission, talk: ProjectTalk, policy: Policy) -> None:
         self._state = state
         self._emission = emission
         self._talk = talk
         self._policy = policy.projects.narrative
 
     def read(
-        self, turn: ProjectTurnAdded, message: Message, conversation: ConversationState, said: Iterable[str]
+        self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
     ) -> list[str]:
         """Look for episodes in a message; gives the ids of those that came or grew.
 
@@ -46,7 +46,7 @@ class Episodes:
             said: Memories that it made or strengthened.
         """
         kept = [each.memory for memory_id in said if (each := self._state.memories.memory(memory_id)) is not None]
-        spoken = SaidTurn(
+        spoken = ConversationTurn(
             conversation_id=turn.session_id,
             turn=turn.turn,
             role=turn.role,

@@ -25,11 +25,11 @@ from models.events import (
     ConsolidationAsked,
     ConversationStatusSet,
     DeedResult,
+    ManualProjectCommand,
     MemoriesAccessed,
     Position,
     ProjectChanged,
     ProjectConversationEnded,
-    ProjectDeed,
     ProjectErased,
     ProjectErasure,
     ProjectEvent,
@@ -45,10 +45,10 @@ from models.events import (
 from models.events.ids import named_id
 from models.events.topics import COMMANDS
 from models.policy import Policy
-from models.project.commands import Commands
-from models.project.outputs import Emission
+from models.project.commands import CommandFold
+from models.project.outputs import ProjectEmission
 from models.project.state import ProjectState
-from models.project.upkeep import Upkeep
+from models.project.upkeep import ProjectUpkeep
 from models.project.view import ProjectView
 from models.project.work import Work
 from models.state.entity import Folding
@@ -93,7 +93,7 @@ def fold_step(
         return [], not state.known or state.erase_step()
     if not state.known and not _begins(event):
         return _unknown(state, event, position, now), True
-    return _Step(state, event, position, now, policy).take(event)
+    return _ProjectStep(state, event, position, now, policy).take(event)
 
 
 FOLDING: Final = Folding(
@@ -152,14 +152,14 @@ def _unknown(
     state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime
 ) -> list[ProjectOutput]:
     """Of a project that nobody knows nothing is written; that somebody asked is audited."""
-    emission = Emission(state, event, position, now)
-    if isinstance(event, ProjectDeed):
+    emission = ProjectEmission(state, event, position, now)
+    if isinstance(event, ManualProjectCommand):
         result = DeedResult(request_id=event.request_id, outcome="not_found")
         emission.audited(str(event.__struct_config__.tag), event.by, result)
     return emission.finish()
 
 
-class _Step:
+class _ProjectStep:
     """One event on its way into a project."""
 
     def __init__(
@@ -172,10 +172,10 @@ class _Step:
     ) -> None:
         self._state = state
         self._position = position
-        self._emission = Emission(state, event, position, now)
+        self._emission = ProjectEmission(state, event, position, now)
         self._work = work = Work(state, self._emission, policy)
         self._talk, self._learning, self._episodes = work.talk, work.learning, work.episodes
-        self._upkeep = Upkeep(work)
+        self._upkeep = ProjectUpkeep(work)
         state.begin_event()
 
     def take(self, event: ProjectEvent | ProjectSessionErased) -> tuple[list[ProjectOutput], bool]:
@@ -194,8 +194,8 @@ class _Step:
                 done = self._work.erase_step(frozenset(event.session_ids))
             case ConsolidationAsked():
                 self._upkeep.asked(event)
-            case ProjectDeed():
-                Commands(self._work).take(event)
+            case ManualProjectCommand():
+                CommandFold(self._work).take(event)
         self._episodes.unlink_dropped()
         if not self._state.known and self._state.head.items:
             self._begin_life(event)

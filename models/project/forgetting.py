@@ -10,9 +10,9 @@ from models.events.project import ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource
 from models.project.conflicts import group_of
 from models.project.kept_memories import decay_at
-from models.project.secondary_index import Listing
-from models.project.shards import Kept
-from models.project.store import SHELVES
+from models.project.secondary_index import SecondaryIndex
+from models.project.shards import StoredMemory
+from models.project.store import SHARDS
 from models.project.validity import is_valid
 
 
@@ -20,17 +20,21 @@ class Forgetting:
     """Memories that go from those that are being changed.
 
     Args:
-        listing: The memories, and where they are listed.
+        secondary_index: The memories, and where they are listed.
     """
 
-    def __init__(self, listing: Listing) -> None:
-        self._listing = listing
-        self._changes, self._edges, self._intervals = listing.changes, listing.edges, listing.intervals
+    def __init__(self, secondary_index: SecondaryIndex) -> None:
+        self._index = secondary_index
+        self._changes, self._edges, self._intervals = (
+            secondary_index.changes,
+            secondary_index.edges,
+            secondary_index.intervals,
+        )
 
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
-        for shelf in range(SHELVES):
-            for memory_id in self._changes.memories.shelf_ids(shelf):
+        for shard in range(SHARDS):
+            for memory_id in self._changes.memories.shard_ids(shard):
                 kept = self._changes.get(memory_id)
                 sources = [] if kept is None else kept.memory.sources
                 left = [each for each in sources if each.conversation_id not in session_ids]
@@ -44,10 +48,10 @@ class Forgetting:
                     self.drop(kept, "erased")
         return True
 
-    def displace(self, shelf: int) -> Kept | None:
-        """Let go of a shelf's weakest memory: of archived ones if there are, by importance × decay."""
+    def displace(self, shard: int) -> StoredMemory | None:
+        """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
         changes = self._changes
-        there = [changes.get(memory_id) for memory_id in changes.memories.shelf_ids(shelf)]
+        there = [changes.get(memory_id) for memory_id in changes.memories.shard_ids(shard)]
         ranked = sorted(
             (not kept.memory.archived, kept.memory.importance * decay_at(kept.memory, changes.now, changes.policy), n)
             for n, kept in enumerate(there)
@@ -58,13 +62,13 @@ class Forgetting:
             self.drop(weakest, "displaced")
         return weakest
 
-    def drop(self, kept: Kept, cause: ItemCause) -> None:
+    def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
         memory = kept.memory
         group = self._intervals.group(memory, back_to=memory.valid_from)
         named = [edge.target_id for edge in memory.relationships if edge.type == SUPERSEDES]
         closed = [self._changes.get(each) for each in dict.fromkeys([*named, *(each.memory.id for each in group)])]
-        self._listing.delist(kept)
+        self._index.delist(kept)
         self._edges.unlink_all(memory.id)
         self._changes.drop(kept, cause)
         for each in closed:
@@ -79,14 +83,14 @@ class Forgetting:
             if group_of(found.memory) != group_of(memory):  # superseded by hand
                 self._intervals.settle([found], self._intervals.group(found.memory, back_to=found.memory.valid_from))
                 continue
-            rivals = {kept.memory.id: kept for kept in group if kept.memory.id != found.memory.id}
+            conflicting = {kept.memory.id: kept for kept in group if kept.memory.id != found.memory.id}
             next_one = self._changes.get(memory.closed_by) if memory.closed_by else None
             if next_one is not None and group_of(next_one.memory) == group_of(memory):
-                rivals.setdefault(next_one.memory.id, next_one)
-            in_order = sorted(rivals.values(), key=lambda each: (each.memory.valid_from, each.memory.id))
+                conflicting.setdefault(next_one.memory.id, next_one)
+            in_order = sorted(conflicting.values(), key=lambda each: (each.memory.valid_from, each.memory.id))
             self._intervals.settle([found], in_order)
 
-    def _without(self, kept: Kept, left: Sequence[MemorySource]) -> None:
+    def _without(self, kept: StoredMemory, left: Sequence[MemorySource]) -> None:
         """A memory that others said too: it begins when those said it, and nothing tells of the ones before."""
         memory = kept.memory
         begin, history = memory.valid_from, memory.history
@@ -103,7 +107,7 @@ class Forgetting:
             history=history,
         )
         group = self._intervals.group(memory, back_to=memory.valid_from)
-        self._listing.delist(kept)
+        self._index.delist(kept)
         put = self._changes.put(msgspec.structs.replace(kept, memory=shortened), "erased")
-        self._listing.enlist(put)
+        self._index.enlist(put)
         self._intervals.settle_group(memory.id, group)

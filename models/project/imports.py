@@ -17,9 +17,9 @@ from models.events import (
     ProjectImported,
     ProjectMemory,
 )
-from models.events.project import DeedOutcome, DeedResult
+from models.events.project import CommandOutcome, DeedResult
 from models.events.project_items import ImportedMessage
-from models.project.short_term import Message, cut_short
+from models.project.short_term import RecentMessage, cut_short
 from models.project.work import Work
 
 _NAME_CHARS = 256
@@ -36,11 +36,11 @@ class Import:
         self._work = work
         self._state, self._policy = work.state, work.policy
         self._taken = 0
-        self._refused: Counter[DeedOutcome] = Counter()
+        self._refused: Counter[CommandOutcome] = Counter()
 
     def take(self, imported: ProjectImported) -> DeedResult:
         """Take the items in; gives what was refused, and how many were taken."""
-        items: tuple[tuple[Callable[[Any], DeedOutcome], Iterable[Any]], ...] = (
+        items: tuple[tuple[Callable[[Any], CommandOutcome], Iterable[Any]], ...] = (
             (self._conversation, imported.conversations),
             (self._chunk, imported.chunks),
             (self._memory, imported.memories),
@@ -62,7 +62,7 @@ class Import:
             count=self._taken,
         )
 
-    def _memory(self, memory: ProjectMemory) -> DeedOutcome:
+    def _memory(self, memory: ProjectMemory) -> CommandOutcome:
         most_chars = self._policy.long_term.content_chars
         fitting = msgspec.structs.replace(
             memory,
@@ -74,7 +74,7 @@ class Import:
         )
         return self._work.learning.long_term.put_back(fitting)
 
-    def _episode(self, episode: ProjectEpisode) -> DeedOutcome:
+    def _episode(self, episode: ProjectEpisode) -> CommandOutcome:
         policy = self._policy.narrative
         if self._state.episode(episode.id) is None and self._state.head.episodes >= policy.most:
             return "too_many"
@@ -93,7 +93,7 @@ class Import:
         self._work.episodes.put(fitting, "imported")
         return "done"
 
-    def _conversation(self, conversation: ProjectConversation) -> DeedOutcome:
+    def _conversation(self, conversation: ProjectConversation) -> CommandOutcome:
         policy, state = self._policy.short_term, self._state
         if not 0 < len(conversation.id) <= _NAME_CHARS:
             return "invalid"
@@ -115,7 +115,7 @@ class Import:
         self._work.talk.begin(fitting, cause="imported")
         return "done"
 
-    def _chunk(self, chunk: ConversationChunk) -> DeedOutcome:
+    def _chunk(self, chunk: ConversationChunk) -> CommandOutcome:
         policy = self._policy.short_term
         state = self._state.conversation(chunk.conversation_id)
         if state is None:
@@ -130,7 +130,7 @@ class Import:
         self._work.talk.put_chunk(state, fitting)
         return "done"
 
-    def _fact(self, fact: PendingFact) -> DeedOutcome:
+    def _fact(self, fact: PendingFact) -> CommandOutcome:
         policy = self._policy.long_term
         if not 0 < len(fact.content) <= policy.content_chars:
             return "too_long"
@@ -143,14 +143,14 @@ class Import:
         )
         return "done" if self._work.learning.put_back(fitting) else "too_many"
 
-    def _message(self, said: ImportedMessage) -> DeedOutcome:
+    def _message(self, said: ImportedMessage) -> CommandOutcome:
         state = self._state.conversation(said.conversation_id)
         if state is None:
             return "not_found"
         if said.turn not in state.head.conversation.recent:
             return "too_many"
         content = said.content[: self._policy.short_term.message_chars]
-        state.put(Message(said.turn, said.role, said.user_id, content, said.timestamp))
+        state.put(RecentMessage(said.turn, said.role, said.user_id, content, said.timestamp))
         return "done"
 
 

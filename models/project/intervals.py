@@ -1,9 +1,9 @@
 """From when until when a project's memories hold: each ends where a rival begins, in whatever order they came.
 
-The end of a memory follows from what is there: the earliest of where it ends by itself (`Kept.ends`), where the next of
-its rivals begins (`conflicts.supersedes`), and where something begins that supersedes it by hand. `Intervals.settle`
-brings memories to it, with the relationships and the history that go with it. So a late message lands in the past,
-nothing else moves, and what a deleted memory had closed holds again, until the next rival.
+The end of a memory follows from what is there: the earliest of where it ends by itself (`StoredMemory.ends`), where the
+next of its rivals begins (`conflicts.supersedes`), and where something begins that supersedes it by hand.
+`Intervals.settle` brings memories to it, with the relationships and the history that go with it. So a late message
+lands in the past, nothing else moves, and what a deleted memory had closed holds again, until the next rival.
 
 A group's list has the latest `long_term.rivals` memories; what lies before them is found along what they supersede, and
 takes the place of one that leaves the list.
@@ -20,8 +20,8 @@ import msgspec
 from models.events.project_items import SUPERSEDES, ProjectMemory
 from models.project.conflicts import SUPERSEDING, group_of, supersedes
 from models.project.edges import Edges, relationship
-from models.project.kept_memories import Changes, holder, revised
-from models.project.shards import Kept
+from models.project.kept_memories import MemoryChanges, holder, revised
+from models.project.shards import StoredMemory
 
 FULL: Final = 1.0
 """Strength of a relationship that the rules are sure of."""
@@ -35,11 +35,11 @@ class Intervals:
         edges: Their relationships.
     """
 
-    def __init__(self, changes: Changes, edges: Edges) -> None:
+    def __init__(self, changes: MemoryChanges, edges: Edges) -> None:
         self._changes = changes
         self._edges = edges
 
-    def group(self, memory: ProjectMemory, *, back_to: datetime | None = None) -> list[Kept]:
+    def group(self, memory: ProjectMemory, *, back_to: datetime | None = None) -> list[StoredMemory]:
         """Memories that are or were of its type, subject and holder, without itself; oldest first.
 
         Args:
@@ -55,7 +55,7 @@ class Intervals:
             known |= {kept.memory.id: kept for kept in latest}
         return sorted((kept for kept in known.values() if kept.memory.id != memory.id), key=_begin)
 
-    def _superseded(self, name: str, members: Iterable[Kept], known: Container[str]) -> list[Kept]:
+    def _superseded(self, name: str, members: Iterable[StoredMemory], known: Container[str]) -> list[StoredMemory]:
         """Further members of a group, which these ones supersede."""
         found = {
             edge.target_id: None for each in members for edge in each.memory.relationships if edge.type == SUPERSEDES
@@ -63,7 +63,7 @@ class Intervals:
         others = (self._changes.get(target_id) for target_id in found if target_id not in known)
         return [kept for kept in others if kept is not None and group_of(kept.memory) == name]
 
-    def enlist(self, kept: Kept) -> None:
+    def enlist(self, kept: StoredMemory) -> None:
         """Take a memory into the list of its group, at its time."""
         name = group_of(kept.memory)
         if not name:
@@ -88,7 +88,7 @@ class Intervals:
             ids = ids if following is None else [following.memory.id, *ids]
         self._changes.memories.set_subject(name, ids)
 
-    def split(self, group: Sequence[Kept], draft: ProjectMemory) -> list[Kept]:
+    def split(self, group: Sequence[StoredMemory], draft: ProjectMemory) -> list[StoredMemory]:
         """Cut those in two that were said both before and after a rival begins; gives the group with the new halves.
 
         What was said of them later is a memory of its own, from when it was said; it is not listed yet.
@@ -101,7 +101,7 @@ class Intervals:
                     result = [self._changes.get(each.memory.id) or each for each in result] + [later]
         return sorted(result, key=_begin)
 
-    def _second_half(self, kept: Kept, at: datetime) -> Kept | None:
+    def _second_half(self, kept: StoredMemory, at: datetime) -> StoredMemory | None:
         memory = kept.memory
         after = [source for source in memory.sources if source.by == "rules" and source.said_at > at]
         if not after:
@@ -124,10 +124,10 @@ class Intervals:
         )
         first = msgspec.structs.replace(memory, sources=before, mentions=max(1, memory.mentions - len(after)))
         self._changes.put(msgspec.structs.replace(kept, memory=first), "superseded")
-        later = Kept(memory=half, slot=self._changes.memories.free_slot(), ends=kept.ends)
+        later = StoredMemory(memory=half, slot=self._changes.memories.free_slot(), ends=kept.ends)
         return self._changes.put(later, "created")
 
-    def settle_group(self, memory_id: str, group: Sequence[Kept]) -> None:
+    def settle_group(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
         """Bring a memory and its group to their ends.
 
         Args:
@@ -138,7 +138,7 @@ class Intervals:
         members = sorted([*group, kept] if kept is not None else group, key=_begin)
         self.settle(members, members)
 
-    def settle(self, targets: Iterable[Kept], group: Sequence[Kept], *, by_hand: bool = False) -> None:
+    def settle(self, targets: Iterable[StoredMemory], group: Sequence[StoredMemory], *, by_hand: bool = False) -> None:
         """Bring memories to their ends.
 
         Args:
@@ -151,7 +151,7 @@ class Intervals:
             if kept is not None:
                 self._settle(kept, group, by_hand=by_hand)
 
-    def _settle(self, kept: Kept, group: Sequence[Kept], *, by_hand: bool) -> None:
+    def _settle(self, kept: StoredMemory, group: Sequence[StoredMemory], *, by_hand: bool) -> None:
         memory = kept.memory
         closers = [next((each for each in group if supersedes(each.memory, memory)), None)]
         found = self._end(kept, [each for each in closers if each is not None])
@@ -165,13 +165,13 @@ class Intervals:
             self._close(kept, end, closer)
 
     @staticmethod
-    def _end(kept: Kept, closers: Sequence[Kept]) -> tuple[datetime | None, str]:
+    def _end(kept: StoredMemory, closers: Sequence[StoredMemory]) -> tuple[datetime | None, str]:
         first = min(closers, key=_begin, default=None)
         if first is None or (kept.ends is not None and kept.ends < first.memory.valid_from):
             return kept.ends, ""
         return first.memory.valid_from, first.memory.id
 
-    def _close(self, kept: Kept, end: datetime | None, closer: str) -> None:
+    def _close(self, kept: StoredMemory, end: datetime | None, closer: str) -> None:
         memory = kept.memory
         sooner = end is not None and (memory.valid_until is None or end < memory.valid_until)
         if end == memory.valid_until:
@@ -193,7 +193,7 @@ class Intervals:
             self._edges.link(closer, memory.id, SUPERSEDES, FULL)
 
 
-def _begin(kept: Kept) -> tuple[datetime, str]:
+def _begin(kept: StoredMemory) -> tuple[datetime, str]:
     return kept.memory.valid_from, kept.memory.id
 
 

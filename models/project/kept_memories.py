@@ -12,7 +12,7 @@ from models.events.ids import sortable_id
 from models.events.project import ItemCause
 from models.events.project_items import Category, MemoryRevision, MemorySource, MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy
-from models.project.shards import Gone, Kept, ShelvedMemories
+from models.project.shards import Gone, ShardedMemories, StoredMemory
 from models.text.words import fold_text
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -35,11 +35,11 @@ class New(Struct, frozen=True, kw_only=True):
     valid_until: datetime | None = None
 
 
-Emit = Callable[[Kept | Gone, ItemCause], None]
+Emit = Callable[[StoredMemory | Gone, ItemCause], None]
 """Hears of each memory that changed or went, once per operation."""
 
 
-class Changes:
+class MemoryChanges:
     """Memories that are being changed; what changed is told at the end of an operation, each memory once.
 
     Args:
@@ -50,7 +50,7 @@ class Changes:
         now: Broker time of the record: when things become known.
     """
 
-    def __init__(self, memories: ShelvedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
+    def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
         self.memories = memories
         self.key = key
         self.policy = policy
@@ -58,18 +58,18 @@ class Changes:
         self._emit = emit
         self._changed: dict[str, ItemCause] = {}
 
-    def get(self, memory_id: str) -> Kept | None:
+    def get(self, memory_id: str) -> StoredMemory | None:
         """A memory as it is now."""
         return self.memories.memory(memory_id)
 
-    def put(self, kept: Kept, cause: ItemCause | None) -> Kept:
+    def put(self, kept: StoredMemory, cause: ItemCause | None) -> StoredMemory:
         """Keep it; without a cause nobody needs to hear of it. Of several causes the first is told."""
         self.memories.put(kept)
         if cause is not None:
             self._changed.setdefault(kept.memory.id, cause)
         return kept
 
-    def drop(self, kept: Kept, cause: ItemCause) -> None:
+    def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of it; told at once, as its slot may be taken next."""
         self.memories.drop(kept.memory.id)
         self._changed.pop(kept.memory.id, None)
@@ -83,7 +83,7 @@ class Changes:
             if kept is not None:
                 self._emit(kept, cause)
 
-    def listed(self, name: str, kept: Kept, most: int) -> None:
+    def listed(self, name: str, kept: StoredMemory, most: int) -> None:
         """List a memory under a name, the latest last; beyond `most` the oldest is left out."""
         ids = [each for each in self.memories.subject(name) if each != kept.memory.id]
         self.memories.set_subject(name, [*ids, kept.memory.id][-most:] if most else [])
@@ -111,7 +111,7 @@ def _named_by(key: str, memory_type: MemoryType, content: str, holder: str) -> l
     return [key, memory_type.value, canonical(content), *([holder] if holder else [])]
 
 
-def revised(memory: ProjectMemory, changes: Changes, **fields: object) -> ProjectMemory:
+def revised(memory: ProjectMemory, changes: MemoryChanges, **fields: object) -> ProjectMemory:
     """A memory of which something else is known from now on: what was known before goes into its history.
 
     What became known with the same record never stood, and leaves nothing.

@@ -18,14 +18,14 @@ import msgspec
 
 from models.events import ItemCause, MemorySource, PendingFact, ProjectTurnAdded
 from models.events.ids import sortable_id
-from models.events.project import DeedOutcome
-from models.language.statements.extraction import Found, extract
+from models.events.project import CommandOutcome
+from models.language.statements.extraction import ExtractedStatement, extract
 from models.policy import Policy
 from models.project.kept_memories import New, canonical, holder_of
 from models.project.long_term import LongTerm
-from models.project.outputs import Emission, said_first
+from models.project.outputs import ProjectEmission, said_first
 from models.project.pending import PENDING, KeptFact
-from models.project.shards import Gone, Kept, suffix_of
+from models.project.shards import Gone, StoredMemory, suffix_of
 from models.project.short_term import cut_short
 from models.project.state import ProjectState
 from models.state.entity import same_fields
@@ -46,14 +46,14 @@ class Learning:
         long_term: Its long-term memories.
     """
 
-    def __init__(self, state: ProjectState, emission: Emission, policy: Policy) -> None:
+    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self._state = state
         self._emission = emission
         self._policy = policy.projects.long_term
         self.long_term = LongTerm(state.memories, self._emit, state.key, self._policy, emission.now)
 
-    def _emit(self, kept: Kept | Gone, cause: ItemCause) -> None:
-        if isinstance(kept, Kept):
+    def _emit(self, kept: StoredMemory | Gone, cause: ItemCause) -> None:
+        if isinstance(kept, StoredMemory):
             self._emission.memory(kept.memory, kept.slot, cause)
         else:
             gone = self._state.memories.dropped.get(kept.memory_id)
@@ -81,7 +81,7 @@ class Learning:
                 said[memory_id] = None
         return list(said)
 
-    def _learn(self, found: Found, source: MemorySource) -> str:
+    def _learn(self, found: ExtractedStatement, source: MemorySource) -> str:
         """The memory that it made or strengthened, if any."""
         found = msgspec.structs.replace(
             found, content=_cut(found.content, self._policy.content_chars), tags=found.tags[: self._policy.tags]
@@ -110,7 +110,7 @@ class Learning:
 
     # --- pending facts
 
-    def _wait(self, found: Found, source: MemorySource) -> str:
+    def _wait(self, found: ExtractedStatement, source: MemorySource) -> str:
         named = self._name(found, source)
         known = self._pending_like(found, named)
         if known is None:
@@ -126,13 +126,13 @@ class Learning:
         self.long_term.add(_new(known.fact, known.fact.source, known.fact.confidence))
         return self.long_term.add(_new(found, source, found.confidence))[0]
 
-    def _name(self, found: Found, source: MemorySource) -> str:
+    def _name(self, found: ExtractedStatement, source: MemorySource) -> str:
         """Id of what is pending: of the same content, type and holder it ends the same."""
         whose = holder_of(found.type, source.user_id)
         parts = [found.type.value, canonical(found.content), *([whose] if whose else [])]
         return sortable_id(source.said_at, self._state.key, PENDING, *parts)
 
-    def _pending_like(self, found: Found, named: str) -> KeptFact | None:
+    def _pending_like(self, found: ExtractedStatement, named: str) -> KeptFact | None:
         said = canonical(found.content)
         for kept in self._state.pending.alike(suffix_of(named)):
             if kept.fact.type == found.type and canonical(kept.fact.content) == said:
@@ -157,7 +157,7 @@ class Learning:
         self._keep(fact, "imported")
         return True
 
-    def promote(self, fact: PendingFact) -> tuple[str, DeedOutcome]:
+    def promote(self, fact: PendingFact) -> tuple[str, CommandOutcome]:
         """Somebody knows that it is so; gives the memory's id, and what came of it."""
         memory_id, outcome = self.long_term.add(_new(fact, fact.source, _SURE))
         if memory_id:
@@ -173,12 +173,12 @@ class Learning:
             self._emission.gone(PENDING, gone.slot, pending_id, cause, (source.conversation_id, source.user_id))
 
 
-def _new(said: Found | PendingFact, source: MemorySource, confidence: float) -> New:
+def _new(said: ExtractedStatement | PendingFact, source: MemorySource, confidence: float) -> New:
     same = same_fields(said, New, "confidence", "source")
     return New(**same, confidence=confidence, source=source, valid_from=source.said_at)
 
 
-def _pending(pending_id: str, found: Found, source: MemorySource, now: datetime) -> PendingFact:
+def _pending(pending_id: str, found: ExtractedStatement, source: MemorySource, now: datetime) -> PendingFact:
     return PendingFact(**same_fields(found, PendingFact), id=pending_id, source=source, extracted_at=now)
 
 

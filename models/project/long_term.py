@@ -25,18 +25,18 @@ from typing import TypeVar
 
 import msgspec
 
-from models.events.project import DeedOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
+from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.events.project_items import MemorySource, ProjectMemory
 from models.policy.project import LongTermPolicy
 from models.project.conflicts import supersedes
 from models.project.edges import Edges
 from models.project.forgetting import Forgetting
 from models.project.intervals import Intervals
-from models.project.kept_memories import Changes, Emit, New, bounded_sources, decay_at, holder_of, revised
+from models.project.kept_memories import Emit, MemoryChanges, New, bounded_sources, decay_at, holder_of, revised
 from models.project.long_term_edits import Edits
-from models.project.secondary_index import Listing
-from models.project.shards import Kept, ShelvedMemories, shelf_of
-from models.project.store import SHELVES
+from models.project.secondary_index import SecondaryIndex
+from models.project.shards import ShardedMemories, StoredMemory, shard_of
+from models.project.store import SHARDS
 from models.project.validity import is_valid
 from models.text.words import estimate_tokens
 
@@ -54,15 +54,15 @@ class LongTerm:
         now: Broker time of the record: from then on it is known.
     """
 
-    def __init__(self, memories: ShelvedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
-        self._changes = Changes(memories, emit, key, policy, now)
+    def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
+        self._changes = MemoryChanges(memories, emit, key, policy, now)
         self._edges = Edges(self._changes)
         self._intervals = Intervals(self._changes, self._edges)
-        self._listing = Listing(self._changes, self._edges, self._intervals)
-        self._forgetting = Forgetting(self._listing)
-        self._edits = Edits(self._listing)
+        self._index = SecondaryIndex(self._changes, self._edges, self._intervals)
+        self._forgetting = Forgetting(self._index)
+        self._edits = Edits(self._index)
 
-    def refusal(self, new: New) -> tuple[DeedOutcome, str] | None:
+    def refusal(self, new: New) -> tuple[CommandOutcome, str] | None:
         """Why something cannot be remembered, and the outcome to tell; None if it can."""
         policy = self._changes.policy
         if not new.content.strip():
@@ -75,7 +75,7 @@ class LongTerm:
             return "invalid", "valid_until must be later than valid_from"
         return None
 
-    def add(self, new: New) -> tuple[str, DeedOutcome]:
+    def add(self, new: New) -> tuple[str, CommandOutcome]:
         """Remember something, or strengthen what is known.
 
         Returns:
@@ -84,7 +84,7 @@ class LongTerm:
         refused = self.refusal(new)
         if refused is not None:
             return "", refused[0]
-        known = self._listing.same(new)
+        known = self._index.same(new)
         again = next((kept for kept in known if _said_by(kept.memory, new.source)), None)
         if again is not None:
             return again.memory.id, "unchanged"
@@ -98,15 +98,15 @@ class LongTerm:
 
     def knows(self, new: New) -> bool:
         """Whether a memory says so, of whatever time."""
-        return bool(self._listing.same(new))
+        return bool(self._index.same(new))
 
-    def edit(self, command: ProjectMemoryEdited) -> tuple[DeedOutcome, str]:
+    def edit(self, command: ProjectMemoryEdited) -> tuple[CommandOutcome, str]:
         """Put a memory right, expire, archive or restore it; the outcome, and why it was refused."""
-        return self._told(self._edits.edit(command))
+        return self._result(self._edits.edit(command))
 
-    def relate(self, command: RelationshipSet) -> tuple[DeedOutcome, str]:
+    def relate(self, command: RelationshipSet) -> tuple[CommandOutcome, str]:
         """Relate two memories, or take it back; the outcome, and why it was refused."""
-        return self._told(self._edits.relate(command))
+        return self._result(self._edits.relate(command))
 
     def delete(self, memory_id: str, cause: ItemCause) -> bool:
         """Let go of a memory; False if it is not there. A `displaced` one leaves closed what it had closed."""
@@ -131,7 +131,7 @@ class LongTerm:
             self._changes.put(msgspec.structs.replace(kept, memory=memory), "accessed")
         self._changes.emit()
 
-    def decayed(self, kept: Kept, factor: float, *, archived: bool) -> None:
+    def decayed(self, kept: StoredMemory, factor: float, *, archived: bool) -> None:
         """A consolidation found this decay factor, and puts the memory away or not."""
         memory = msgspec.structs.replace(kept.memory, decay_factor=factor, archived=archived)
         cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
@@ -140,21 +140,21 @@ class LongTerm:
 
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
-        return self._told(self._forgetting.erase_sessions(session_ids, is_full))
+        return self._result(self._forgetting.erase_sessions(session_ids, is_full))
 
-    def put_back(self, memory: ProjectMemory) -> DeedOutcome:
+    def put_back(self, memory: ProjectMemory) -> CommandOutcome:
         """A memory of a saved project, replaced by id; relationships to others wait until those are here too."""
-        return self._told(self._edits.put_back(memory))
+        return self._result(self._edits.put_back(memory))
 
-    def displace(self, shelf: int) -> Kept | None:
-        """Let go of a shelf's weakest memory: of archived ones if there are, by importance × decay."""
-        return self._told(self._forgetting.displace(shelf))
+    def displace(self, shard: int) -> StoredMemory | None:
+        """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
+        return self._result(self._forgetting.displace(shard))
 
-    def _told(self, outcome: _Outcome) -> _Outcome:
+    def _result(self, outcome: _Outcome) -> _Outcome:
         self._changes.emit()
         return outcome
 
-    def _strengthen(self, kept: Kept, new: New, group: Sequence[Kept]) -> Kept:
+    def _strengthen(self, kept: StoredMemory, new: New, group: Sequence[StoredMemory]) -> StoredMemory:
         """The same was said again while it holds."""
         policy, memory = self._changes.policy, kept.memory
         later = max(self._changes.now, memory.last_accessed_at)
@@ -174,22 +174,22 @@ class LongTerm:
             decay_factor=decay_at(memory, later, policy),
         )
         ends = new.valid_until if new.valid_until is not None else kept.ends
-        self._listing.delist(kept)
+        self._index.delist(kept)
         kept = self._changes.put(msgspec.structs.replace(kept, memory=stronger, ends=ends), "said_again")
-        self._listing.enlist(kept)
+        self._index.enlist(kept)
         self._intervals.settle_group(memory.id, group)
         return self._changes.get(memory.id) or kept
 
-    def _place(self, new: New) -> Kept:
+    def _place(self, new: New) -> StoredMemory:
         """Nothing like it holds at that time: a memory of its own, or one that begins earlier than was known."""
         draft = self._draft(new)
         at = new.valid_from
         group = self._split(draft)
-        next_rival = min((each.memory.valid_from for each in group if supersedes(each.memory, draft)), default=None)
-        later = next((kept for kept in self._listing.same(new) if kept.memory.valid_from > at), None)
+        next_conflict = min((each.memory.valid_from for each in group if supersedes(each.memory, draft)), default=None)
+        later = next((kept for kept in self._index.same(new) if kept.memory.valid_from > at), None)
         if (
             later is not None
-            and (next_rival is None or later.memory.valid_from <= next_rival)
+            and (next_conflict is None or later.memory.valid_from <= next_conflict)
             and (new.valid_until is None or new.valid_until >= later.memory.valid_from)
             and self._edits.may_begin(later, at)
         ):
@@ -197,20 +197,20 @@ class LongTerm:
             kept = self._changes.put(msgspec.structs.replace(later, memory=earlier), "said_again")
             return self._strengthen(kept, new, [each for each in group if each.memory.id != kept.memory.id])
         group = self._make_room(draft.id, group)
-        kept = Kept(memory=draft, slot=self._changes.memories.free_slot(), ends=new.valid_until)
+        kept = StoredMemory(memory=draft, slot=self._changes.memories.free_slot(), ends=new.valid_until)
         self._changes.put(kept, "created")
-        self._listing.enlist(kept)
+        self._index.enlist(kept)
         self._intervals.settle_group(draft.id, group)
-        self._listing.relate_new(self._changes.get(draft.id) or kept)
+        self._index.relate_new(self._changes.get(draft.id) or kept)
         return self._changes.get(draft.id) or kept
 
-    def _split(self, draft: ProjectMemory) -> list[Kept]:
+    def _split(self, draft: ProjectMemory) -> list[StoredMemory]:
         """The group of what is new, with the halves of what it cuts."""
         whole = self._intervals.group(draft, back_to=draft.valid_from)
         group = self._intervals.split(whole, draft)
         known = {kept.memory.id for kept in whole}
         for half in [kept for kept in group if kept.memory.id not in known]:
-            self._listing.enlist(half)
+            self._index.enlist(half)
             group = self._make_room(half.memory.id, group, more=0)
         return group
 
@@ -237,8 +237,8 @@ class LongTerm:
             tokens=estimate_tokens(new.content),
         )
 
-    def _make_room(self, memory_id: str, group: list[Kept], more: int = 1) -> list[Kept]:
-        """Where there is none, the weakest goes of the first shelf that has any, beginning with the new one's.
+    def _make_room(self, memory_id: str, group: list[StoredMemory], more: int = 1) -> list[StoredMemory]:
+        """Where there is none, the weakest goes of the first shard that has any, beginning with the new one's.
 
         Args:
             memory_id: The new one's.
@@ -248,11 +248,11 @@ class LongTerm:
         Returns:
             Those of the group that are left.
         """
-        first = shelf_of(memory_id.rpartition("-")[2])
-        for shelf in range(first, first + SHELVES):
+        first = shard_of(memory_id.rpartition("-")[2])
+        for shard in range(first, first + SHARDS):
             if self._changes.memories.count + more <= self._changes.policy.most:
                 break
-            self._forgetting.displace(shelf % SHELVES)
+            self._forgetting.displace(shard % SHARDS)
         return [kept for kept in group if self._changes.get(kept.memory.id) is not None]
 
 

@@ -8,16 +8,16 @@ from typing import Final
 
 import msgspec
 
-from models.events.project import DeedOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
+from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
 from models.project.conflicts import overlap
 from models.project.edges import relationship
 from models.project.kept_memories import bounded_sources, canonical, decay_at, revised
-from models.project.secondary_index import Listing
-from models.project.shards import Kept
+from models.project.secondary_index import SecondaryIndex
+from models.project.shards import StoredMemory
 from models.text.words import estimate_tokens
 
-Outcome = tuple[DeedOutcome, str]
+Outcome = tuple[CommandOutcome, str]
 """And why it was refused, without any text; empty if it was not."""
 _DONE: Final[Outcome] = ("done", "")
 _UNCHANGED: Final[Outcome] = ("unchanged", "")
@@ -27,12 +27,16 @@ class Edits:
     """Commands on memories that are being changed.
 
     Args:
-        listing: The memories, and where they are listed.
+        secondary_index: The memories, and where they are listed.
     """
 
-    def __init__(self, listing: Listing) -> None:
-        self._listing = listing
-        self._changes, self._edges, self._intervals = listing.changes, listing.edges, listing.intervals
+    def __init__(self, secondary_index: SecondaryIndex) -> None:
+        self._index = secondary_index
+        self._changes, self._edges, self._intervals = (
+            secondary_index.changes,
+            secondary_index.edges,
+            secondary_index.intervals,
+        )
 
     def edit(self, command: ProjectMemoryEdited) -> Outcome:
         """Put a memory right. What changes in content, importance or validity leaves a revision in its history.
@@ -57,16 +61,16 @@ class Edits:
         if memory.archived != before.archived:
             cause = "archived" if memory.archived else "restored"
         group = self._intervals.group(kept.memory, back_to=min(before.valid_from, memory.valid_from))
-        self._listing.delist(kept)
+        self._index.delist(kept)
         kept = self._changes.put(msgspec.structs.replace(kept, memory=memory, ends=ends), cause)
-        self._listing.enlist(kept)
+        self._index.enlist(kept)
         self._intervals.settle_group(memory.id, group)
         if memory.content != before.content:
-            self._listing.forget_contradictions(memory.id)
-            self._listing.relate_new(self._changes.get(memory.id) or kept)
+            self._index.forget_contradictions(memory.id)
+            self._index.relate_new(self._changes.get(memory.id) or kept)
         return _DONE
 
-    def _objections(self, kept: Kept, command: ProjectMemoryEdited) -> Iterator[Outcome]:
+    def _objections(self, kept: StoredMemory, command: ProjectMemoryEdited) -> Iterator[Outcome]:
         policy, memory = self._changes.policy, kept.memory
         if command.content is not None:
             if not command.content.strip():
@@ -91,7 +95,7 @@ class Edits:
             yield "invalid", "valid_from would turn round a relationship supersedes that was made by hand"
 
     def _duplicates(self, memory: ProjectMemory, content: str) -> Iterator[Outcome]:
-        for other in self._listing.same(msgspec.structs.replace(memory, content=content)):
+        for other in self._index.same(msgspec.structs.replace(memory, content=content)):
             if other.memory.id != memory.id and overlap(other.memory, memory):
                 yield "invalid", f"{other.memory.id} says so already; delete one of the two"
 
@@ -120,17 +124,17 @@ class Edits:
             memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, now, self._changes.policy))
         return memory
 
-    def _set_free(self, kept: Kept) -> Kept:
+    def _set_free(self, kept: StoredMemory) -> StoredMemory:
         """Take a memory out of its subject, and from what superseded it by hand."""
         sources = [source.memory.id for source, _ in self._edges.incoming(kept, SUPERSEDES)]
         for source_id in sources:
             self._edges.unlink(source_id, kept.memory.id, SUPERSEDES)
         kept = self._changes.get(kept.memory.id) or kept
         group = self._intervals.group(kept.memory, back_to=kept.memory.valid_from)
-        self._listing.delist(kept)
+        self._index.delist(kept)
         freed = msgspec.structs.replace(kept.memory, subject="")
         kept = self._changes.put(msgspec.structs.replace(kept, memory=freed), "edited")
-        self._listing.enlist(kept)
+        self._index.enlist(kept)
         self._intervals.settle(group, group)
         return self._changes.get(freed.id) or kept
 
@@ -160,13 +164,13 @@ class Edits:
     def _objections_to(self, source: ProjectMemory, target: ProjectMemory, name: str) -> Iterator[Outcome]:
         if source.id == target.id:
             yield "invalid", "a memory has no relationship to itself"
-        cycle = self._listing.closes_a_cycle(source.id, target.id, name)
+        cycle = self._index.closes_a_cycle(source.id, target.id, name)
         if cycle:
             yield "invalid", f"{name} would close a cycle: {' → '.join(cycle)}"
         if name == SUPERSEDES and source.valid_from <= target.valid_from:
             yield "invalid", f"{source.id} holds no later than {target.id}, so it cannot supersede it"
 
-    def _part(self, source: Kept, target: Kept, name: str) -> Outcome:
+    def _part(self, source: StoredMemory, target: StoredMemory, name: str) -> Outcome:
         source_id, target_id = source.memory.id, target.memory.id
         known = relationship(source.memory, target_id, name)
         if known is None:
@@ -184,7 +188,7 @@ class Edits:
             group = self._intervals.group(kept.memory, back_to=kept.memory.valid_from)
             self._intervals.settle([kept], group, by_hand=True)
 
-    def may_begin(self, kept: Kept, at: datetime) -> bool:
+    def may_begin(self, kept: StoredMemory, at: datetime) -> bool:
         """Whether what people said supersedes what still does, if a memory begins at this time."""
         memory = kept.memory
         closers = [source for source, edge in self._edges.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
@@ -194,7 +198,7 @@ class Edits:
         closed = (self._changes.get(each.target_id) for each in by_people)
         return all(other is None or other.memory.valid_from < at for other in closed)
 
-    def put_back(self, memory: ProjectMemory) -> DeedOutcome:
+    def put_back(self, memory: ProjectMemory) -> CommandOutcome:
         """A memory as it was saved, by id; what bounds it now bounds it too. Nothing is revised by that.
 
         Where another says the same while it holds, that one is strengthened instead: there is never a duplicate.
@@ -203,7 +207,7 @@ class Edits:
         if known is not None and known.memory == memory:
             return "unchanged"
         ends_first = memory.valid_until is not None and memory.valid_until <= memory.valid_from
-        refusals: tuple[tuple[bool, DeedOutcome], ...] = (
+        refusals: tuple[tuple[bool, CommandOutcome], ...] = (
             (known is None and self._changes.memories.count >= policy.most, "too_many"),
             (any(len(said) > policy.content_chars for said in _contents(memory)), "too_long"),
             (not memory.content.strip() or ends_first, "invalid"),
@@ -212,12 +216,12 @@ class Edits:
         if refused is not None:
             return refused
         if known is None or canonical(known.memory.content) != canonical(memory.content):
-            same = (each for each in self._listing.same(memory) if each.memory.id != memory.id)
+            same = (each for each in self._index.same(memory) if each.memory.id != memory.id)
             twin = next((each for each in same if overlap(each.memory, memory)), None)
             if twin is not None:
                 return "invalid" if known is not None else self._join(twin, memory)
         if known is not None:
-            self._listing.delist(known)
+            self._index.delist(known)
             for edge in known.memory.relationships:
                 self._edges.unlink(memory.id, edge.target_id, edge.type)
             known = self._changes.get(memory.id) or known
@@ -232,7 +236,7 @@ class Edits:
             relationships=[],
             closed_by=closer,
         )
-        kept = Kept(
+        kept = StoredMemory(
             memory=saved,
             slot=self._changes.memories.free_slot() if known is None else known.slot,
             incoming=() if known is None else known.incoming,
@@ -241,13 +245,13 @@ class Edits:
         )
         group = self._intervals.group(saved, back_to=saved.valid_from)
         self._changes.put(kept, "imported")
-        self._listing.enlist(kept)
+        self._index.enlist(kept)
         self._make_saved(memory.id, [each for each in outgoing if each not in waiting])
-        self._listing.join_waiting(memory.id)
+        self._index.join_waiting(memory.id)
         self._settle_all_that_it_closes(memory.id, group)
         return "done"
 
-    def _join(self, kept: Kept, saved: ProjectMemory) -> DeedOutcome:
+    def _join(self, kept: StoredMemory, saved: ProjectMemory) -> CommandOutcome:
         """What a saved memory adds to one that says the same; once."""
         before = memory = kept.memory
         if saved.importance > memory.importance:
@@ -266,10 +270,10 @@ class Edits:
 
     def _make_saved(self, memory_id: str, edges: list[Relationship]) -> None:
         for edge in edges:
-            if not self._listing.closes_a_cycle(memory_id, edge.target_id, edge.type):
+            if not self._index.closes_a_cycle(memory_id, edge.target_id, edge.type):
                 self._edges.make(memory_id, edge)
 
-    def _settle_all_that_it_closes(self, memory_id: str, group: Sequence[Kept]) -> None:
+    def _settle_all_that_it_closes(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
         kept = self._changes.get(memory_id)
         if kept is None:
             return

@@ -19,18 +19,18 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import EpisodeKind, ProjectEpisode
-from models.language.narrative_detection import OpenIssue, SaidTurn, Watch, detect
+from models.language.narrative_detection import ConversationTurn, NarrativeState, OpenIssue, detect
 from models.language.notable import clipped
 from models.policy.project import NarrativePolicy
 from models.project.kept_memories import decay
 from models.text.words import estimate_tokens
 
 __all__ = [
+    "ConversationTurn",
     "NarrativeArc",
+    "NarrativeState",
     "OpenIssue",
-    "SaidTurn",
     "Taken",
-    "Watch",
     "detect",
     "merge_overlapping",
     "narrative_arc",
@@ -116,24 +116,24 @@ def narrative_arc(
         policy: From which significance a moment is a key moment.
         turns: First and last turn of the conversation, both inside; None: from its first episode to its last.
     """
-    told = sorted(
+    emitted = sorted(
         (each for each in episodes if conversation_id is None or each.conversation_id == conversation_id), key=_order
     )
     thirds: tuple[list[ProjectEpisode], ...] = ([], [], [])
     first, last = turns or (
-        min((each.first_turn for each in told), default=0),
-        max((each.last_turn for each in told), default=0),
+        min((each.first_turn for each in emitted), default=0),
+        max((each.last_turn for each in emitted), default=0),
     )
-    for place, episode in enumerate(told):
+    for place, episode in enumerate(emitted):
         if conversation_id is None:
-            third = _THIRDS * place // len(told)
+            third = _THIRDS * place // len(emitted)
         else:
             # Of twice the numbers, so that the middle of a range stays whole.
             twice = episode.first_turn + episode.last_turn - 2 * first + 1
             third = _THIRDS * twice // (2 * max(1, last - first + 1))
         thirds[min(max(third, 0), _THIRDS - 1)].append(episode)
     beginning, middle, end = thirds
-    return NarrativeArc(beginning, middle, end, [each for each in told if each.significance >= policy.key_moment])
+    return NarrativeArc(beginning, middle, end, [each for each in emitted if each.significance >= policy.key_moment])
 
 
 def _order(episode: ProjectEpisode) -> tuple[datetime, int, str]:
@@ -175,9 +175,9 @@ def _merged(a: ProjectEpisode, b: ProjectEpisode, policy: NarrativePolicy) -> Pr
     A solution's summary says already what its issue was.
     """
     best, other = sorted((a, b), key=lambda each: (-each.significance, each.kind == "issue_identified", _order(each)))
-    told_already = best.id == other.id or best.kind != other.kind
+    is_known = best.id == other.id or best.kind != other.kind
     summary = (
-        best.summary if told_already else " ".join(dict.fromkeys([each.summary for each in sorted((a, b), key=_order)]))
+        best.summary if is_known else " ".join(dict.fromkeys([each.summary for each in sorted((a, b), key=_order)]))
     )
     summary = clipped(summary, policy.summary_chars)
     outcome = best.outcome or other.outcome

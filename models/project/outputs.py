@@ -36,7 +36,7 @@ DETAIL_CHARS = 500
 """Of why a command was refused: a cycle may be long."""
 
 
-class Emission(entity.Emission[ProjectOutput]):
+class ProjectEmission(entity.Emission[ProjectOutput]):
     """Outputs of one event, in order: items, what happened, and at last how far the project is.
 
     An item that changes more than once with one event is told once, with the cause that was first; that it went is

@@ -1,7 +1,7 @@
 """Pending facts of a project in its state: said, and not sure enough to be a memory (project memory, Fact Lifecycle).
 
-Each lies on the shelf of its content's suffix (`models.project.shards`), so that the same said again finds it. The
-root has their confidences in `BLOCKS` parts `y<n>`, by which the least sure is found without reading any shelf.
+Each lies on the shard of its content's suffix (`models.project.shards`), so that the same said again finds it. The
+root has their confidences in `BLOCKS` parts `y<n>`, by which the least sure is found without reading any shard.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import PendingFact
-from models.project.shards import shelf_of, suffix_of
+from models.project.shards import shard_of, suffix_of
 from models.project.store import Slots, Store, decoded
 from models.state.entity import encode
 
@@ -34,11 +34,11 @@ _decode_fact = msgspec.msgpack.Decoder(KeptFact).decode
 _decode_block = msgspec.msgpack.Decoder(dict[str, float]).decode
 
 
-class PendingFacts:
+class PendingFactStore:
     """Pending facts by id and by content.
 
     Args:
-        store: Where the shelves are.
+        store: Where the shards are.
         slots: Where places come from.
     """
 
@@ -48,12 +48,12 @@ class PendingFacts:
 
     def get(self, pending_id: str) -> KeptFact | None:
         """One of them, None if it is not there."""
-        data = self._store.shelf(shelf_of(suffix_of(pending_id))).get(_PREFIX + pending_id)
+        data = self._store.shard(shard_of(suffix_of(pending_id))).get(_PREFIX + pending_id)
         return None if data is None else decoded(_PREFIX, data, _decode_fact)
 
     def alike(self, suffix: str) -> list[KeptFact]:
         """Those whose id ends so: of one type and content, but for chance."""
-        names = self._store.shelf(shelf_of(suffix)).names(_PREFIX)
+        names = self._store.shard(shard_of(suffix)).names(_PREFIX)
         ids = sorted(name[len(_PREFIX) :] for name in names if name.endswith(f"-{suffix}"))
         return [kept for pending_id in ids if (kept := self.get(pending_id)) is not None]
 
@@ -61,7 +61,7 @@ class PendingFacts:
         """Keep one, new or as it is now."""
         known = self.get(fact.id)
         kept = KeptFact(fact, self._slots.take(PENDING) if known is None else known.slot)
-        self._store.put(self._store.shelf(shelf_of(suffix_of(fact.id))), _PREFIX + fact.id, encode(kept))
+        self._store.put(self._store.shard(shard_of(suffix_of(fact.id))), _PREFIX + fact.id, encode(kept))
         name = _block_of(fact.id)
         self._write(name, self._block(name) | {fact.id: fact.confidence})
         return kept
@@ -71,7 +71,7 @@ class PendingFacts:
         known = self.get(pending_id)
         if known is None:
             return None
-        self._store.shelf(shelf_of(suffix_of(pending_id))).drop(_PREFIX + pending_id)
+        self._store.shard(shard_of(suffix_of(pending_id))).drop(_PREFIX + pending_id)
         name = _block_of(pending_id)
         block = self._block(name)
         block.pop(pending_id, None)
@@ -103,4 +103,4 @@ class PendingFacts:
 
 
 def _block_of(pending_id: str) -> str:
-    return f"y{shelf_of(suffix_of(pending_id)) % BLOCKS}"
+    return f"y{shard_of(suffix_of(pending_id)) % BLOCKS}"

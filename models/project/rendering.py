@@ -17,12 +17,12 @@ from models.events.project_items import ConversationChunk
 from models.policy.project import ContextPolicy
 from models.project.view import ProjectView
 from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, TokenCounter, build_context
-from models.retrieval.relevance import Retrieved
+from models.retrieval.relevance import RetrievedItem
 
 _NO_ACCESS = "chunk"
 
 
-class Telling(Struct, frozen=True, kw_only=True):
+class ContextRequest(Struct, frozen=True, kw_only=True):
     """Who is told, what, and within which budget.
 
     Attributes:
@@ -36,22 +36,22 @@ class Telling(Struct, frozen=True, kw_only=True):
     system_prompt: str = ""
 
 
-def told(
-    view: ProjectView, telling: Telling, found: list[Retrieved], policy: ContextPolicy, tokens: TokenCounter
+def render(
+    view: ProjectView, request: ContextRequest, found: list[RetrievedItem], policy: ContextPolicy, tokens: TokenCounter
 ) -> tuple[BuiltContext, list[str]]:
     """A context of what was found, and ids of what counts as accessed.
 
     Raises:
         BudgetTooSmall: The budget does not hold the system prompt.
     """
-    chunks = [] if telling.conversation_id is None else chunks_of(view, telling.conversation_id)
-    inputs = ContextInputs(system_prompt=telling.system_prompt, recent=telling.recent, memories=found, chunks=chunks)
+    chunks = [] if request.conversation_id is None else chunks_of(view, request.conversation_id)
+    inputs = ContextInputs(system_prompt=request.system_prompt, recent=request.recent, memories=found, chunks=chunks)
     built = build_context(inputs, policy, tokens)
     read = {item.id for item in built.items if item.section == "memories"}
     return built, accessed(each for each in found if each.id in read)
 
 
-def accessed(found: Iterable[Retrieved]) -> list[str]:
+def accessed(found: Iterable[RetrievedItem]) -> list[str]:
     """Ids of what counts as accessed, best first."""
     return [each.id for each in found if each.kind != _NO_ACCESS]
 

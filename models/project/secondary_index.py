@@ -18,14 +18,14 @@ from models.events.project_items import CONTRADICTS, DEPENDS_ON, RELATED_TO, SUP
 from models.project.conflicts import contradict, group_named, supersedes, tag_overlap
 from models.project.edges import Edges
 from models.project.intervals import Intervals
-from models.project.kept_memories import Changes, New, canonical, holder, holder_of
-from models.project.shards import Kept
+from models.project.kept_memories import MemoryChanges, New, canonical, holder, holder_of
+from models.project.shards import StoredMemory
 
 _LATEST_OF_A_TAG = 2
 """Times the relationships that a memory may get by itself."""
 
 
-class Listing:
+class SecondaryIndex:
     """Lists of memories that are being changed.
 
     Attributes:
@@ -34,12 +34,12 @@ class Listing:
         intervals: Their intervals.
     """
 
-    def __init__(self, changes: Changes, edges: Edges, intervals: Intervals) -> None:
+    def __init__(self, changes: MemoryChanges, edges: Edges, intervals: Intervals) -> None:
         self.changes = changes
         self.edges = edges
         self.intervals = intervals
 
-    def enlist(self, kept: Kept) -> None:
+    def enlist(self, kept: StoredMemory) -> None:
         """List a memory wherever it is looked for."""
         self.intervals.enlist(kept)
         for tag in kept.memory.tags:
@@ -50,14 +50,14 @@ class Listing:
         for edge in kept.waiting:
             self.changes.listed(f">{edge.target_id}", kept, self.changes.policy.relationships)
 
-    def delist(self, kept: Kept) -> None:
+    def delist(self, kept: StoredMemory) -> None:
         """Take it from all lists."""
         self.intervals.delist(kept.memory)
         names = [f"#{tag}" for tag in kept.memory.tags] + [f">{edge.target_id}" for edge in kept.waiting]
         for name in [*names, alias] if (alias := self._alias(kept.memory)) else names:
             self.changes.unlisted(name, kept.memory.id)
 
-    def same(self, new: New | ProjectMemory) -> list[Kept]:
+    def same(self, new: New | ProjectMemory) -> list[StoredMemory]:
         """Memories of the same type, content and holder, oldest first; an equal suffix alone may be chance."""
         whose = holder(new) if isinstance(new, ProjectMemory) else holder_of(new.type, new.source.user_id)
         suffix, content = self.changes.suffix(new.type, new.content, whose), canonical(new.content)
@@ -70,7 +70,7 @@ class Listing:
         ]
         return sorted(found, key=lambda kept: (kept.memory.valid_from, kept.memory.id))
 
-    def relate_new(self, kept: Kept) -> None:
+    def relate_new(self, kept: StoredMemory) -> None:
         """Mark what a memory contradicts, from the newer to the older, and relate it to what has most of its tags."""
         memory, most = kept.memory, self.changes.policy.related
         tried = list(self._beside(memory))

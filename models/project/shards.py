@@ -1,6 +1,6 @@
 """Long-term memories of a project as its state keeps them: what `models.project.long_term` changes.
 
-| part of a shelf | content | shelf |
+| part of a shard | content | shard |
 |---|---|---|
 | `m:<id>` | a memory with its place and who refers to it | of the id's suffix |
 | `s:<digest>` | memories of a subject, oldest first | of the subject |
@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import ProjectMemory, Relationship
-from models.project.store import SHELVES, Slots, Store, decoded, digest_of
+from models.project.store import SHARDS, Slots, Store, decoded, digest_of
 from models.state.entity import encode
 from models.state.parts import Parts
 
@@ -28,7 +28,7 @@ _AT_HAND = 1_000
 """Decoded memories that are kept for another look within one write."""
 
 
-class Kept(Struct, frozen=True, array_like=True):
+class StoredMemory(Struct, frozen=True, array_like=True):
     """A memory, and what only the state knows of it."""
 
     memory: ProjectMemory
@@ -49,7 +49,7 @@ class Gone(Struct, frozen=True):
     slot: int
 
 
-_decode_kept = msgspec.msgpack.Decoder(Kept).decode
+_decode_kept = msgspec.msgpack.Decoder(StoredMemory).decode
 _decode_ids = msgspec.msgpack.Decoder(list[str]).decode
 
 
@@ -62,11 +62,11 @@ class MemoryCounts(Struct, array_like=True):
     """Of all time."""
 
 
-class ShelvedMemories:
-    """Memories by id, by content, by subject and by shelf; nothing else is read.
+class ShardedMemories:
+    """Memories by id, by content, by subject and by shard; nothing else is read.
 
     Args:
-        store: Where the shelves are.
+        store: Where the shards are.
         slots: Where places come from.
         counts: How many there are; changed with them.
 
@@ -78,7 +78,7 @@ class ShelvedMemories:
         self._store = store
         self._slots = slots
         self._counts = counts
-        self._at_hand: dict[str, Kept] = {}
+        self._at_hand: dict[str, StoredMemory] = {}
         self.dropped: dict[str, ProjectMemory] = {}
 
     @property
@@ -91,11 +91,11 @@ class ShelvedMemories:
         """Archived ones."""
         return self._counts.archived
 
-    def memory(self, memory_id: str) -> Kept | None:
+    def memory(self, memory_id: str) -> StoredMemory | None:
         """A memory, None if it is not there."""
         kept = self._at_hand.get(memory_id)
         if kept is None:
-            data = self._shelf_of(memory_id).get(_PREFIX + memory_id)
+            data = self._shard_of(memory_id).get(_PREFIX + memory_id)
             if data is None:
                 return None
             kept = decoded(_PREFIX, data, _decode_kept)
@@ -104,15 +104,15 @@ class ShelvedMemories:
 
     def size_bytes(self, memory_id: str) -> int:
         """Of a memory as it is kept."""
-        return len(self._shelf_of(memory_id).get(_PREFIX + memory_id) or b"")
+        return len(self._shard_of(memory_id).get(_PREFIX + memory_id) or b"")
 
-    def alike(self, suffix: str) -> list[Kept]:
+    def alike(self, suffix: str) -> list[StoredMemory]:
         """Memories whose id ends so: of one type and content, but for chance."""
-        shelf, ending = self._store.shelf(shelf_of(suffix)), f"-{suffix}"
-        found = sorted(name for name in shelf.names(_PREFIX) if name.endswith(ending))
+        shard, ending = self._store.shard(shard_of(suffix)), f"-{suffix}"
+        found = sorted(name for name in shard.names(_PREFIX) if name.endswith(ending))
         return [kept for name in found if (kept := self.memory(name[len(_PREFIX) :])) is not None]
 
-    def put(self, kept: Kept) -> None:
+    def put(self, kept: StoredMemory) -> None:
         """Keep a memory, new or as it is now."""
         memory_id = kept.memory.id
         before = self.memory(memory_id)
@@ -121,7 +121,7 @@ class ShelvedMemories:
         counts.created += before is None
         counts.archived += kept.memory.archived - (before is not None and before.memory.archived)
         self._remember(kept)
-        self._store.put(self._shelf_of(memory_id), _PREFIX + memory_id, encode(kept))
+        self._store.put(self._shard_of(memory_id), _PREFIX + memory_id, encode(kept))
 
     def drop(self, memory_id: str) -> None:
         """Let go of a memory; its place is free."""
@@ -132,7 +132,7 @@ class ShelvedMemories:
         self._counts.archived -= known.memory.archived
         self._at_hand.pop(memory_id, None)
         self.dropped[memory_id] = known.memory
-        self._shelf_of(memory_id).drop(_PREFIX + memory_id)
+        self._shard_of(memory_id).drop(_PREFIX + memory_id)
         self._slots.give(MEMORY, known.slot)
 
     def free_slot(self) -> int:
@@ -142,25 +142,25 @@ class ShelvedMemories:
     def subject(self, subject: str) -> list[str]:
         """Ids of a subject's memories, oldest first."""
         name = f"s:{digest_of(subject)}"
-        data = self._store.shelf(shelf_of(subject)).get(name)
+        data = self._store.shard(shard_of(subject)).get(name)
         return [] if data is None else decoded(name, data, _decode_ids)
 
     def set_subject(self, subject: str, ids: list[str]) -> None:
         """Note a subject's memories."""
-        name, shelf = f"s:{digest_of(subject)}", self._store.shelf(shelf_of(subject))
+        name, shard = f"s:{digest_of(subject)}", self._store.shard(shard_of(subject))
         if ids:
-            self._store.put(shelf, name, encode(ids))
+            self._store.put(shard, name, encode(ids))
         else:
-            shelf.drop(name)
+            shard.drop(name)
 
-    def shelf_ids(self, shelf: int) -> list[str]:
-        """Ids of the memories on a shelf, sorted: the oldest first."""
-        return sorted(name[len(_PREFIX) :] for name in self._store.shelf(shelf).names(_PREFIX))
+    def shard_ids(self, shard: int) -> list[str]:
+        """Ids of the memories on a shard, sorted: the oldest first."""
+        return sorted(name[len(_PREFIX) :] for name in self._store.shard(shard).names(_PREFIX))
 
-    def _shelf_of(self, memory_id: str) -> Parts:
-        return self._store.shelf(shelf_of(suffix_of(memory_id)))
+    def _shard_of(self, memory_id: str) -> Parts:
+        return self._store.shard(shard_of(suffix_of(memory_id)))
 
-    def _remember(self, kept: Kept) -> None:
+    def _remember(self, kept: StoredMemory) -> None:
         if len(self._at_hand) >= _AT_HAND:
             self._at_hand.clear()
         self._at_hand[kept.memory.id] = kept
@@ -175,6 +175,6 @@ def suffix_of(item_id: str) -> str:
     return item_id.rpartition("-")[2]
 
 
-def shelf_of(name: str) -> int:
-    """The shelf of what is so named: of an id its suffix, so that the same content has the same shelf."""
-    return crc32(name.encode()) % SHELVES
+def shard_of(name: str) -> int:
+    """The shard of what is so named: of an id its suffix, so that the same content has the same shard."""
+    return crc32(name.encode()) % SHARDS

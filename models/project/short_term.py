@@ -26,7 +26,7 @@ from models.text.words import estimate_tokens
 _EARLIER, _THEN = "Earlier: ", "\n\nThen: "
 
 
-class Message(Struct, frozen=True, array_like=True, gc=False):
+class RecentMessage(Struct, frozen=True, array_like=True, gc=False):
     """A turn at hand, its content cut at `message_chars`."""
 
     turn: int
@@ -47,7 +47,7 @@ class ChunkPlace(Struct, frozen=True, gc=False):
 
 
 def chunk_of(
-    messages: Sequence[Message], place: ChunkPlace, policy: ShortTermPolicy, risky: tuple[str, ...] = ()
+    messages: Sequence[RecentMessage], place: ChunkPlace, policy: ShortTermPolicy, risky: tuple[str, ...] = ()
 ) -> ConversationChunk:
     """Compress messages, the oldest first; at least one."""
     sentence_chars = max(1, policy.summary_chars // policy.summary_sentences)
@@ -81,7 +81,7 @@ def chunk_of(
 
 def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTermPolicy) -> ConversationChunk:
     """Two neighbours as one (project memory, Chunk Compression); it keeps the earlier one's id."""
-    summary = told_in_order([*_told(earlier.summary), *_told(later.summary)], policy.merged_summary_chars)
+    summary = joined_in_order([*_passages(earlier.summary), *_passages(later.summary)], policy.merged_summary_chars)
     topics = list(dict.fromkeys([*earlier.key_topics, *later.key_topics]))
     return msgspec.structs.replace(
         earlier,
@@ -98,12 +98,12 @@ def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTe
     )
 
 
-def told_in_order(passages: Sequence[str], most_chars: int) -> str:
+def joined_in_order(passages: Sequence[str], most_chars: int) -> str:
     r"""Summaries as the source joins them; what is oldest goes where they are too long together.
 
-    >>> told_in_order(["We met.", "We built.", "We sang."], 100)
+    >>> joined_in_order(["We met.", "We built.", "We sang."], 100)
     'Earlier: We met.\n\nThen: We built.\n\nThen: We sang.'
-    >>> told_in_order(["We met.", "We built.", "We sang."], 40)
+    >>> joined_in_order(["We met.", "We built.", "We sang."], 40)
     'Earlier: We built.\n\nThen: We sang.'
     """
     kept = list(passages)
@@ -112,7 +112,7 @@ def told_in_order(passages: Sequence[str], most_chars: int) -> str:
     return cut_short(_EARLIER + _THEN.join(kept), most_chars)
 
 
-def _told(summary: str) -> list[str]:
+def _passages(summary: str) -> list[str]:
     return summary.removeprefix(_EARLIER).split(_THEN)
 
 

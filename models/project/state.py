@@ -29,10 +29,10 @@ from models.events.project_items import ProjectConversation
 from models.policy import Policy
 from models.project.conversation import ConversationHead, ConversationState
 from models.project.head import ProjectHead
-from models.project.pending import PendingFacts
-from models.project.shards import ShelvedMemories
+from models.project.pending import PendingFactStore
+from models.project.shards import ShardedMemories
 from models.project.store import LAYOUT, Slots, Store, decoded, digest_of
-from models.state.entity import HEAD, CountParts, Due, EntityState, Read, encode
+from models.state.entity import HEAD, CountParts, DueEntity, EntityState, Read, encode
 
 EVENT_STATE_BYTES: Final = 1024 * 1024
 """Of the changelog, by one event of those that may change any number of items; beyond it no further one is changed:
@@ -91,8 +91,8 @@ class ProjectState(EntityState[ProjectHead]):
     def _begin(self) -> None:
         self._written_before = 0
         self.slots = Slots(self.parts, self.head.slots)
-        self.memories = ShelvedMemories(self._store, self.slots, self.head.memories)
-        self.pending = PendingFacts(self._store, self.slots)
+        self.memories = ShardedMemories(self._store, self.slots, self.head.memories)
+        self.pending = PendingFactStore(self._store, self.slots)
         self._conversations: dict[str, ConversationState] = {}
 
     def changed(self) -> dict[str, dict[str, bytes | None]]:
@@ -126,11 +126,11 @@ class ProjectState(EntityState[ProjectHead]):
         return 1, head.memories.count
 
     @staticmethod
-    def next_due(head: ProjectHead, count: CountParts, policy: Policy) -> Due | None:  # noqa: ARG004 - likewise
+    def next_due(head: ProjectHead, count: CountParts, policy: Policy) -> DueEntity | None:  # noqa: ARG004 - likewise
         """A consolidation; after a step of it it is another one that is due."""
         at = head.due(policy.projects)
         looked_at = 0 if head.run is None else head.run.looked_at
-        return None if at is None else Due(at, head.app_id, head.project_id, (head.revision, looked_at))
+        return None if at is None else DueEntity(at, head.app_id, head.project_id, (head.revision, looked_at))
 
     def erase_step(self) -> bool:
         """Everything goes, with all that was counted, and what comes next begins a new project; False if more is left.

@@ -6,7 +6,7 @@
 | `…/shelf/<nn>` | memories, subjects and pending facts, spread by their names: `models.project.shards` |
 | `…/conversation/<digest>` | one conversation: `models.project.conversation` |
 
-A turn loads and writes the shelves it touches and its conversation, so what it costs does not grow with the project.
+A turn loads and writes the shards it touches and its conversation, so what it costs does not grow with the project.
 Every entity has a part `head`: stores list entities by it.
 """
 
@@ -17,12 +17,12 @@ from typing import Final
 
 import msgspec
 
-from models.state.entity import HEAD, Layout, Read, encode, record_bytes
+from models.state.entity import HEAD, Read, StateLayout, encode, record_bytes
 from models.state.parts import Parts
 
-SHELVES: Final = 128
+SHARDS: Final = 128
 """Parts in which a project's memories lie, by the suffix of their ids."""
-LAYOUT: Final = Layout("project", version=1)
+LAYOUT: Final = StateLayout("project", version=1)
 decoded = LAYOUT.read
 _KEPT = b"\x01"
 """Head of an entity that has nothing to say in it."""
@@ -36,7 +36,7 @@ def digest_of(name: str) -> str:
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _shelf(number: int) -> str:
+def _shard(number: int) -> str:
     return f"/shelf/{number:02x}"
 
 
@@ -59,9 +59,9 @@ class Store:
         self._read = read
         self._open = {"": root}
 
-    def shelf(self, number: int) -> Parts:
-        """One of `SHELVES`."""
-        return self.open(_shelf(number))
+    def shard(self, number: int) -> Parts:
+        """One of `SHARDS`."""
+        return self.open(_shard(number))
 
     def conversation(self, digest: str) -> Parts:
         """A conversation, by the digest of its id."""
@@ -102,7 +102,7 @@ class Store:
             most_bytes: The rest is for the next time.
         """
         entities = [
-            *(_shelf(number) for number in range(SHELVES)),
+            *(_shard(number) for number in range(SHARDS)),
             *(_conversation(digest) for digest in digests),
             "",
         ]

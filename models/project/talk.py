@@ -10,12 +10,12 @@ from models.events import ConversationChunk, ItemCause, ProjectTurnAdded, Role
 from models.events.project_items import ConversationStatus, ProjectConversation
 from models.policy import Policy
 from models.project.conversation import ConversationState
-from models.project.outputs import Emission
-from models.project.short_term import ChunkPlace, Message, chunk_of, merged, named_in, with_status, with_turn
+from models.project.outputs import ProjectEmission
+from models.project.short_term import ChunkPlace, RecentMessage, chunk_of, merged, named_in, with_status, with_turn
 from models.project.state import CHUNK, ProjectState
 
 
-class Talk:
+class ProjectTalk:
     """The conversations of a project, while one event is folded.
 
     Args:
@@ -24,13 +24,13 @@ class Talk:
         policy: The rules.
     """
 
-    def __init__(self, state: ProjectState, emission: Emission, policy: Policy) -> None:
+    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self._state = state
         self._emission = emission
         self._policy = policy.projects.short_term
         self._risky = policy.risk.risky_topics
 
-    def add(self, turn: ProjectTurnAdded) -> tuple[ConversationState, Message, str]:
+    def add(self, turn: ProjectTurnAdded) -> tuple[ConversationState, RecentMessage, str]:
         """Take a turn in; gives its conversation, the message as it is kept, and what an assistant said before it."""
         known = self._state.conversation(turn.session_id)
         before = self.started(turn.session_id, turn.timestamp) if known is None else known.head.conversation
@@ -42,7 +42,7 @@ class Talk:
             state.head.user_id = state.head.user_id or turn.user_id
             self.change(state, conversation)
         content = turn.content[: self._policy.message_chars]
-        message = Message(turn.turn, turn.role, turn.user_id, content, turn.timestamp)
+        message = RecentMessage(turn.turn, turn.role, turn.user_id, content, turn.timestamp)
         place = conversation.recent.index(turn.turn)
         previous = state.message(conversation.recent[place - 1]) if place else None
         state.put(message)

@@ -23,7 +23,7 @@ _ASKED: Final = "consolidation_asked"
 _AT_ONCE: Final = 20
 
 
-class Upkeep:
+class ProjectUpkeep:
     """Consolidations of a project, while one event is folded."""
 
     def __init__(self, work: Work) -> None:

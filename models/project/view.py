@@ -29,10 +29,10 @@ from models.events.project_items import (
 from models.policy.project import ProjectPolicy
 from models.project.narrative import NarrativeArc, narrative_arc
 from models.project.validity import known_at, valid_at
-from models.retrieval.answering import Asked, answer, in_order
+from models.retrieval.answering import ScoredCandidates, answer, in_order
 from models.retrieval.candidates import Candidates
 from models.retrieval.relations import Graph
-from models.retrieval.relevance import Found, RetrievalQuery, Retrieved
+from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem
 
 _Place = tuple[ItemKind, int]
 
@@ -46,7 +46,7 @@ class ProjectView:
         policy: How it is searched.
 
     Attributes:
-        standing: The last that was told of the project.
+        stats: The last that was told of the project.
         revision: The highest that was applied. Others of that revision may still be on their way.
         memories: By id, archived ones among them, like the following.
         graph: Relationships of memories, and which of them are part of which episode.
@@ -57,7 +57,7 @@ class ProjectView:
         self._clear()
 
     def _clear(self) -> None:
-        self.standing: ProjectChanged | None = None
+        self.stats: ProjectChanged | None = None
         self.revision = 0
         self.memories: dict[str, ProjectMemory] = {}
         self.episodes: dict[str, ProjectEpisode] = {}
@@ -66,7 +66,7 @@ class ProjectView:
         self.pending: dict[str, PendingFact] = {}
         self.graph = Graph()
         self._candidates = Candidates(self.policy)
-        self._told: dict[_Place, tuple[int, str]] = {}
+        self._latest: dict[_Place, tuple[int, str]] = {}
         self._place_of: dict[tuple[ItemKind, str], _Place] = {}
 
     def copy(self) -> ProjectView:
@@ -75,11 +75,11 @@ class ProjectView:
         Takes 6 ms at 10,000 memories, less than a question by `known_at`: that can be asked of a copy in a thread.
         """
         other = ProjectView(self.app_id, self.project_id, self.policy)
-        other.standing, other.revision = self.standing, self.revision
+        other.stats, other.revision = self.stats, self.revision
         other.memories, other.episodes, other.chunks = self.memories.copy(), self.episodes.copy(), self.chunks.copy()
         other.conversations, other.pending = self.conversations.copy(), self.pending.copy()
         other.graph, other._candidates = self.graph.copy(), self._candidates.copy()
-        other._told, other._place_of = self._told.copy(), self._place_of.copy()
+        other._latest, other._place_of = self._latest.copy(), self._place_of.copy()
         return other
 
     @property
@@ -98,15 +98,15 @@ class ProjectView:
     def apply(self, event: ProjectItemChanged | ProjectChanged) -> None:
         """Take an event in, by the rules above."""
         if isinstance(event, ProjectChanged):
-            if self.standing is not None and self.standing.born != event.born:
+            if self.stats is not None and self.stats.born != event.born:
                 self._clear()
-            if self.standing is None or self.standing.revision <= event.revision:
-                self.standing = event
+            if self.stats is None or self.stats.revision <= event.revision:
+                self.stats = event
         else:
             self._apply_item(event)
         self.revision = max(self.revision, event.revision)
 
-    def retrieve(self, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+    def retrieve(self, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
         """The most relevant by the source's scores, at most `top_k`, of at least the threshold.
 
         Args:
@@ -118,9 +118,11 @@ class ProjectView:
         scored, allowed = seen.score(query, at), seen.allowed(query, at)
         threshold = retrieval.threshold if query.threshold is None else query.threshold
         hits = seen.best(scored, allowed, threshold=threshold, top_k=query.top_k or retrieval.top_k)
-        return answer(query, Asked(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval)
+        return answer(
+            query, ScoredCandidates(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval
+        )
 
-    def ranked(self, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+    def ranked(self, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
         """What another strategy found, with everything that a query asks for besides the score.
 
         Args:
@@ -136,7 +138,9 @@ class ProjectView:
             if seen.lets(allowed, found) and (query.threshold is None or score >= query.threshold)
         ]
         hits = in_order(kept)[: query.top_k or self.policy.retrieval.top_k]
-        return answer(query, Asked(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval)
+        return answer(
+            query, ScoredCandidates(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval
+        )
 
     def valid_at(self, at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
         """Memories that held at a time, by id; by what was known at another, if given."""
@@ -150,24 +154,24 @@ class ProjectView:
 
     def item_in(self, kind: ItemKind, slot: int) -> str | None:
         """Id of what stands in a slot of its kind; None if nothing does."""
-        _, item_id = self._told.get((kind, slot), (0, ""))
+        _, item_id = self._latest.get((kind, slot), (0, ""))
         return item_id if self._place_of.get((kind, item_id)) == (kind, slot) else None
 
     # --- what is held
 
     def _apply_item(self, event: ProjectItemChanged) -> None:
         place = (event.kind, event.slot)
-        revision, before = self._told.get(place, (-1, ""))
+        revision, before = self._latest.get(place, (-1, ""))
         if event.revision < revision:
             return
-        self._told[place] = event.revision, event.item_id
+        self._latest[place] = event.revision, event.item_id
         if (not event.active or before != event.item_id) and self._place_of.get((event.kind, before)) == place:
             self._drop(event.kind, before)
         item = event.memory or event.episode or event.chunk or event.conversation or event.pending
         if not event.active or item is None:
             return
         elsewhere = self._place_of.get((event.kind, event.item_id), place)
-        if self._told[elsewhere][0] <= event.revision:
+        if self._latest[elsewhere][0] <= event.revision:
             self._place_of[event.kind, event.item_id] = place
             self._put(event.kind, item)
 

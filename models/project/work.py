@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from models.policy import Policy
-from models.project.episodes import Episodes
+from models.project.episodes import EpisodeFold
 from models.project.learning import Learning
-from models.project.outputs import Emission
+from models.project.outputs import ProjectEmission
 from models.project.state import ProjectState
-from models.project.talk import Talk
+from models.project.talk import ProjectTalk
 
 
 class Work:
@@ -31,14 +31,14 @@ class Work:
         episodes: Its episodes.
     """
 
-    def __init__(self, state: ProjectState, emission: Emission, policy: Policy) -> None:
+    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self.state = state
         self.head = state.head
         self.emission = emission
         self.policy = policy.projects
-        self.talk = Talk(state, emission, policy)
+        self.talk = ProjectTalk(state, emission, policy)
         self.learning = Learning(state, emission, policy)
-        self.episodes = Episodes(state, emission, self.talk, policy)
+        self.episodes = EpisodeFold(state, emission, self.talk, policy)
 
     def erase_step(self, session_ids: frozenset[str]) -> bool:
         """Let go of what these sessions said, as much as one write takes; False if more is left.

@@ -14,10 +14,10 @@ from models.events.project_items import CONTRADICTS
 from models.policy.project import ProjectRetrievalPolicy
 from models.retrieval.candidates import Candidates, Mask, Scored
 from models.retrieval.relations import Graph, neighbours
-from models.retrieval.relevance import Found, RetrievalQuery, Retrieved, told_text
+from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem, rendered
 
 
-class Asked(NamedTuple):
+class ScoredCandidates(NamedTuple):
     """What may be found, its relevance to a query, and which of it the query lets through."""
 
     candidates: Candidates
@@ -37,11 +37,11 @@ def in_order(scores: Iterable[tuple[Found, float]]) -> list[tuple[Found, float]]
 
 def answer(
     query: RetrievalQuery,
-    asked: Asked,
+    asked: ScoredCandidates,
     hits: list[tuple[Found, float]],
     graph: Graph,
     policy: ProjectRetrievalPolicy,
-) -> list[Retrieved]:
+) -> list[RetrievedItem]:
     """Hits, with what is related if the query wants them, at most `top_k`.
 
     Args:
@@ -57,10 +57,10 @@ def answer(
         via = {found: hit for found, (_, hit) in pulled.items()}
         hits = in_order([*hits, *((found, score) for found, (score, _) in pulled.items())])
     return [
-        Retrieved(
+        RetrievedItem(
             kind=found[0],
             id=found[1],
-            text=told_text(item := asked.candidates.item(found)),
+            text=rendered(item := asked.candidates.item(found)),
             score=score,
             scores=asked.candidates.scores(asked.scored, found),
             item=item,
@@ -72,7 +72,7 @@ def answer(
 
 
 def _pulled_in(
-    depth: int, asked: Asked, hits: list[tuple[Found, float]], graph: Graph, share: float
+    depth: int, asked: ScoredCandidates, hits: list[tuple[Found, float]], graph: Graph, share: float
 ) -> dict[Found, tuple[float, str]]:
     """What is no hit itself, with what it gets of its best hit, and which that is."""
     direct = dict(hits)
@@ -86,7 +86,7 @@ def _pulled_in(
     return pulled
 
 
-def _contradicting(found: Found, asked: Asked, graph: Graph) -> list[str]:
+def _contradicting(found: Found, asked: ScoredCandidates, graph: Graph) -> list[str]:
     """Memories that contradict it, either way round, of those that the query lets through."""
     if found[0] != "memory":
         return []

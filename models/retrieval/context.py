@@ -30,7 +30,7 @@ _CONVERSATION = "\n# Recent Conversation"
 _CLOSING = "\nAnswer consistently using the memory and conversation above."
 
 
-class Said(Protocol):
+class PromptTurn(Protocol):
     """A turn as far as a prompt shows it."""
 
     @property
@@ -75,7 +75,7 @@ def format_for_injection(facts: Sequence[FactChanged], episodes: Sequence[Episod
 
 
 def long_term_prompt(
-    facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed], recent: Sequence[Said]
+    facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed], recent: Sequence[PromptTurn]
 ) -> str:
     """The whole prompt (user memory, "Final Prompt Injection"); turns in order of time."""
     said = [_said_line(turn.role, turn.content) for turn in recent]
@@ -95,7 +95,7 @@ def preface_room(token_budget: int) -> int:
 def fit_prompt(
     facts: Sequence[FactChanged],
     episodes: Sequence[EpisodeCompressed],
-    recent: Sequence[Said],
+    recent: Sequence[PromptTurn],
     *,
     token_budget: int,
     preface: str = "",
@@ -154,7 +154,7 @@ def _those_that_fit(lines: Sequence[str], room: int) -> tuple[int, int]:
     return len(lines), room
 
 
-def _latest_turns(recent: Sequence[Said], room: int) -> tuple[list[str], bool, int]:
+def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], bool, int]:
     """Lines of the latest turns that fit, in order of time, whether the last was cut, and what room is left."""
     if not recent:
         return [], False, room

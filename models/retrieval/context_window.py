@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
 from models.policy.project import ContextPolicy
-from models.retrieval.relevance import RetrievalQuery, Retrieved
+from models.retrieval.relevance import RetrievalQuery, RetrievedItem
 from models.retrieval.token_budget import TokenBudget, budget_of
 
 TokenCounter = Callable[[str], int]
@@ -68,7 +68,7 @@ class ContextInputs(Struct, frozen=True, kw_only=True):
 
     system_prompt: str = ""
     recent: list[ContextMessage] = []
-    memories: list[Retrieved] = []
+    memories: list[RetrievedItem] = []
     chunks: list[ConversationChunk] = []
 
 
@@ -155,10 +155,10 @@ def query_of(text: str, recent: Sequence[ContextMessage], policy: ContextPolicy)
 
 def _allocated(inputs: ContextInputs, budget: TokenBudget, tokens: TokenCounter) -> tuple[_Section, _Section, _Section]:
     """Recent messages, memories and chunks, each as far as it goes."""
-    told = {found.id for found in inputs.memories}
+    retrieved = {found.id for found in inputs.memories}
     said = [(str(message.turn), f"{message.role}: {message.content.strip()}") for message in reversed(inputs.recent)]
     known = [(found.id, _memory_line(found)) for found in inputs.memories]
-    earlier = [(chunk.id, _chunk_line(chunk)) for chunk in reversed(inputs.chunks) if chunk.id not in told]
+    earlier = [(chunk.id, _chunk_line(chunk)) for chunk in reversed(inputs.chunks) if chunk.id not in retrieved]
     messages = _items("recent", said, _falling(RECENT_PRIORITY, CHUNK_PRIORITY, len(said)), tokens)
     recent = _filled(messages, budget.recent_messages)
     room = budget.retrieved_context + (budget.recent_messages - recent.tokens) * recent.complete
@@ -205,7 +205,7 @@ def _heading(section: SectionName) -> str:
     return f"\n{_HEADINGS[section]}\n" if section in _HEADINGS else ""
 
 
-def _memory_line(found: Retrieved) -> str:
+def _memory_line(found: RetrievedItem) -> str:
     """One line, whatever it holds: a memory must not look like another, or like a heading."""
     match found.item:
         case ProjectMemory(type=kind, valid_from=at):

@@ -17,7 +17,7 @@ PART_OF: Final = "part_of"
 Direction = Literal["out", "in", "both"]
 
 
-class Edge(Struct, frozen=True, order=True, gc=False):
+class RelationshipEdge(Struct, frozen=True, order=True, gc=False):
     """A relationship."""
 
     source: str
@@ -46,9 +46,9 @@ class Graph:
     """
 
     def __init__(self, items: Iterable[ProjectMemory | ProjectEpisode] = ()) -> None:
-        self._edges: dict[str, tuple[Edge, ...]] = {}
-        self._out: dict[str, set[Edge]] = {}
-        self._in: dict[str, set[Edge]] = {}
+        self._edges: dict[str, tuple[RelationshipEdge, ...]] = {}
+        self._out: dict[str, set[RelationshipEdge]] = {}
+        self._in: dict[str, set[RelationshipEdge]] = {}
         for item in items:
             self.put(item)
 
@@ -83,7 +83,9 @@ class Graph:
             _take(self._out, edge.source, edge)
             _take(self._in, edge.target, edge)
 
-    def edges(self, item_id: str, types: Collection[str] | None = None, direction: Direction = "both") -> list[Edge]:
+    def edges(
+        self, item_id: str, types: Collection[str] | None = None, direction: Direction = "both"
+    ) -> list[RelationshipEdge]:
         """Edges of an item whose other end is there, in order.
 
         Args:
@@ -125,11 +127,11 @@ def neighbours(
     return sorted(found.values(), key=lambda each: (each.distance, -each.path_strength, each.id))
 
 
-def path(graph: Graph, first: str, last: str, most: int = 6) -> list[Edge] | None:
+def path(graph: Graph, first: str, last: str, most: int = 6) -> list[RelationshipEdge] | None:
     """A shortest way between two items along edges of any direction, at most `most` long; None if there is none."""
     if first not in graph or last not in graph:
         return None
-    came_by: dict[str, tuple[str, Edge] | None] = {first: None}
+    came_by: dict[str, tuple[str, RelationshipEdge] | None] = {first: None}
     level = [first]
     for _ in range(most):
         if last in came_by:
@@ -144,7 +146,7 @@ def path(graph: Graph, first: str, last: str, most: int = 6) -> list[Edge] | Non
         level = sorted(following)
     if last not in came_by:
         return None
-    way: list[Edge] = []
+    way: list[RelationshipEdge] = []
     step = came_by[last]
     while step is not None:
         way.append(step[1])
@@ -157,14 +159,14 @@ def dependents(graph: Graph, item_id: str) -> list[Neighbour]:
     return neighbours(graph, item_id, len(graph), (DEPENDS_ON,), "in")
 
 
-def _edges_of(item: ProjectMemory | ProjectEpisode) -> Iterator[Edge]:
+def _edges_of(item: ProjectMemory | ProjectEpisode) -> Iterator[RelationshipEdge]:
     if isinstance(item, ProjectMemory):
-        yield from (Edge(item.id, each.target_id, each.type, each.strength) for each in item.relationships)
+        yield from (RelationshipEdge(item.id, each.target_id, each.type, each.strength) for each in item.relationships)
     else:
-        yield from (Edge(memory_id, item.id, PART_OF, 1.0) for memory_id in item.linked_memories)
+        yield from (RelationshipEdge(memory_id, item.id, PART_OF, 1.0) for memory_id in item.linked_memories)
 
 
-def _take(edges: dict[str, set[Edge]], item_id: str, edge: Edge) -> None:
+def _take(edges: dict[str, set[RelationshipEdge]], item_id: str, edge: RelationshipEdge) -> None:
     edges[item_id].discard(edge)
     if not edges[item_id]:
         del edges[item_id]

@@ -78,7 +78,7 @@ class Scores(Struct, frozen=True, gc=False):
     access: float = 0.0
 
 
-class Retrieved(Struct, frozen=True, kw_only=True):
+class RetrievedItem(Struct, frozen=True, kw_only=True):
     """Something that was found (project memory, `RetrievedMemory`).
 
     Attributes:
@@ -115,7 +115,7 @@ def searched_text(item: Findable) -> str:
             return "\n".join([item.summary, *item.key_topics])
 
 
-def told_text(item: Findable) -> str:
+def rendered(item: Findable) -> str:
     """What a reader or a language model is told of something."""
     match item:
         case ProjectMemory():

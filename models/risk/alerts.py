@@ -27,7 +27,7 @@ _ELEVATED = RANK[Mode.ELEVATED]
 _CRITICAL = RANK[Mode.CRITICAL]
 
 
-class Alert(Struct, frozen=True, array_like=True):
+class OpenAlert(Struct, frozen=True, array_like=True):
     """An alert that is not resolved."""
 
     alert_id: str
@@ -79,8 +79,8 @@ def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | N
 
 
 def after_turn(
-    alert: Alert | None, situation: Situation, policy: AlertPolicy, new_id: Callable[[], str]
-) -> tuple[Alert | None, Cause | None]:
+    alert: OpenAlert | None, situation: Situation, policy: AlertPolicy, new_id: Callable[[], str]
+) -> tuple[OpenAlert | None, Cause | None]:
     """The alert after a counted turn, and what changed; None while it goes on as it was (de-duplicated).
 
     A resolved alert comes back with the cause "resolved" and is then forgotten by the caller.
@@ -96,7 +96,7 @@ def after_turn(
     if alert is None:
         if demanded is None:
             return None, None
-        return Alert(new_id(), AlertStatus.FIRING, demanded, now, now), "raised"
+        return OpenAlert(new_id(), AlertStatus.FIRING, demanded, now, now), "raised"
     if demanded is Severity.CRITICAL and alert.severity is Severity.WARNING:
         return _worsen(alert, now), "worsened"
     if demanded is None and RANK[situation.mode] < _ELEVATED:
@@ -109,21 +109,21 @@ def after_turn(
     return (replace(alert, quiet_turns=0) if alert.quiet_turns else alert), None
 
 
-def acknowledge(alert: Alert | None, alert_id: str) -> tuple[Alert | None, Cause | None]:
+def acknowledge(alert: OpenAlert | None, alert_id: str) -> tuple[OpenAlert | None, Cause | None]:
     """Somebody looks at it. Another id than the present alert's, or a second time, changes nothing."""
     if alert is None or alert.alert_id != alert_id or alert.status is AlertStatus.ACKNOWLEDGED:
         return alert, None
     return replace(alert, status=AlertStatus.ACKNOWLEDGED), "acknowledged"
 
 
-def judged(alert: Alert, mode: Mode, now: datetime) -> tuple[Alert, Cause]:
+def judged(alert: OpenAlert, mode: Mode, now: datetime) -> tuple[OpenAlert, Cause]:
     """A slower judge answered, and the session's mode is now `mode`: a warning can become critical by it."""
     if RANK[mode] >= _CRITICAL and alert.severity is Severity.WARNING:
         return _worsen(alert, now), "worsened"
     return alert, "judged"
 
 
-def resolve(alert: Alert) -> Alert:
+def resolve(alert: OpenAlert) -> OpenAlert:
     """The alert's last form."""
     return replace(alert, status=AlertStatus.RESOLVED)
 
@@ -137,9 +137,9 @@ def _quiet(severity: Severity, now: datetime, policy: AlertPolicy) -> bool:
     return hours.cover(clock.hour * 60 + clock.minute)
 
 
-def _worsen(alert: Alert, now: datetime) -> Alert:
+def _worsen(alert: OpenAlert, now: datetime) -> OpenAlert:
     return _notify(replace(alert, severity=Severity.CRITICAL, status=AlertStatus.FIRING), now)
 
 
-def _notify(alert: Alert, now: datetime) -> Alert:
+def _notify(alert: OpenAlert, now: datetime) -> OpenAlert:
     return replace(alert, notified_at=now, notifications=alert.notifications + 1, quiet_turns=0)

@@ -12,13 +12,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from models.policy import DetectorPolicy
-from models.state.vectors import Mark, VectorRing
+from models.state.vectors import TurnMark, VectorRing
 from models.text.features import Features
 
-_WATCHED = Mark.RISKY | Mark.PROBING | Mark.REFUSED | Mark.REPHRASED
+_WATCHED = TurnMark.RISKY | TurnMark.PROBING | TurnMark.REFUSED | TurnMark.REPHRASED
 
-_RISKY_MATTER = Mark.RISKY | Mark.RETURNED | Mark.GATHERED
-COUNTED = Mark.REPHRASED | Mark.REPEATED | Mark.RETURNED | Mark.GATHERED
+_RISKY_MATTER = TurnMark.RISKY | TurnMark.RETURNED | TurnMark.GATHERED
+COUNTED = TurnMark.REPHRASED | TurnMark.REPEATED | TurnMark.RETURNED | TurnMark.GATHERED
 """Marks that make a signal."""
 
 
@@ -53,19 +53,19 @@ def observe_turn(
         policy: Thresholds.
     """
     cosines = ring.cosines(vector)
-    marks = Mark.RISKY * risky | Mark.PROBING * (features.probing or features.meta_instruction)
+    marks = TurnMark.RISKY * risky | TurnMark.PROBING * (features.probing or features.meta_instruction)
     highest = max(cosines, default=0.0)
     if highest >= policy.rephrased:
         same = [m for m, cosine in zip(ring.marks, cosines, strict=True) if cosine >= policy.rephrased]
         if marks or any(m & _WATCHED for m in same):
-            marks |= Mark.REPHRASED
+            marks |= TurnMark.REPHRASED
         elif features.question:
-            marks |= Mark.REPEATED
-    if ring.holds(Mark.RISKY):
+            marks |= TurnMark.REPEATED
+    if ring.holds(TurnMark.RISKY):
         if highest >= policy.near and _detour(ring, turn, cosines, policy) >= policy.detour_turns:
-            marks |= Mark.RETURNED
+            marks |= TurnMark.RETURNED
         if features.wh_question and _near_risky(ring, vector, policy.near):
-            marks |= Mark.GATHERED
+            marks |= TurnMark.GATHERED
     nearest = _nearness_to_previous(ring, turn, cosines)
     ring.remember(turn, marks, vector)
     return nearest
@@ -81,10 +81,10 @@ def _nearness_to_previous(ring: VectorRing, turn: int, cosines: list[float]) -> 
 def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals:
     """The signals of the remembered turns."""
     marks = ring.marks
-    rephrased = sum([m & Mark.REPHRASED != 0 for m in marks])
-    repeated = sum([m & Mark.REPEATED != 0 for m in marks])
-    returned = sum([m & Mark.RETURNED != 0 for m in marks])
-    gathered = sum([m & Mark.GATHERED != 0 for m in marks])
+    rephrased = sum([m & TurnMark.REPHRASED != 0 for m in marks])
+    repeated = sum([m & TurnMark.REPEATED != 0 for m in marks])
+    returned = sum([m & TurnMark.RETURNED != 0 for m in marks])
+    gathered = sum([m & TurnMark.GATHERED != 0 for m in marks])
     return PatternSignals(
         min(1.0, rephrased / policy.repeats_full + repeated * policy.harmless_repeat),
         min(1.0, returned / policy.returns_full),
@@ -102,7 +102,7 @@ def _detour(ring: VectorRing, turn: int, cosines: list[float], policy: DetectorP
         if cosine >= policy.near:
             back_at = marks & _RISKY_MATTER != 0
             break
-        if not marks & Mark.RISKY:
+        if not marks & TurnMark.RISKY:
             detour += 1
     return detour if back_at else 0
 

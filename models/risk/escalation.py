@@ -202,7 +202,7 @@ class Escalating:
         """As it is now, taken apart by signal."""
         return judge(self._grounds(), self._model, self._policy)
 
-    def told(self, threshold: float) -> Escalation:
+    def escalation(self, threshold: float) -> Escalation:
         """The judgement as alerts tell it, the strongest contribution first.
 
         Args:

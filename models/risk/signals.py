@@ -71,7 +71,7 @@ def _weights_of_the_past(n: int, half_life_turns: float) -> tuple[float, ...]:
     return tuple(0.5 ** ((n - 1 - i) / half_life_turns) for i in range(n))
 
 
-class Combination(Struct, frozen=True, gc=False):
+class SignalCombination(Struct, frozen=True, gc=False):
     """The signals of a session after a turn: their values and what each adds to `-log(1 - score)`, as `SIGNALS`."""
 
     values: tuple[float, ...] = (0.0,) * 8
@@ -100,7 +100,7 @@ def combine(
     repeated_topics: Mapping[str, int],
     patterns: PatternSignals,
     policy: RiskPolicy,
-) -> Combination:
+) -> SignalCombination:
     """Combine the signals by noisy-or: `1 - prod(1 - w * s)` over the bounded signals `s` with their weights `w`.
 
     So each can raise the score alone and none lowers it, and a signal's share is its part of `-log(1 - score)`. A value
@@ -123,7 +123,7 @@ def combine(
     bounded = (level, certain_trajectory_risk(slope, policy), *rest)
     weights = structs.astuple(policy.weights)
     logs = tuple([-math.log1p(-min(w * s, _ALMOST_ONE)) if s else 0.0 for w, s in zip(weights, bounded, strict=True)])
-    return Combination((level, trajectory_risk(slope, policy), *rest), logs)
+    return SignalCombination((level, trajectory_risk(slope, policy), *rest), logs)
 
 
 _ALMOST_ONE = 1.0 - 2.0**-40

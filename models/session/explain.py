@@ -9,7 +9,7 @@ from models.events import Contribution, Escalation, EvidenceTurn, SignalShare, S
 from models.policy import Policy
 from models.risk.signals import Behaviour
 from models.session.state import Open
-from models.state.vectors import Mark, VectorRing
+from models.state.vectors import TurnMark, VectorRing
 
 _PHRASES = 3
 _NAMED_TURNS = 6
@@ -58,9 +58,9 @@ def _phrase(signal: SignalShare, head: Open, slope: Slope, ring: VectorRing, pol
             f"{behaviour.meta_instruction_count} rule-changing turns of {turns}"
         )
     text, mark = {
-        "repeated_probing": ("asked the same again in other words", Mark.REPHRASED | Mark.REPEATED),
-        "topic_cycling": ("returned to a risky topic after a detour", Mark.RETURNED),
-        "information_gathering": ("gathers information around a risky topic", Mark.GATHERED),
+        "repeated_probing": ("asked the same again in other words", TurnMark.REPHRASED | TurnMark.REPEATED),
+        "topic_cycling": ("returned to a risky topic after a detour", TurnMark.RETURNED),
+        "information_gathering": ("gathers information around a risky topic", TurnMark.GATHERED),
     }[signal.name]
     return f"{text} ({_turns(ring.marked(mark))})"
 
@@ -94,7 +94,7 @@ def evidence(
     heaviest = sorted(weighed, key=lambda turn: (-weighed[turn], turn))[:limit]
     added = shares or {}
     # The remembered turn before it was refused: part of why its share is what it is, where a model judges.
-    after = {turn for before, turn in pairwise(sorted(marks)) if marks[before] & Mark.REFUSED and turn in added}
+    after = {turn for before, turn in pairwise(sorted(marks)) if marks[before] & TurnMark.REFUSED and turn in added}
     return [
         EvidenceTurn(
             id=f"{session_id}_{turn}",
@@ -115,10 +115,10 @@ def evidence(
 
 def _why(marks: int) -> list[str]:
     names = (
-        (Mark.PROBING, "probes the limits"),
-        (Mark.REFUSED, "was refused"),
-        (Mark.REPHRASED, "asks again in other words"),
-        (Mark.RETURNED, "returns after a detour"),
-        (Mark.GATHERED, "gathers around a risky topic"),
+        (TurnMark.PROBING, "probes the limits"),
+        (TurnMark.REFUSED, "was refused"),
+        (TurnMark.REPHRASED, "asks again in other words"),
+        (TurnMark.RETURNED, "returns after a detour"),
+        (TurnMark.GATHERED, "gathers around a risky topic"),
     )
     return [name for mark, name in names if marks & mark]

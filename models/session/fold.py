@@ -1,7 +1,7 @@
 """Risk memory of one session, turn by turn: start reading here.
 
 `fold` takes the session and one input, and gives the session after it and what is to be emitted. It is the same in the
-stream, in replay and in a back-test. What happens to a turn, in order: `_Step.turn`.
+stream, in replay and in a back-test. What happens to a turn, in order: `_SessionStep.turn`.
 
 Rules for what is not in order:
 
@@ -43,19 +43,19 @@ from models.events.base import NAME_CHARS
 from models.events.ids import named_id
 from models.policy import Policy
 from models.risk.windows import Windows
-from models.session.outputs import Emission
-from models.session.profile import Arrival, admit, count_turn
+from models.session.outputs import SessionEmission
+from models.session.profile import TurnOrder, admit, count_turn
 from models.session.risk import RiskStep
 from models.session.segments import close_episode, compact
-from models.session.state import Closed, Open, SessionState, read_standing
+from models.session.state import Closed, Open, SessionState, read_due
 from models.session.topics.controls import Moment, take_control
-from models.session.topics.conversation_topics import Message
+from models.session.topics.conversation_topics import CountedMessage
 from models.session.topics.matching import topic_vector
 from models.state.buffer import BufferedTurn, encode_turn
 from models.text.summary import sentences_in
 from models.wire.arrival import SessionInput, SessionTimedOut
 
-__all__ = ["SessionState", "fold", "read_standing"]
+__all__ = ["SessionState", "fold", "read_due"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
 """Whose turns are user memory (`history`), and project memory."""
@@ -87,7 +87,7 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     head.offset = item.position.offset
     if isinstance(item.event, AlertLabelled):
         return state, []
-    return state, _Step(state, head, item, policy, item.event.timestamp).take(item.event)
+    return state, _SessionStep(state, head, item, policy, item.event.timestamp).take(item.event)
 
 
 def _open_head(state: SessionState, item: SessionInput) -> Open | None:
@@ -120,10 +120,10 @@ def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, p
         return []
     # The record that moved the watermark is not folded by this: it may be the session's own next turn.
     head.offset = max(head.offset, item.position.offset - 1)
-    return _Step(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason, "paused")
+    return _SessionStep(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason, "paused")
 
 
-class _Step:
+class _SessionStep:
     """One input on its way through an open session."""
 
     def __init__(
@@ -137,7 +137,7 @@ class _Step:
         self.watermark = _utc(item.watermark)
         self.windows = Windows(policy.window, head.windows)
         self.risk = RiskStep(state, head, item, self.timestamp, policy)
-        self.emission = Emission(self.risk)
+        self.emission = SessionEmission(self.risk)
 
     def take(
         self, event: Turn | SessionEnded | AlertAcknowledged | TurnsJudged | SegmentSummarised | TopicControl
@@ -145,10 +145,10 @@ class _Step:
         """Fold the event and give what is to be emitted."""
         if isinstance(event, SessionEnded):
             return self.close(event.reason[:NAME_CHARS], "ended")
-        arrival = Arrival.NEW
+        arrival = TurnOrder.NEW
         if isinstance(event, Turn):
             arrival = admit(self.head, event.turn, self.policy.session.reorder_reach_turns)
-            if arrival is Arrival.DUPLICATE:
+            if arrival is TurnOrder.DUPLICATE:
                 self.head.duplicate_turns += 1
                 return []
         self.put_off_deadline()
@@ -160,7 +160,7 @@ class _Step:
             self.replace_summary(event)
         elif isinstance(event, TopicControl):
             self.take_to_topics(event)
-        elif arrival is Arrival.LATE:
+        elif arrival is TurnOrder.LATE:
             self.count_late()
         else:
             self.turn(event)
@@ -180,7 +180,7 @@ class _Step:
         if policy.topics.enabled:
             about = None if self.item.vector is None else topic_vector(self.item.vector)
             now = max(self.timestamp, self.watermark)
-            self.add_to_topics(Message(remembered, encoded, about, _importance(turn), now))
+            self.add_to_topics(CountedMessage(remembered, encoded, about, _importance(turn), now))
         if policy.users.enabled and turn.role in _SPEAKERS:
             self.emission.user_turn(turn)
         if turn.project_id is not None and policy.projects.enabled and turn.role in _SPEAKERS:
@@ -209,7 +209,7 @@ class _Step:
         if len(open_turns) >= memory.segment_turns:
             self.compact_open_turns()
 
-    def add_to_topics(self, message: Message) -> None:
+    def add_to_topics(self, message: CountedMessage) -> None:
         """Topic memory."""
         session_id, at = self.item.event.session_id, self.item.position
         self.state.topics(self.policy).add(

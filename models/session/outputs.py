@@ -28,12 +28,12 @@ from models.events import (
 from models.events.base import OutputFields
 from models.events.ids import named_id
 from models.policy.digest import policy_digest
-from models.risk.alerts import Alert, Cause
+from models.risk.alerts import Cause, OpenAlert
 from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
 from models.session.risk import Effects, RiskStep
-from models.session.segments import Segment
+from models.session.segments import KeptSegment
 from models.session.topics.decay import half_life, memory_type, priority
 from models.session.topics.state import Damage, TopicChange
 from models.state import entity
@@ -48,7 +48,7 @@ _TIMED_OUT_ORDINAL = 1 << 20
 then have the same source: ordinals from here on keep the two apart."""
 
 
-class Emission(entity.Emission[OutputEvent]):
+class SessionEmission(entity.Emission[OutputEvent]):
     """What one fold emits, in order.
 
     Args:
@@ -81,7 +81,7 @@ class Emission(entity.Emission[OutputEvent]):
                 )
             )
 
-    def segment(self, segment: Segment) -> None:
+    def segment(self, segment: KeptSegment) -> None:
         """A segment was compacted, or its summary replaced."""
         self.outputs.append(
             SegmentCompacted(
@@ -220,7 +220,7 @@ class Emission(entity.Emission[OutputEvent]):
         if profile_due or effects.alert is not None or effects.mode_changed:
             self._profile(still_open=still_open)
 
-    def _alert(self, alert: Alert, cause: Cause) -> None:
+    def _alert(self, alert: OpenAlert, cause: Cause) -> None:
         head, policy, session_id = self._head, self._policy, self._item.event.session_id
         measured, judged = self._step.measured, self._step.judged
         signals = measured.combination.shares()
@@ -229,7 +229,7 @@ class Emission(entity.Emission[OutputEvent]):
             escalation, shares = None, None
             reason = explain(head, signals, measured.slope, ring, policy)
         else:
-            escalation, shares = judged.told(policy.modes.thresholds(head.app_id)[1].enter), judged.shares
+            escalation, shares = judged.escalation(policy.modes.thresholds(head.app_id)[1].enter), judged.shares
             reason = explain_judgement(escalation)
         self.outputs.append(
             AlertChanged(
@@ -250,7 +250,7 @@ class Emission(entity.Emission[OutputEvent]):
             )
         )
 
-    def _judgement_request(self, alert: Alert) -> None:
+    def _judgement_request(self, alert: OpenAlert) -> None:
         turns = self._state.buffer.judged(self._policy.escalation.judge_turn_chars)
         common = self._common("judgement_requested")
         self.outputs.append(

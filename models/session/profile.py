@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from models.events import Slope, Turn
 from models.policy import Policy
 from models.risk.detectors import COUNTED, measure_patterns, observe_turn
-from models.risk.signals import Combination, combine, fit_slope
+from models.risk.signals import SignalCombination, combine, fit_slope
 from models.session.state import Open, SessionState
 from models.text.features import Features, detect_features
 from models.text.keywords import count_topics, topics_of
@@ -27,7 +27,7 @@ _SEEN_BITS = 64
 _SEEN_MASK = 2**_SEEN_BITS - 1
 
 
-class Arrival(Enum):
+class TurnOrder(Enum):
     """What a turn's number says about it."""
 
     NEW = auto()
@@ -35,7 +35,7 @@ class Arrival(Enum):
     LATE = auto()
 
 
-def admit(head: Open, turn: int, reach_turns: int) -> Arrival:
+def admit(head: Open, turn: int, reach_turns: int) -> TurnOrder:
     """Tell a new turn number from a known one and from one too old to tell, and note it.
 
     Args:
@@ -44,18 +44,18 @@ def admit(head: Open, turn: int, reach_turns: int) -> Arrival:
         reach_turns: How far below the highest number it may lie, up to 64.
     """
     if turn <= head.floor:
-        return Arrival.LATE
+        return TurnOrder.LATE
     ahead = turn - head.last_turn
     if ahead > 0:
         head.seen = ((head.seen << ahead) | 1) & _SEEN_MASK if ahead < _SEEN_BITS else 1
         head.last_turn = turn
-        return Arrival.NEW
+        return TurnOrder.NEW
     if -ahead >= reach_turns:
-        return Arrival.LATE
+        return TurnOrder.LATE
     if head.seen >> -ahead & 1:
-        return Arrival.DUPLICATE
+        return TurnOrder.DUPLICATE
     head.seen |= 1 << -ahead
-    return Arrival.NEW
+    return TurnOrder.NEW
 
 
 def count_turn(head: Open, number: int, at: datetime) -> None:
@@ -85,7 +85,7 @@ def insert_risk(head: Open, turn: int, risk: float, window: int) -> None:
         del turns[:surplus], risks[:surplus]
 
 
-class Seen(Struct, frozen=True, gc=False):
+class TurnFindings(Struct, frozen=True, gc=False):
     """What a user's turn was found to do.
 
     Attributes:
@@ -101,14 +101,14 @@ class Seen(Struct, frozen=True, gc=False):
     marks: int
 
 
-class Measured(Struct, frozen=True, gc=False):
+class RiskMeasures(Struct, frozen=True, gc=False):
     """Slope of the risk window and the signals combined, at one moment."""
 
     slope: Slope
-    combination: Combination
+    combination: SignalCombination
 
 
-def measure(head: Open, policy: Policy) -> Measured:
+def measure(head: Open, policy: Policy) -> RiskMeasures:
     """Measure every signal of a session."""
     slope = fit_slope(head.risks)
     combination = combine(
@@ -120,12 +120,12 @@ def measure(head: Open, policy: Policy) -> Measured:
         patterns=head.patterns,
         policy=policy.risk,
     )
-    return Measured(slope, combination)
+    return RiskMeasures(slope, combination)
 
 
 def observe_behaviour(
     state: SessionState, head: Open, turn: Turn, vector: NDArray[np.float32] | None, *, risk: float, policy: Policy
-) -> Seen:
+) -> TurnFindings:
     """Count what a user's turn does and names, and compare it with earlier ones by its quantised vector.
 
     A topic change is a turn that names topics but none of those the user named last, and whose vector, if there is one,
@@ -143,7 +143,7 @@ def observe_behaviour(
     if turn.turn > head.last_user_turn:
         head.last_user_turn = turn.turn
         _follow_topics(head, topics, nearness, policy)
-    return Seen(words, features, nearness, marks)
+    return TurnFindings(words, features, nearness, marks)
 
 
 def _follow_topics(head: Open, topics: list[str], nearness: float | None, policy: Policy) -> None:

@@ -10,13 +10,13 @@ from msgspec import Struct
 from models.events import AlertAcknowledged, Mode, Role, Turn, TurnsJudged
 from models.events.ids import named_id
 from models.policy import Policy
-from models.risk.alerts import Alert, Cause, Situation, acknowledge, after_turn, judged, resolve
+from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn, judged, resolve
 from models.risk.escalation import Escalating
 from models.risk.modes import next_mode
 from models.risk.sequence.observation import Observation
-from models.session.profile import Measured, Seen, insert_risk, measure, observe_behaviour
+from models.session.profile import RiskMeasures, TurnFindings, insert_risk, measure, observe_behaviour
 from models.session.state import Open, SessionState
-from models.state.vectors import Mark, quantise
+from models.state.vectors import TurnMark, quantise
 from models.text.features import is_refusal
 from models.text.keywords import distinct_topics
 from models.wire.arrival import SessionInput
@@ -37,7 +37,7 @@ class Effects(Struct, frozen=True, gc=False):
 
     risk: float | None = None
     mode_changed: bool = False
-    alert: tuple[Alert, Cause] | None = None
+    alert: tuple[OpenAlert, Cause] | None = None
     asks_judge: bool = False
 
 
@@ -62,7 +62,7 @@ class RiskStep:
         self.policy = policy
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> RiskMeasures:
         """The source's signals, measured once per input: first looked at when all that moves them has been counted."""
         return measure(self.head, self.policy)
 
@@ -133,7 +133,7 @@ class RiskStep:
             head.risk_points.append((turn.turn, self.timestamp, risk, score, head.mode, source))
         return risk, mode_changed
 
-    def _move_alert(self, turn: Turn, risk: float | None) -> tuple[Alert, Cause] | None:
+    def _move_alert(self, turn: Turn, risk: float | None) -> tuple[OpenAlert, Cause] | None:
         head, at, session_id = self.head, self.item.position, self.item.event.session_id
         # Where a model judges, the scorer's risk of one turn is one ground among others, no alert by itself.
         alarming = risk if risk is None or turn.risk is not None or self.judged is None else None
@@ -149,7 +149,7 @@ class RiskStep:
         head.alerts_raised += cause == "raised"
         return None if alert is None or cause is None else (alert, cause)
 
-    def _observe(self, turn: Turn, seen: Seen) -> None:
+    def _observe(self, turn: Turn, seen: TurnFindings) -> None:
         """Show a user's turn to the sequence signals, where a model judges."""
         escalating, risk = self._escalating, _bounded(self.item.risk)
         if escalating is None or risk is None or turn.role is not Role.USER:
@@ -161,7 +161,7 @@ class RiskStep:
         escalating.observe(observation, self.timestamp, self.head.turn_count)
 
     def _note_refusal(self, asked: int) -> None:
-        self.state.vectors(self.policy.memory.recent_vectors).mark(asked, Mark.REFUSED)
+        self.state.vectors(self.policy.memory.recent_vectors).mark(asked, TurnMark.REFUSED)
         if self._escalating is not None:
             self._escalating.refuse()
 
@@ -206,7 +206,7 @@ class RiskStep:
         whole = any(not allowed.topics and allowed.app_id == app_id for allowed in self.policy.alerts.allow)
         return whole and not self.head.other_app
 
-    def _topic_is_allowed(self, app_id: str, seen: Seen) -> bool:
+    def _topic_is_allowed(self, app_id: str, seen: TurnFindings) -> bool:
         """Whether the turn is about what the app may be about, and does not try to rewrite the rules."""
         allow = self.policy.alerts.allow
         if not allow or seen.features.meta_instruction:

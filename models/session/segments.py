@@ -20,7 +20,7 @@ from models.text.summary import EXTRACTIVE, Passage, Said, Summary, summarise
 from models.text.words import estimate_tokens, utf8_bytes
 
 
-class Segment(Struct, frozen=True, array_like=True):
+class KeptSegment(Struct, frozen=True, array_like=True):
     """What is kept of some turns. Risk is the mean of the scored ones, 0 without any."""
 
     turns: list[int]
@@ -53,10 +53,10 @@ class SegmentRef(Struct, frozen=True, array_like=True, gc=False):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Segment).decode
+_decode = msgspec.msgpack.Decoder(KeptSegment).decode
 
 
-def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] | None = None) -> Segment:
+def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] | None = None) -> KeptSegment:
     """Summarise some turns, ordered by number. Topics, rising risk and requests come first (risk memory, layer 2).
 
     `said` are the turns' sentences, where the caller has them already.
@@ -72,7 +72,7 @@ def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] 
     )
     risks = [turn.risk for turn in turns if turn.risk is not None]
     times = [turn.timestamp for turn in turns]
-    return Segment(
+    return KeptSegment(
         turns=[turn.turn for turn in turns],
         summary=summary.text,
         summarised_by=EXTRACTIVE,
@@ -92,7 +92,7 @@ class WorkingMemory:
         self.refs = refs
         self._parts = parts
 
-    def append(self, segment: Segment, capacity: int) -> None:
+    def append(self, segment: KeptSegment, capacity: int) -> None:
         """Add a segment; the oldest beyond `capacity` gives way."""
         while len(self.refs) > capacity:
             self._parts.drop(f"s{self.refs.pop(0).slot}")
@@ -110,24 +110,24 @@ class WorkingMemory:
                 return ref
         return None
 
-    def read(self, ref: SegmentRef) -> Segment:
+    def read(self, ref: SegmentRef) -> KeptSegment:
         """A kept segment."""
         data = self._parts.get(f"s{ref.slot}")
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return _decode(data)
 
-    def replace(self, ref: SegmentRef, summary: str, summarised_by: str) -> Segment:
+    def replace(self, ref: SegmentRef, summary: str, summarised_by: str) -> KeptSegment:
         """Put a better summary in the place of a segment's present one."""
         segment = msgspec.structs.replace(self.read(ref), summary=summary, summarised_by=summarised_by)
         self._parts.put(f"s{ref.slot}", _encode(segment))
         return segment
 
-    def all(self) -> list[Segment]:
+    def all(self) -> list[KeptSegment]:
         """The kept segments, oldest first."""
         return [self.read(ref) for ref in self.refs]
 
 
-def close_episode(segments: Sequence[Segment], repeated_topics: Mapping[str, int], policy: Policy) -> Summary:
+def close_episode(segments: Sequence[KeptSegment], repeated_topics: Mapping[str, int], policy: Policy) -> Summary:
     """Summary of a whole session from the summaries of its last segments, with the topics most turns named.
 
     Args:

@@ -27,7 +27,7 @@ from models.events import Mode, NotableSentence
 from models.language.notable import PART as NOTABLES_PART
 from models.language.notable import Notables
 from models.policy import Policy
-from models.risk.alerts import Alert
+from models.risk.alerts import OpenAlert
 from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.escalation import Escalating
 from models.risk.signals import Behaviour
@@ -35,13 +35,13 @@ from models.risk.windows import WindowState
 from models.session.segments import SegmentRef, WorkingMemory
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import PREFIX as TOPIC_PARTS
-from models.state.buffer import Buffer, BufferedTurn
-from models.state.entity import HEAD, Layout, encode
+from models.state.buffer import BufferedTurn, TurnBuffer
+from models.state.entity import HEAD, StateLayout, encode
 from models.state.parts import Parts
 from models.state.vectors import VectorRing
 from models.text.summary import Said
 
-LAYOUT = Layout("session state", version=1, log="turns")
+LAYOUT = StateLayout("session state", version=1, log="turns")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
 """What is known of a closed session until it is forgotten, besides its head."""
@@ -98,7 +98,7 @@ class Open(Prefix, array_like=True):
     mode: Mode = Mode.CALM
     turns_in_mode: int = 0
     mode_transitions: list[tuple[int, Mode]] = []
-    alert: Alert | None = None
+    alert: OpenAlert | None = None
     alerts_raised: int = 0
     risk_points: list[tuple[int, datetime, float, float, Mode, str]] = []
     """Of the turns since the last profile, as `RiskPoint`; tuples, as an event writes its field names each time."""
@@ -137,7 +137,7 @@ _decode_up_to_mode = msgspec.msgpack.Decoder(_UpToMode).decode
 _decode_closed = msgspec.msgpack.Decoder(Closed).decode
 
 
-def read_standing(head: bytes) -> tuple[datetime | None, bool, Mode | None]:
+def read_due(head: bytes) -> tuple[datetime | None, bool, Mode | None]:
     """The deadline in a part named `head`, whether the session is closed, and the risk mode of an open one.
 
     Decodes little more than that.
@@ -214,9 +214,9 @@ class SessionState:
         return self.head.offset
 
     @property
-    def buffer(self) -> Buffer:
+    def buffer(self) -> TurnBuffer:
         """Layer 1; empty for a closed session."""
-        return Buffer(self.head.buffer_slots if isinstance(self.head, Open) else {}, self.parts)
+        return TurnBuffer(self.head.buffer_slots if isinstance(self.head, Open) else {}, self.parts)
 
     @property
     def working_memory(self) -> WorkingMemory:

@@ -33,7 +33,7 @@ encode_turn = msgspec.msgpack.Encoder().encode
 decode_turn = msgspec.msgpack.Decoder(BufferedTurn).decode
 
 
-class Buffer:
+class TurnBuffer:
     """The last turns. `slots` maps turn number to part number and is kept in the head; changed in place."""
 
     def __init__(self, slots: dict[int, int], parts: Parts) -> None:

@@ -1,7 +1,7 @@
 """State of one entity, whichever kind: a head with its version, the other parts, and what every output begins with.
 
 A user, a space of memories and a project are `EntityState`s; a session, which is folded by another clock and kept
-decoded between writes, shares `Layout` alone. All parts of one batch are written together, so they always fit each
+decoded between writes, shares `StateLayout` alone. All parts of one batch are written together, so they always fit each
 other. An entity that was erased, or never was, has none.
 """
 
@@ -38,7 +38,7 @@ CountParts = Callable[[str], int]
 """Gives how many parts of an entity have names that begin so."""
 
 
-class Due(NamedTuple):
+class DueEntity(NamedTuple):
     """An entity in which something is due. They sort by time."""
 
     at: datetime
@@ -67,7 +67,7 @@ def record_bytes(key: str) -> int:
     return utf8_bytes(key) + _RECORD_BYTES
 
 
-class Layout(Struct, frozen=True):
+class StateLayout(Struct, frozen=True):
     """Name and version of a kind's state, for what is refused.
 
     Attributes:
@@ -128,7 +128,7 @@ class EntityState(Generic[_Head]):
         RecoveryFailed: The head is missing, damaged or of another state version.
     """
 
-    layout: ClassVar[Layout]
+    layout: ClassVar[StateLayout]
     gauges: ClassVar[tuple[str, ...]] = ()
     """Metrics that show the sums of `figures` over a partition."""
     head_type: type[_Head]
@@ -157,7 +157,7 @@ class EntityState(Generic[_Head]):
         return ()
 
     @staticmethod
-    def next_due(head: _Head, count: CountParts, policy: Policy) -> Due | None:  # noqa: ARG004 - likewise
+    def next_due(head: _Head, count: CountParts, policy: Policy) -> DueEntity | None:  # noqa: ARG004 - likewise
         """When something is due in it though nothing arrives."""
         return None
 
@@ -209,7 +209,7 @@ class Folding(NamedTuple):
 
     state: type[EntityState[Any]]
     fold: Callable[[Any, Any, Policy], tuple[Sequence[Any], bool]]
-    remind: Callable[[Due, datetime], Struct] | None = None
+    remind: Callable[[DueEntity, datetime], Struct] | None = None
 
 
 @cache

@@ -9,12 +9,12 @@ from typing import Any
 
 from models.errors import RecoveryFailed
 from models.policy import Policy
-from models.state.entity import CountParts, Due, EntityState
+from models.state.entity import CountParts, DueEntity, EntityState
 
 Parts = Mapping[str, bytes]
 
 
-class Progress:
+class EntityProgress:
     """Follows the entities of one kind of a partition from write to write.
 
     Args:
@@ -32,7 +32,7 @@ class Progress:
         self._state = state
         self._policy = policy
         self._known: dict[str, tuple[int, ...]] = {}
-        self._due: dict[str, Due] = {}
+        self._due: dict[str, DueEntity] = {}
         for key, parts in entities.items():
             # What lies below an entity has a longer key.
             if parts and key.startswith(f"{kind}:") and key.count("/") <= 1:
@@ -43,7 +43,7 @@ class Progress:
         """An entity was written."""
         self._note(key, state.head, state.parts.count)
 
-    def due(self, now: datetime) -> list[Due]:
+    def due(self, now: datetime) -> list[DueEntity]:
         """Where something is due by now, the longest due first."""
         return sorted(due for due in self._due.values() if due.at <= now)
 

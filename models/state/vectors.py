@@ -23,7 +23,7 @@ _RECORD = np.dtype([("turn", "<u8"), ("marks", "u1"), ("vector", "i1", (DIMS,))]
 """73 bytes per turn, one part each."""
 
 
-class Mark:
+class TurnMark:
     """What is known of a remembered turn: bits of one byte (plain integers; an `IntFlag` costs 20 µs per turn here)."""
 
     RISKY: Final = 1
@@ -96,7 +96,7 @@ class VectorRing:
     def risky_centroid(self) -> NDArray[np.float32] | None:
         """Sum of the risky turns' vectors (a cosine needs no mean), shape `(64,)`; None without any."""
         if self._risky_centroid is None:
-            slots = [slot for slot, marks in enumerate(self.marks) if marks & Mark.RISKY]
+            slots = [slot for slot, marks in enumerate(self.marks) if marks & TurnMark.RISKY]
             if slots:
                 self._risky_centroid = self._matrix[slots].sum(axis=0)
         return self._risky_centroid
@@ -115,7 +115,7 @@ class VectorRing:
             marks_lost = self.marks[slot]
             self.turns[slot], self.marks[slot] = turn, marks
         self.touched = marks | marks_lost
-        if self.touched & Mark.RISKY:
+        if self.touched & TurnMark.RISKY:
             self._risky_centroid = None
         self._matrix[slot] = vector
         self._norms[slot] = float(vector @ vector) ** 0.5

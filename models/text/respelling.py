@@ -139,13 +139,13 @@ def decipher(text: str) -> str:
 
 
 def _turned(clause: str) -> str:
-    if _telling(clause):
+    if _known_words(clause):
         return clause
     readings = (clause.translate(_ROT13), clause[::-1])
-    reading = max(readings, key=_telling)
+    reading = max(readings, key=_known_words)
     words = len(_LETTERS.findall(clause))
-    return reading if _telling(reading) >= max(_FEWEST_TELLING, _TELLING_RATIO * words) else clause
+    return reading if _known_words(reading) >= max(_FEWEST_TELLING, _TELLING_RATIO * words) else clause
 
 
-def _telling(clause: str) -> int:
+def _known_words(clause: str) -> int:
     return sum(word in _TELLING for word in _LETTERS.findall(clause.lower()))

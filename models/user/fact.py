@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from models.events import FactCategory, FactCause, PastFact
-from models.state.entity import Layout
+from models.state.entity import StateLayout
 
 
 class Fact(Struct, frozen=True, array_like=True):
@@ -46,7 +46,7 @@ class FactChange(NamedTuple):
     cause: FactCause
 
 
-class Said(NamedTuple):
+class FactProvenance(NamedTuple):
     """Where and when a fact was said, and who understood it."""
 
     at: datetime
@@ -72,6 +72,6 @@ class TakenBack(Struct, frozen=True, array_like=True):
         )
 
 
-LAYOUT = Layout("user state", version=2)
+LAYOUT = StateLayout("user state", version=2)
 decode_fact = msgspec.msgpack.Decoder(Fact).decode
 decode_retracted = msgspec.msgpack.Decoder(list[TakenBack]).decode

@@ -31,7 +31,7 @@ import msgspec
 from models.events import ExtractedFact, FactCategory, FactCause, Retraction
 from models.policy.user import FactPolicy
 from models.state.parts import Parts
-from models.user.fact import LAYOUT, Fact, FactChange, Said, TakenBack, decode_fact, decode_retracted
+from models.user.fact import LAYOUT, Fact, FactChange, FactProvenance, TakenBack, decode_fact, decode_retracted
 
 PREFIX = "f:"
 """Of the parts that hold facts: one each."""
@@ -77,7 +77,9 @@ class Facts:
         """How many are active."""
         return sum(fact.active for _, _, fact in self.all())
 
-    def take(self, facts: Iterable[ExtractedFact], retractions: Iterable[Retraction], said: Said) -> list[FactChange]:
+    def take(
+        self, facts: Iterable[ExtractedFact], retractions: Iterable[Retraction], said: FactProvenance
+    ) -> list[FactChange]:
         """Take what one message says: what it takes back first, then what it says instead.
 
         Returns:
@@ -124,7 +126,7 @@ class Facts:
             shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]
         return changes + [self._put(category, key, fact, "erased") for category, key, fact in shortened]
 
-    def _store(self, extracted: ExtractedFact, said: Said) -> FactChange | None:
+    def _store(self, extracted: ExtractedFact, said: FactProvenance) -> FactChange | None:
         category, key, value = extracted.category, extracted.key, extracted.value
         confidence = _confidence(extracted)
         stored = self.get(category, key)
@@ -154,7 +156,9 @@ class Facts:
         past = (*stored.history, (stored.value, stored.confidence, stored.valid_from, ended))
         return past[len(past) - min(len(past), self._policy.history) :]
 
-    def _retract(self, retraction: Retraction, found: Sequence[ExtractedFact], said: Said) -> list[FactChange]:
+    def _retract(
+        self, retraction: Retraction, found: Sequence[ExtractedFact], said: FactProvenance
+    ) -> list[FactChange]:
         taken_back = TakenBack(retraction.category, retraction.key, retraction.value, said.at)
         self._remember(taken_back)
         stands = {(fact.category, fact.key, fact.value.casefold()) for fact in found}
@@ -189,7 +193,7 @@ class Facts:
             known = list(self.all())
         return [each for each in known if each[2].active and taken_back.names(each[0], each[1], each[2].value)]
 
-    def _make_room(self, said: Said) -> list[FactChange]:
+    def _make_room(self, said: FactProvenance) -> list[FactChange]:
         """Beyond the policy's number past facts go from the state, the oldest first, then the least important."""
         surplus = self._parts.count(PREFIX) - self._policy.most
         if surplus <= 0:
@@ -201,7 +205,7 @@ class Facts:
         active = sorted((f.importance, f.valid_from, c, k) for c, k, f in known if f.active)
         return [self._evict(category, key, said) for _, _, category, key in active[: surplus - len(past)]]
 
-    def _evict(self, category: FactCategory, key: str, said: Said) -> FactChange:
+    def _evict(self, category: FactCategory, key: str, said: FactProvenance) -> FactChange:
         fact = self.get(category, key)
         assert fact is not None, "it was listed"  # noqa: S101
         self._parts.drop(part_of(category, key))
@@ -235,7 +239,7 @@ def part_of(category: FactCategory, key: str) -> str:
     return f"{PREFIX}{category}/{blake2b(key.encode(), digest_size=_DIGEST_BYTES).hexdigest()}"
 
 
-def _ended(fact: Fact, said: Said) -> Fact:
+def _ended(fact: Fact, said: FactProvenance) -> Fact:
     """Active no longer, and which turn of which session ended it."""
     _, session_id, turn, extracted_by = said
     return msgspec.structs.replace(

@@ -46,7 +46,7 @@ from models.policy import Policy
 from models.state.entity import Emission, Folding, same_fields
 from models.text.summary import EXTRACTIVE, Passage, Summary, summarise
 from models.text.words import estimate_tokens
-from models.user.fact import FactChange, Said
+from models.user.fact import FactChange, FactProvenance
 from models.user.state import UserState, UserTurn, runs
 
 _RULES: Final = "rules"
@@ -66,7 +66,7 @@ def fold(state: UserState, event: UserEvent | UserErasure, position: Position, p
     """
     if not state.known and not _begins(event):
         return []
-    step = _Step(state, event, position, policy)
+    step = _UserStep(state, event, position, policy)
     match event:
         case UserTurnAdded():
             step.turn(event)
@@ -96,7 +96,7 @@ def _begins(event: UserEvent | UserErasure) -> bool:
     return False
 
 
-class _Step(Emission[UserOutput]):
+class _UserStep(Emission[UserOutput]):
     """One event on its way into a user."""
 
     def __init__(self, state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> None:
@@ -117,7 +117,7 @@ class _Step(Emission[UserOutput]):
         self._state.add(UserTurn(turn.session_id, turn.turn, turn.role, turn.content, turn.timestamp))
         if turn.role is Role.USER:
             found = extract(turn.content)
-            said = Said(turn.timestamp, turn.session_id, turn.turn, _RULES)
+            said = FactProvenance(turn.timestamp, turn.session_id, turn.turn, _RULES)
             self._emit_facts(self._state.facts.take(found.facts, found.retractions, said))
             if self._policy.facts.ask and turn.content.strip():
                 self._ask_for_facts(turn)
@@ -142,7 +142,7 @@ class _Step(Emission[UserOutput]):
     def extracted(self, answer: FactsExtracted) -> None:
         """Take what a slower extractor found, or somebody knows."""
         by = answer.extracted_by[:NAME_CHARS]
-        said = Said(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
+        said = FactProvenance(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
         changes = self._state.facts.take(answer.facts, answer.retractions, said)
         self._emit_facts(changes)
         if changes:

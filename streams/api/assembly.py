@@ -21,7 +21,7 @@ from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS, Listing
 from streams.api.live.service import LivePage
 from streams.api.projects.accesses import AccessRecorder
-from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
@@ -32,7 +32,7 @@ from streams.http.answering import ServedRoute, served_routes
 from streams.http.health import Endpoint
 from streams.http.own_machine import is_loopback
 from streams.http.security import asking
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
@@ -40,7 +40,7 @@ from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.index.wrapped import WrappedStore
 from streams.inference.tokens import token_counter
-from streams.ports import Condition, Embedder, Stored, VectorStore
+from streams.ports import Condition, Embedder, StoredPoint, VectorStore
 from streams.settings.http import HttpSettings
 
 log = structlog.get_logger(__name__)
@@ -95,7 +95,7 @@ def memory_api(
     topics = TopicMemory(
         scoped, embedder, turns, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
     )
-    users, apps = UserMemory(scoped, embedder), AppMemories(scoped, embedder)
+    users, apps = UserMemory(scoped, embedder), AppMemoryIndex(scoped, embedder)
     search = HybridSearch(scoped, embedder, policy.retrieval)
     reader = MemoryReader(
         users,
@@ -108,24 +108,24 @@ def memory_api(
     project_reader = ProjectReader(
         projects, turns, accesses.record, policy.projects, tokens=token_counter(http.token_counter)
     )
-    deeds = ProjectDeeds(project_reader, project_commands(commands, projects))
+    command_routes = ProjectCommandRoutes(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
     routes = (
         *served_routes(
             *listings, reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)
         ),
-        *project_routes(project_reader, deeds),
+        *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
     )
-    tools = _tools(http, reader, project_reader, deeds, listings)
+    tools = _tools(http, reader, project_reader, command_routes, listings)
     noting = () if audit is None else (audit,)  # closed last: what the others still do is noted
     watched = () if live is None else (live,)
     return MemoryApi(routes, (*noting, *tools, accesses, *watched), reader)
 
 
 def admin_routes(
-    apps: AppMemories, policy: AppPolicy, commands: CommandSender | None, erasures: KafkaEraseRequests | None
+    apps: AppMemoryIndex, policy: AppPolicy, commands: CommandSender | None, erasures: KafkaEraseRequests | None
 ) -> list[ServedRoute]:
     """Routes of admins, in the order in which they must be asked."""
     commanding = AppMemoryAdmin(apps, SpaceCommands(commands, apps), policy)
@@ -133,7 +133,11 @@ def admin_routes(
 
 
 def _tools(
-    http: HttpSettings, reader: MemoryReader, projects: ProjectReader, deeds: ProjectDeeds, listings: Sequence[Listing]
+    http: HttpSettings,
+    reader: MemoryReader,
+    projects: ProjectReader,
+    command_routes: ProjectCommandRoutes,
+    listings: Sequence[Listing],
 ) -> tuple[Endpoint, ...]:
     if not http.mcp:
         return ()
@@ -143,7 +147,7 @@ def _tools(
     from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
     from streams.api.mcp.tools import AskedMemory  # noqa: PLC0415 - likewise
 
-    memory = AskedMemory(reader, projects, deeds, listings)
+    memory = AskedMemory(reader, projects, command_routes, listings)
     return (McpEndpoint(memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
 
 
@@ -161,7 +165,7 @@ class ScopedStore(WrappedStore):
         """The conditions with the caller's apps; None if they ask for another app."""
         return _scoped(where)
 
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Those of the store's page that the caller may read."""
         stored, following = await super().page(collection, after, limit)
         return [each for each in stored if reads(str(each.payload.get(_APP, "")))], following

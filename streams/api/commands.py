@@ -17,12 +17,12 @@ from models.entities import entity_key
 from models.errors import DeliveryFailed
 from models.events.app import AdminCommand, CommandResult, MemoriesRead
 from models.events.base import Position
-from models.events.project import DeedResult, ProjectCommand, ProjectDeed
+from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.topics import COMMANDS
 from models.wire.codec import encode
 from models.wire.envelope import headers_for, tag_of
 from streams.http.problems import unavailable
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
 from streams.kafka.producer import Record
 from streams.kafka.producer_on_demand import ProducerOnDemand
@@ -89,12 +89,12 @@ class KafkaCommands:
         await self._producer.close()
 
 
-_Command = TypeVar("_Command", bound=AdminCommand | ProjectDeed)
+_Command = TypeVar("_Command", bound=AdminCommand | ManualProjectCommand)
 _Result = TypeVar("_Result", bound=CommandResult | DeedResult)
-_Told_co = TypeVar("_Told_co", covariant=True)
+_Result_co = TypeVar("_Result_co", covariant=True)
 
 
-class _Standing(Protocol[_Told_co]):
+class _Stats(Protocol[_Result_co]):
     """How far what a command changes is, as readers see it."""
 
     @property
@@ -103,7 +103,7 @@ class _Standing(Protocol[_Told_co]):
         ...
 
     @property
-    def results(self) -> Sequence[_Told_co]:
+    def results(self) -> Sequence[_Result_co]:
         """Of the last commands."""
         ...
 
@@ -113,7 +113,7 @@ class Commands(Generic[_Command, _Result]):
 
     Args:
         sender: Writes to the log; None: this role takes no commands.
-        standing: Where the result of a command shows; None for what is not known yet.
+        stats: Where the result of a command shows; None for what is not known yet.
         clock: Seconds, never going back.
         sleep: Waits so many seconds.
     """
@@ -121,13 +121,13 @@ class Commands(Generic[_Command, _Result]):
     def __init__(
         self,
         sender: CommandSender | None,
-        standing: Callable[[_Command], Awaitable[_Standing[_Result] | None]],
+        stats: Callable[[_Command], Awaitable[_Stats[_Result] | None]],
         *,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._sender = sender
-        self._standing = standing
+        self._stats = stats
         self._clock = clock
         self._sleep = sleep
         self._waiting = 0
@@ -160,12 +160,12 @@ class Commands(Generic[_Command, _Result]):
     async def _result(self, command: _Command, written: Position) -> _Result | None:
         end_s = self._clock() + WAIT_S
         while True:
-            standing = await self._standing(command)
-            if standing is not None:
-                for result in standing.results:
+            stats = await self._stats(command)
+            if stats is not None:
+                for result in stats.results:
                     if result.request_id == command.request_id:
                         return result
-                if standing.source.partition == written.partition and standing.source.offset >= written.offset:
+                if stats.source.partition == written.partition and stats.source.offset >= written.offset:
                     return None  # others came so quickly that its result is told no more
             left_s = end_s - self._clock()
             if left_s <= 0:
@@ -182,8 +182,8 @@ class SpaceCommands(Commands[AdminCommand, CommandResult]):
         **waits: `clock` and `sleep` of `Commands`.
     """
 
-    def __init__(self, sender: CommandSender | None, memories: AppMemories, **waits: Any) -> None:
-        super().__init__(sender, lambda command: memories.standing(command.app_id, command.user_id), **waits)
+    def __init__(self, sender: CommandSender | None, memories: AppMemoryIndex, **waits: Any) -> None:
+        super().__init__(sender, lambda command: memories.stats(command.app_id, command.user_id), **waits)
         self._noting: set[asyncio.Task[None]] = set()
 
     async def note(self, read: MemoriesRead) -> None:
@@ -207,14 +207,16 @@ class SpaceCommands(Commands[AdminCommand, CommandResult]):
             log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
 
 
-def project_commands(sender: CommandSender | None, projects: ProjectMemories) -> Commands[ProjectDeed, DeedResult]:
+def project_commands(
+    sender: CommandSender | None, projects: ProjectMemories
+) -> Commands[ManualProjectCommand, DeedResult]:
     """Commands to memories of projects.
 
     Args:
         sender: As of `Commands`.
         projects: Where their results show.
     """
-    return Commands(sender, lambda command: projects.standing(command.app_id, command.project_id))
+    return Commands(sender, lambda command: projects.stats(command.app_id, command.project_id))
 
 
 def read_only() -> Exception:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.risk_points import risk_points
 from streams.archive.rows import Landed, Rows
 from streams.archive.schema import TABLE_OF, TABLES, Skipped
@@ -12,13 +12,13 @@ from streams.archive.schema import TABLE_OF, TABLES, Skipped
 _PROFILES, _RISK_POINTS = TABLES["profiles"].name, TABLES["risk_points"].name
 
 
-class Buffer:
+class LandingBuffer:
     """What the next landing will write."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Rows] = {}
         self.skipped: list[Skipped] = []
-        self.moves: dict[Place, Move] = {}
+        self.moves: dict[ArchivedPartition, Move] = {}
         """Everything below a move's `next` is in this buffer or in the catalog."""
         self.records = 0
         self.bytes = 0
@@ -53,7 +53,7 @@ class Buffer:
         return self.rows.setdefault(name, Rows())
 
 
-def hole(place: Place, first: int, last: int, reason: str) -> Skipped:
+def hole(place: ArchivedPartition, first: int, last: int, reason: str) -> Skipped:
     """Offsets from `first` to `last` that the log does not have."""
     return Skipped(
         topic=place.topic, kafka_partition=place.partition, first_offset=first, last_offset=last, reason=reason

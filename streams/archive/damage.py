@@ -66,7 +66,7 @@ class DamagedFile(Struct, frozen=True, kw_only=True):
     """What is wrong with it."""
 
 
-class _File(NamedTuple):
+class _LakeFile(NamedTuple):
     table: str
     path: str
     size_bytes: int
@@ -107,7 +107,7 @@ def is_ours(path: str) -> bool:
     return _OURS.search(path) is not None
 
 
-def told(files: Collection[DamagedFile]) -> str:
+def render_damage(files: Collection[DamagedFile]) -> str:
     """The damage in a sentence or a few: tables, days, the first files, what to do; empty if there is none."""
     if not files:
         return ""
@@ -125,7 +125,7 @@ def explained(con: duckdb.DuckDBPyConnection) -> str:
     with suppress(duckdb.Error, OSError):
         with suppress(duckdb.Error):
             con.execute("ROLLBACK")
-        return told(damaged(con))
+        return render_damage(damaged(con))
     return ""
 
 
@@ -156,9 +156,9 @@ def _data_path(con: duckdb.DuckDBPyConnection) -> str:
     return str(row[0])
 
 
-def _files(con: duckdb.DuckDBPyConnection) -> list[_File]:
+def _files(con: duckdb.DuckDBPyConnection) -> list[_LakeFile]:
     rows = con.execute(f"FROM ({_PATHS}) WHERE present", [_data_path(con)]).fetchall()
-    return [_File(*row[:4]) for row in rows]
+    return [_LakeFile(*row[:4]) for row in rows]
 
 
 def _present(con: duckdb.DuckDBPyConnection, data: str) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _sizes(con: duckdb.DuckDBPyConnection, data: str) -> dict[str, int]:
     return dict(con.execute("SELECT filename, size FROM read_blob(?)", [f"{data}**"]).fetchall())
 
 
-def _wrong(file: _File) -> str:
+def _wrong(file: _LakeFile) -> str:
     try:
         with Path(file.path).open("rb") as opened:
             size_bytes = opened.seek(0, 2)
@@ -189,7 +189,7 @@ def _wrong(file: _File) -> str:
     return "" if tail[4:] == _MAGIC and footer == file.footer_bytes else "was overwritten with something else"
 
 
-def _wrong_size(file: _File, size_bytes: int | None) -> str:
+def _wrong_size(file: _LakeFile, size_bytes: int | None) -> str:
     if size_bytes is None:
         return "is missing"
     if size_bytes == 0:

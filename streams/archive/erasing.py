@@ -15,18 +15,18 @@ from datetime import datetime
 import duckdb
 import structlog
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events.erase import ErasedStore
+from streams.archive.deduplication import look_again
 from streams.archive.removal import PLACES, note_removed, remove_for_good
 from streams.archive.schema import ERASED, LETTER_ERASED, RAW, SKIPPED, TABLES
-from streams.archive.settling import look_again
 from streams.archive.subject_rows import SubjectRows
 from streams.archive.writer import LakeWriter
 
 log = structlog.get_logger(__name__)
 
 
-def erase(writer: LakeWriter, subject: Subject, *, now: datetime) -> list[ErasedStore]:
+def erase(writer: LakeWriter, subject: ErasureSubject, *, now: datetime) -> list[ErasedStore]:
     """Remove every row of the subject, and their bytes; the offsets are noted as `erased`.
 
     Blocking, and it takes as long as the files with such rows take to be written anew; nothing lands meanwhile.

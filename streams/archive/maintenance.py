@@ -24,9 +24,9 @@ import structlog
 from msgspec import Struct
 
 from streams.archive.catalog import LAKE, METADATA
-from streams.archive.damage import damaged, is_ours, told
+from streams.archive.damage import damaged, is_ours, render_damage
+from streams.archive.deduplication import deduplicate
 from streams.archive.schema import OFFSETS, RAW
-from streams.archive.settling import settle
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
 from streams.observe.telemetry import metrics
 from streams.settings.archive import ArchiveSettings
@@ -86,7 +86,7 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
             merged = sum(
                 _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
             )
-        settled = settle(writer) is not None
+        settled = deduplicate(writer) is not None
         _compact_offsets(writer)
         expired = _expire(writer, before)
         orphans = schedule_orphans(writer, now - ORPHAN_AGE) if everything else 0
@@ -128,7 +128,7 @@ def _damaged_tables(writer: LakeWriter) -> set[str]:
     """Tables that cannot be merged: the others are, and landing goes on."""
     found = damaged(writer.con)
     if found:
-        log.error("archive_damaged", damage=told(found))
+        log.error("archive_damaged", damage=render_damage(found))
     return {file.table for file in found}
 
 
@@ -222,7 +222,7 @@ _ALL_FILES_EVERY = timedelta(hours=1)
 """How often orphans are looked for and even two small files are merged."""
 
 
-class Upkeep:
+class ArchiveUpkeep:
     """Merges now and then.
 
     Args:

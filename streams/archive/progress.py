@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class ArchivedPartition(NamedTuple):
     """A partition of a topic, by the topic's full name."""
 
     topic: str
@@ -23,7 +23,7 @@ class Move(NamedTuple):
     """The next offset to archive after it."""
 
     @property
-    def standing(self) -> int:
+    def begin(self) -> int:
         """The next offset to archive before it."""
         return self.first if self.expected is None else self.expected
 

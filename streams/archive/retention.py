@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from models.events.fields import Privacy
 from models.policy.archive import RetentionPolicy
+from streams.archive.deduplication import look_again
 from streams.archive.removal import PLACES, note_removed, remove_for_good
 from streams.archive.schema import AGED, RAW, RETAINED, SKIPPED, TABLES, ddl, meanings
-from streams.archive.settling import look_again
 from streams.archive.writer import LakeWriter
 
 _FOR_EVER = frozenset({"erasures"})
@@ -34,7 +34,7 @@ _NO_NAME = frozenset({"id"})
 """An event's id is made of its place in the log."""
 
 
-class Due(Struct, frozen=True, kw_only=True):
+class DueRemoval(Struct, frozen=True, kw_only=True):
     """What retention removes, or removed, of one table.
 
     Attributes:
@@ -54,7 +54,7 @@ class Due(Struct, frozen=True, kw_only=True):
     oldest: date | None
 
 
-def due(con: duckdb.DuckDBPyConnection, policy: RetentionPolicy, *, today: date) -> list[Due]:
+def due(con: duckdb.DuckDBPyConnection, policy: RetentionPolicy, *, today: date) -> list[DueRemoval]:
     """What a run of `retain` would do, from one moment of the archive; empty if nothing is old enough.
 
     Args:
@@ -73,12 +73,12 @@ def due(con: duckdb.DuckDBPyConnection, policy: RetentionPolicy, *, today: date)
             gone_before[table] = max(before, gone_before[table])
         if rows[0]:
             found.append(
-                Due(table=table, privacy=privacy.value, what=what, before=before, rows=rows[0], oldest=rows[1])
+                DueRemoval(table=table, privacy=privacy.value, what=what, before=before, rows=rows[0], oldest=rows[1])
             )
     return found
 
 
-def retain(writer: LakeWriter, policy: RetentionPolicy, *, now: datetime, policy_version: str) -> list[Due]:
+def retain(writer: LakeWriter, policy: RetentionPolicy, *, now: datetime, policy_version: str) -> list[DueRemoval]:
     """Remove what is due, with the bytes, the snapshots and the statistics that had it; write the proof.
 
     Idempotent; killed at any point, the next call completes it. Nothing lands meanwhile.
@@ -162,7 +162,7 @@ def _gone(column: str, empty: str) -> str:
     return f'(CASE WHEN "{column}" IS NOT NULL THEN {empty} END)'
 
 
-def _remove(writer: LakeWriter, each: Due, now: datetime, policy_version: str) -> None:
+def _remove(writer: LakeWriter, each: DueRemoval, now: datetime, policy_version: str) -> None:
     """One table, one transaction: the rows or words, the note of their offsets, the proof."""
     condition = _condition(each.table, each.what)
     if each.what == "rows":

@@ -64,7 +64,7 @@ OTHER_APPS = "_others"
 _MAX_FOLDER_LENGTH = 64
 
 
-class Table(NamedTuple):
+class RawTable(NamedTuple):
     """One table of the schema `raw`."""
 
     name: str
@@ -186,7 +186,7 @@ def _table(
     rename: dict[str, str] | None = None,
     also: tuple[Column, ...] = (),
     of_owner: frozenset[str] = frozenset(),
-) -> Table:
+) -> RawTable:
     fields = {field.name: field for event in carries for field in fields_of(event)}
     columns = [
         owner_column(n, _meaning(n, carries))
@@ -199,7 +199,7 @@ def _table(
         columns.insert(0, _TYPE)
     columns += also
     in_folders = "app_id" in fields
-    return Table(
+    return RawTable(
         name=name,
         carries=carries,
         columns=(*columns, *_PLACE, *((_APP,) if in_folders else ())),
@@ -246,12 +246,12 @@ _MENTIONED = tuple(map(_mentioned, Mentions._fields))
 """See `models.project.mentions`; an erasure finds its rows by these."""
 
 
-def _emitted(*emitted: Emits, also: tuple[Column, ...] = ()) -> Iterator[Table]:
+def _emitted(*emitted: Emits, also: tuple[Column, ...] = ()) -> Iterator[RawTable]:
     """Tables of their own, as the registry says."""
     return (_table(each.table, each.event, also=also) for each in emitted if each.table)
 
 
-def _of_kind(kind: EntityKind) -> Iterator[Table]:
+def _of_kind(kind: EntityKind) -> Iterator[RawTable]:
     """Tables of what a kind emits; those of projects say beside what they mention, commands too."""
     if kind is not PROJECT:
         return _emitted(*kind.emits)
@@ -260,7 +260,7 @@ def _of_kind(kind: EntityKind) -> Iterator[Table]:
 
 
 _PROFILES, *_OF_SESSIONS = (each for each in SESSION.emits if each.event is not events.DeadLetter)
-TABLES: dict[str, Table] = {
+TABLES: dict[str, RawTable] = {
     table.name: table
     for table in (
         _table("turns", events.Turn, also=_OF_TURNS),
@@ -276,7 +276,7 @@ TABLES: dict[str, Table] = {
     )
 }
 
-TABLE_OF: dict[type[Struct], Table] = {event: table for table in TABLES.values() for event in table.carries}
+TABLE_OF: dict[type[Struct], RawTable] = {event: table for table in TABLES.values() for event in table.carries}
 """Where an event is kept."""
 
 

@@ -1,4 +1,4 @@
-"""Rows of a subject in the archive: `models.erasure.Subject.concerns` as SQL, over whole tables at once.
+"""Rows of a subject in the archive: `models.erasure.ErasureSubject.concerns` as SQL, over whole tables at once.
 
 Rows of projects have what they mention in columns (`models.project.mentions`), so that it is found out in one place
 only.
@@ -16,10 +16,10 @@ from typing import Any
 
 import duckdb
 
-from models.erasure import APP_FIELD, TIED_FACTS, Subject
+from models.erasure import APP_FIELD, TIED_FACTS, ErasureSubject
 from models.events import space_key, user_key
 from models.events.fields import paths_of_names
-from streams.archive.schema import RAW, SKIPPED, TABLES, Table, ddl
+from streams.archive.schema import RAW, SKIPPED, TABLES, RawTable, ddl
 
 _MEMORIES, _EPISODES, _VALUES, _ITEMS = "erased_memories", "erased_episodes", "erased_values", "erased_items"
 _SESSIONS = "$sessions::VARCHAR[]"
@@ -59,7 +59,7 @@ class SubjectRows:
         subject: Whose rows; its own ties are not used.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, subject: Subject) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, subject: ErasureSubject) -> None:
         self._con = con
         self._subject = subject
         for name, columns, table, also in (
@@ -147,7 +147,7 @@ class SubjectRows:
         )
 
 
-def _listed_sessions(table: Table) -> list[str]:
+def _listed_sessions(table: RawTable) -> list[str]:
     """Lists of sessions that rows name beside `session_id`, as SQL.
 
     >>> from streams.archive.schema import TABLES
@@ -164,7 +164,7 @@ def _holds(needles: str) -> str:
     return f"coalesce(list_bool_or([contains(value::VARCHAR, n::VARCHAR) for n in ${needles}::BLOB[]]), false)"
 
 
-def _keys(subject: Subject) -> list[str]:
+def _keys(subject: ErasureSubject) -> list[str]:
     """Keys that are the subject's, also where they go on after a slash."""
     if subject.scope == "app":
         app = space_key(subject.app_id)

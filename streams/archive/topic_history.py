@@ -61,7 +61,7 @@ class ArchivedTopic(Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
     @property
-    def standing(self) -> str:
+    def state(self) -> str:
         """`active`, `kept`, `evicted` or `merged`."""
         if self.kept:
             return "active" if self.active else "kept"

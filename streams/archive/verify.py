@@ -59,7 +59,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     findings: list[str]
 
 
-class _Place(NamedTuple):
+class _NotedPartition(NamedTuple):
     """What is noted of a partition: its offsets, and how many have no row."""
 
     partition: int
@@ -93,11 +93,11 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     """
     con.execute("BEGIN")
     try:
-        standing = _standing(con)
+        noted = _noted_partitions(con)
         partitions = [
             check
             for topic in REGISTRY.archived_topics
-            if (places := standing.get(topic.full_name(prefix)))
+            if (places := noted.get(topic.full_name(prefix)))
             for check in _partitions(con, topic, topic.full_name(prefix), places, transactional=transactional)
         ]
         tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
@@ -113,7 +113,7 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     return Verification(partitions=partitions, tables=tables, waiting_dead_letters=waiting, findings=findings)
 
 
-def _standing(con: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
+def _noted_partitions(con: duckdb.DuckDBPyConnection) -> dict[str, list[_NotedPartition]]:
     """What is noted of each topic's partitions, in their order: read once, not once for each topic."""
     found = con.execute(
         "WITH s AS (SELECT topic, kafka_partition, sum(last_offset - first_offset + 1)::BIGINT AS n, "
@@ -125,14 +125,14 @@ def _standing(con: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
         f"FROM {RAW}.{OFFSETS} o LEFT JOIN s USING (topic, kafka_partition) ORDER BY ALL",
         [ABSENT, EXPIRED],
     ).fetchall()
-    standing: dict[str, list[_Place]] = {}
+    noted: dict[str, list[_NotedPartition]] = {}
     for topic, *place in found:
-        standing.setdefault(topic, []).append(_Place(*place))
-    return standing
+        noted.setdefault(topic, []).append(_NotedPartition(*place))
+    return noted
 
 
 def _partitions(
-    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, places: Sequence[_Place], *, transactional: bool
+    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, places: Sequence[_NotedPartition], *, transactional: bool
 ) -> list[PartitionCheck]:
     tables = dict.fromkeys(TABLE_OF[event].name for event in carried_by(topic) if event in TABLE_OF)
     rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
@@ -149,7 +149,13 @@ def _partitions(
 
 
 def _judge(
-    con: duckdb.DuckDBPyConnection, sql: str, topic: str, stands: _Place, rows: _Rows, *, absent_is_normal: bool
+    con: duckdb.DuckDBPyConnection,
+    sql: str,
+    topic: str,
+    stands: _NotedPartition,
+    rows: _Rows,
+    *,
+    absent_is_normal: bool,
 ) -> PartitionCheck:
     partition, first, next_, skipped, absent, expired = stands
     n, distinct = rows.rows, rows.distinct

@@ -27,12 +27,12 @@ import structlog
 from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
-from streams.archive.growth import grows, type_of_column
 from streams.archive.postgres import AdvisoryLock
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
+from streams.archive.schema_evolution import grows, type_of_column
 from streams.archive.views.published import VIEWS_VERSION, create_views, digest, version_of
 
 log = structlog.get_logger(__name__)
@@ -201,7 +201,7 @@ class LakeWriter:
 
     # --- offsets
 
-    def offsets(self) -> dict[Place, Move]:
+    def offsets(self) -> dict[ArchivedPartition, Move]:
         """Where the archive stands, by partition; `expected` is what the next landing must find.
 
         Raises:
@@ -213,11 +213,13 @@ class LakeWriter:
             ).fetchall()
         except duckdb.Error as error:
             raise unavailable(error, self.paths, "reading the archive's offsets") from None
-        return {Place(topic, partition): Move(next_, first, next_) for topic, partition, first, next_ in rows}
+        return {
+            ArchivedPartition(topic, partition): Move(next_, first, next_) for topic, partition, first, next_ in rows
+        }
 
     # --- landing
 
-    def land(self, buffer: Buffer, *, now: datetime) -> dict[str, LandedFiles]:
+    def land(self, buffer: LandingBuffer, *, now: datetime) -> dict[str, LandedFiles]:
         """Write the buffer and move the offsets, all or nothing. Durable on return.
 
         Args:
@@ -244,7 +246,7 @@ class LakeWriter:
                     break
             return self._landed(buffer)
 
-    def _land(self, buffer: Buffer, now: datetime) -> None:
+    def _land(self, buffer: LandingBuffer, now: datetime) -> None:
         with self.transaction():
             # First, since it is cheap and refuses everything else.
             self._move(buffer.moves, now)
@@ -253,7 +255,7 @@ class LakeWriter:
             if buffer.skipped:
                 self._insert(SKIPPED, skipped_frame(buffer.skipped, now))
 
-    def _landed(self, buffer: Buffer) -> dict[str, LandedFiles]:
+    def _landed(self, buffer: LandingBuffer) -> dict[str, LandedFiles]:
         files = self.con.execute(
             f"SELECT t.table_name, count(*), sum(f.file_size_bytes)::BIGINT FROM {METADATA}.ducklake_data_file f "
             f"JOIN {METADATA}.ducklake_table t USING (table_id) "
@@ -274,11 +276,11 @@ class LakeWriter:
         finally:
             self.con.unregister("landing")
 
-    def _move(self, moves: Mapping[Place, Move], now: datetime) -> None:
+    def _move(self, moves: Mapping[ArchivedPartition, Move], now: datetime) -> None:
         known = {place: move for place, move in moves.items() if move.expected is not None}
         new = {place: move for place, move in moves.items() if move.expected is None}
-        standing = self.offsets()
-        fenced = [place for place in new if place in standing]
+        stored = self.offsets()
+        fenced = [place for place in new if place in stored]
         if known:
             with self._registered(_moves_frame(known)) as name:
                 changed: Any = self.con.execute(
@@ -287,7 +289,7 @@ class LakeWriter:
                     [now],
                 ).fetchone()
             if changed[0] != len(known):
-                fenced += [place for place, move in known.items() if standing.get(place) != _untouched(move)]
+                fenced += [place for place, move in known.items() if stored.get(place) != _untouched(move)]
         if fenced:
             places = ", ".join(f"{place.topic}-{place.partition}" for place in fenced)
             raise Fenced(f"archive: another process has landed {places}; this buffer is dropped")
@@ -304,7 +306,7 @@ def _untouched(move: Move) -> Move:
     return move._replace(next=move.expected if move.expected is not None else move.first)
 
 
-def _moves_frame(moves: Mapping[Place, Move]) -> pl.DataFrame:
+def _moves_frame(moves: Mapping[ArchivedPartition, Move]) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "topic": [place.topic for place in moves],

@@ -47,11 +47,11 @@ from models.events.topics import TURNS
 from models.policy import Policy
 from models.policy.project import ContextPolicy, ProjectPolicy
 from models.project.fold import FoldedProject
-from models.project.rendering import Telling, accessed, told
+from models.project.rendering import ContextRequest, accessed, render
 from models.project.saved import SavedMessage, SavedProject, batches, losses, saved_of
 from models.project.view import ProjectView
 from models.retrieval.context_window import BuiltContext, ContextMessage, TokenCounter, query_of
-from models.retrieval.relevance import RetrievalFilters, RetrievalQuery, Retrieved
+from models.retrieval.relevance import RetrievalFilters, RetrievalQuery, RetrievedItem
 from models.retrieval.token_budget import TokenBudget, scaled_to
 from models.text.words import estimate_tokens
 from streams.embedded.project_folder import ProjectFolder
@@ -71,7 +71,7 @@ class ContextBuild(NamedTuple):
 
     allocation: BuiltContext
     budget: TokenBudget
-    retrieval_results: list[Retrieved]
+    retrieval_results: list[RetrievedItem]
     warnings: list[str]
 
 
@@ -171,12 +171,12 @@ class MemorySystem:
         """
         policy, recent = self._policy.context, self._recent()
         found = self.view.retrieve(query_of(query, recent, policy), self._now())
-        telling = Telling(conversation_id=self._conversation, recent=recent, system_prompt=system_prompt)
-        built, ids = told(self.view, telling, found, policy, self._tokens)
+        request = ContextRequest(conversation_id=self._conversation, recent=recent, system_prompt=system_prompt)
+        built, ids = render(self.view, request, found, policy, self._tokens)
         self._note(ids)
         return ContextBuild(built, built.budget, found, built.warnings)
 
-    def search(self, query: str, *, top_k: int | None = None) -> list[Retrieved]:
+    def search(self, query: str, *, top_k: int | None = None) -> list[RetrievedItem]:
         """What speaks of something, best first, chunks too; it counts as accessed."""
         asked = RetrievalQuery(text=query, filters=RetrievalFilters(include_chunks=True), top_k=top_k)
         found = self.view.retrieve(asked, self._now())
@@ -188,7 +188,7 @@ class MemorySystem:
     def consolidate(self) -> ProjectConsolidated | None:
         """Archive what is old and weak, merge episodes, to the end; None if nothing is known of the project yet."""
         outputs = self._take(ConsolidationAsked)
-        while self.view.standing is not None:
+        while self.view.stats is not None:
             if done := [each for each in outputs if isinstance(each, ProjectConsolidated)]:
                 return done[-1]
             outputs = self._take(ProjectWorkDue)  # one event goes as far as one write takes it

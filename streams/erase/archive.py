@@ -13,7 +13,7 @@ from typing import TypeVar
 import duckdb
 from aiokafka import TopicPartition
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import ErasedStore, EraseRequested
 from streams.archive.erasing import erase
 from streams.archive.mined import forget_mined
@@ -61,7 +61,7 @@ class WriterArchive:
         """Everybody who spoke in a session of the subject, and when."""
         return await self._while_alone(lambda: sessions_of(self._writer.con, request))
 
-    async def erase(self, subject: Subject) -> list[ErasedStore]:
+    async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """Remove every row of the subject, their bytes, and what was mined and published of them."""
         erased = await self._while_alone(lambda: erase(self._writer, subject, now=datetime.now(UTC)))
         mined = await asyncio.to_thread(forget_mined, self._mined)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from models.entities import REGISTRY
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError
 from models.events.base import name_of_part
 from models.events.erase import (
@@ -70,7 +70,7 @@ class Concerned(Struct):
     Attributes:
         sessions: Session → who spoke in it, and when.
         projects: Project → sessions of the subject that it took something from.
-        entities: Keys of users, spaces and projects, see `Subject.owns`.
+        entities: Keys of users, spaces and projects, see `ErasureSubject.owns`.
     """
 
     sessions: dict[str, dict[User, Span]] = {}
@@ -86,7 +86,7 @@ class Concerned(Struct):
         """A project took something from a session of the subject."""
         self.projects.setdefault(project, set()).add(session_id)
 
-    def known(self, keys: Iterable[str], subject: Subject) -> None:
+    def known(self, keys: Iterable[str], subject: ErasureSubject) -> None:
         """Take in those keys of state that are the subject's."""
         self.entities.update(key for key in keys if subject.owns(key))
 
@@ -131,7 +131,9 @@ def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) ->
     ]
 
 
-def of_users(request: EraseRequested, concerned: Concerned, subject: Subject, now: datetime) -> Iterator[OfMemory]:
+def of_users(
+    request: EraseRequested, concerned: Concerned, subject: ErasureSubject, now: datetime
+) -> Iterator[OfMemory]:
     """What tells the memory role to forget: whole users, spaces and projects if they are the subject's, else sessions.
 
     Nothing for somebody of whom nothing is known: a second erasure leaves no new traces of its own.
@@ -208,9 +210,9 @@ def root_of(key: str) -> str:
     return "/".join(key.split("/", 2)[:2]) if key.startswith(_PROJECT) else key
 
 
-def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> Subject:
+def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> ErasureSubject:
     """Who is to be forgotten, without the ties that the logs give."""
-    return Subject(request.scope, request.app_id, request.user_id, frozenset(session_ids))
+    return ErasureSubject(request.scope, request.app_id, request.user_id, frozenset(session_ids))
 
 
 def filler_name(request_id: str) -> str:

@@ -48,12 +48,12 @@ from streams.erase.logs import Logs
 from streams.erase.purge import purge
 from streams.erase.readers import Readers, ReadersBehind
 from streams.erase.record import PLACE, ErasureRecords, recorded
+from streams.erase.residual import ResidualRecords, Tally, count_found, stores_of
 from streams.erase.spoken import remembered_in, spoke_in
 from streams.erase.stores import ARCHIVED, CHANGELOGS, COMPACTED, INDEXED, PUBLIC, SPOKEN_IN, TYING
 from streams.erase.sweep import entities_in, look, look_at_state, stands_on, sweep
-from streams.erase.traces import Tally, Traces, stores_of, tell
 from streams.kafka.producer import Record
-from streams.kafka.topics import standing_topics
+from streams.kafka.topics import existing_topics
 
 log = structlog.get_logger(__name__)
 
@@ -167,20 +167,20 @@ class Erasure:
 
     async def _look_at_first(self) -> None:
         for topic in (*PUBLIC, *CHANGELOGS):
-            traces = await self._look(topic)
-            tell(topic, traces, self._tally)
-            self._anything |= bool(traces.places)
+            residual = await self._look(topic)
+            count_found(topic, residual, self._tally)
+            self._anything |= bool(residual.places)
             if topic is SESSION_STATE:
-                self._stands_on = stands_on(traces)
+                self._stands_on = stands_on(residual)
             if topic is MEMORY_STATE:
-                self._concerned.known(entities_in(traces), self._subject)
+                self._concerned.known(entities_in(residual), self._subject)
 
-    async def _look(self, topic: Topic) -> Traces:
+    async def _look(self, topic: Topic) -> ResidualRecords:
         if topic.public:
             keys = self._keys.setdefault(topic, set())
-            traces, _ = await look(self._logs, topic, self._subject.concerns, keys=keys, until=self._until)
-            keys |= traces.keys
-            return traces
+            residual, _ = await look(self._logs, topic, self._subject.concerns, keys=keys, until=self._until)
+            keys |= residual.keys
+            return residual
         sessions, touched = self._concerned.sessions.keys(), self._concerned.touched
         return await look_at_state(
             self._logs,
@@ -195,7 +195,7 @@ class Erasure:
     async def _forget_sessions(self) -> None:
         if self._anything:  # else every further erasure of a session would leave a trace for the next one to find
             self._step("sessions")
-            await self._tell(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
+            await self._send_events(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
             # A judge's answer under way would name the session once more, behind its end.
             await self._all_read(("sessions", TURNS), ("judge", JUDGEMENTS), ("sessions", TURNS))
         # At once: a session that goes on is a new one.
@@ -208,7 +208,7 @@ class Erasure:
         # Known to the state by now, though no log may tell of them any more.
         self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
         await self._follow(PROJECTS)  # likewise: what was said a moment ago may have come into another project
-        await self._tell(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
+        await self._send_events(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
         await self._all_read(*_ANSWERED)  # what was asked meanwhile: such an answer is of no use, but must be counted
         forgotten = {**await self._logs.ends(MEMORY_STATE), **self._sessions_until}
         for topic in TYING:
@@ -223,9 +223,9 @@ class Erasure:
         for role, topic in stages:
             await self._readers.beyond(role, await self._logs.ends(topic))
 
-    async def _tell(self, topic: Topic, told: Iterable[SessionErased | OfMemory]) -> None:
+    async def _send_events(self, topic: Topic, events: Iterable[SessionErased | OfMemory]) -> None:
         by_place: dict[TopicPartition, list[Record]] = {}
-        for event in told:
+        for event in events:
             name = event.session_id if isinstance(event, SessionErased) else entity_key(event)
             numbers = self._stands_on.get(name, ()) if topic is TURNS else ()
             places = [TopicPartition(self._logs.name(topic), number) for number in sorted(numbers)]
@@ -288,9 +288,9 @@ class Erasure:
         now = datetime.now(UTC)
         request, counted = self._request, list(stores)
         topics = (*PUBLIC, *CHANGELOGS)
-        standing = await standing_topics(self._logs.admin, [self._logs.name(topic) for topic in topics])
+        existing = await existing_topics(self._logs.admin, [self._logs.name(topic) for topic in topics])
         for topic in topics:
-            config = standing[self._logs.name(topic)].config
+            config = existing[self._logs.name(topic)].config
             counted += stores_of(topic, await self._look(topic), self._tally, config, now)
         return ErasureProved(
             request_id=request.request_id,

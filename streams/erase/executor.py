@@ -27,7 +27,7 @@ from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore
 from streams.erase.readers import Readers
 from streams.erase.record import PLACE, ErasureRecords, key_of, recorded
-from streams.erase.traces import Tally
+from streams.erase.residual import Tally
 from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.settings import Settings
@@ -56,7 +56,7 @@ class Executor:
         self._tallies: dict[str, Tally] = {}
         self._tried_s: dict[str, float] = {}
 
-    def is_told_by(self, assigned: set[TopicPartition]) -> bool:
+    def is_answered_by(self, assigned: set[TopicPartition]) -> bool:
         """Whether the worker with these partitions carries out erasures."""
         return TopicPartition(ERASURES.full_name(self._settings.topic_prefix), PLACE) in assigned
 

@@ -19,8 +19,8 @@ from models.events import ErasureProved
 from models.events.topics import ERASURES, Topic
 from streams.erase.logs import Extent, Extents, Logs
 from streams.erase.purge import fill
+from streams.erase.residual import names_of
 from streams.erase.stores import CHANGELOGS, COMPACTED
-from streams.erase.traces import names_of
 from streams.kafka.times import appended_at
 
 log = structlog.get_logger(__name__)

@@ -39,7 +39,7 @@ from streams.erase.concerned import filler_name
 from streams.erase.logs import Logs
 from streams.erase.readers import Readers
 from streams.kafka.producer import Record
-from streams.kafka.topics import set_config, standing_topics
+from streams.kafka.topics import existing_topics, set_config
 
 log = structlog.get_logger(__name__)
 
@@ -161,7 +161,7 @@ async def tightened(logs: Logs, topics: Iterable[Topic]) -> AsyncIterator[None]:
         ConfigurationError: The broker refuses.
     """
     by_name = {logs.name(topic): topic for topic in topics}
-    before = {name: each.own_config for name, each in (await standing_topics(logs.admin, [*by_name])).items()}
+    before = {name: each.own_config for name, each in (await existing_topics(logs.admin, [*by_name])).items()}
     try:
         await set_config(logs.admin, {name: _tight(topic) for name, topic in by_name.items()})
         yield
@@ -178,8 +178,8 @@ async def restore(logs: Logs) -> list[str]:
         ConfigurationError: The broker refuses.
     """
     by_name = {logs.name(topic): topic for topic in REGISTRY.topics}
-    standing = await standing_topics(logs.admin, [*by_name])
-    left = {name: each.own_config for name, each in standing.items() if _is_tight(each.own_config)}
+    existing = await existing_topics(logs.admin, [*by_name])
+    left = {name: each.own_config for name, each in existing.items() if _is_tight(each.own_config)}
     await _replace(logs.admin, {name: _loosened(by_name[name], config) for name, config in left.items()})
     if left:
         log.warning("erasure_config_restored", topics=sorted(left))

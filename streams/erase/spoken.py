@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import (
     ConversationEnded,
     EpisodeCompressed,
@@ -24,7 +24,7 @@ from models.project.mentions import item_of, mentions
 from streams.erase.concerned import Project, Span, User
 
 
-def spoke_in(event: Struct, subject: Subject) -> Iterator[tuple[str, User, Span]]:
+def spoke_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
     """Sessions of the subject that an event tells of.
 
     Args:
@@ -48,7 +48,7 @@ def spoke_in(event: Struct, subject: Subject) -> Iterator[tuple[str, User, Span]
             pass
 
 
-def remembered_in(event: Struct, subject: Subject) -> Iterator[tuple[Project, str]]:
+def remembered_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[Project, str]]:
     """Projects that took something from sessions of the subject, by an event that names it, and the sessions."""
     match event:
         case Turn() if event.project_id:
@@ -62,7 +62,7 @@ def remembered_in(event: Struct, subject: Subject) -> Iterator[tuple[Project, st
             pass
 
 
-def _said(event: ProjectItemChanged, subject: Subject) -> Iterator[tuple[str, User, Span]]:
+def _said(event: ProjectItemChanged, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
     """An import brings memories of conversations of which nothing else may tell."""
     item = item_of(event)
     sources = (

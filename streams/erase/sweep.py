@@ -11,8 +11,8 @@ from models.events.topics import Cleanup, Topic
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase.logs import Extent, Logs
 from streams.erase.readers import Positions
-from streams.erase.traces import Record as Trace
-from streams.erase.traces import Traces
+from streams.erase.residual import ResidualRecord as Trace
+from streams.erase.residual import ResidualRecords
 from streams.kafka.producer import Record
 from streams.kafka.times import appended_at
 from streams.state.changelog import name_of
@@ -27,7 +27,7 @@ async def look(
     *,
     keys: Iterable[bytes | None] = (),
     until: Positions | None = None,
-) -> tuple[Traces, dict[TopicPartition, int]]:
+) -> tuple[ResidualRecords, dict[TopicPartition, int]]:
     """Read a public topic from its start and note what is the subject's.
 
     Args:
@@ -40,21 +40,21 @@ async def look(
     Returns:
         What was found, and up to which offset of each partition it was read.
     """
-    traces, compacted = Traces(keys=set(keys)), topic.cleanup is Cleanup.COMPACT
+    residual, compacted = ResidualRecords(keys=set(keys)), topic.cleanup is Cleanup.COMPACT
     extents = await logs.extents(topic)
     async for record in logs.read(extents):
-        traces.looked_at += 1
+        residual.looked_at += 1
         event = logs.event_of(topic, record)
         place = TopicPartition(record.topic, record.partition)
         counts = event is not None and _is_before(record, until) and concerns(event)
         trace = _trace(record, owned=True) if counts else None
         if compacted and event is None:
-            traces.take_null(place, record.key)
+            residual.take_null(place, record.key)
         elif compacted:
-            traces.take(place, record.key, trace)
+            residual.take(place, record.key, trace)
         elif trace is not None:
-            traces.note(place, trace)
-    return traces, {place: extent.end for place, extent in extents.items()}
+            residual.note(place, trace)
+    return residual, {place: extent.end for place, extent in extents.items()}
 
 
 async def sweep(logs: Logs, topic: Topic, concerns: Concerns) -> int:
@@ -68,8 +68,8 @@ async def sweep(logs: Logs, topic: Topic, concerns: Concerns) -> int:
     Raises:
         DeliveryFailed: Not acknowledged; it may be repeated.
     """
-    traces, read_to = await look(logs, topic, concerns)
-    live = traces.live
+    residual, read_to = await look(logs, topic, concerns)
+    live = residual.live
     later = await _keys_since(logs, topic, {place: read_to[place] for place in live})
     nulls = {
         place: [Record(key, None) for key in keys if key not in later.get(place, ())] for place, keys in live.items()
@@ -85,7 +85,7 @@ async def look_at_state(
     owned: Callable[[str], bool],
     touched: Callable[[str], bool],
     until: Positions | None = None,
-) -> Traces:
+) -> ResidualRecords:
     """Read a changelog from its start.
 
     Args:
@@ -95,29 +95,29 @@ async def look_at_state(
         touched: Whether it holds something of the subject: what it was before counts too.
         until: Where the changelog ended when its role had forgotten; nothing counts from there on.
     """
-    traces = Traces()
+    residual = ResidualRecords()
     async for record in logs.read(await logs.extents(topic)):
-        traces.looked_at += 1
+        residual.looked_at += 1
         place = TopicPartition(record.topic, record.partition)
         entity, part = name_of(record.key)
         mine, is_before = owned(entity), _is_before(record, until)
         counts = record.value is not None and is_before and (mine or touched(entity))
-        traces.take(place, record.key, _trace(record, owned=mine) if counts else None)
+        residual.take(place, record.key, _trace(record, owned=mine) if counts else None)
         if record.value is None and is_before:
             # Of somebody who holds something of the subject: a fact's key is what was said.
-            traces.lasting_nulls += mine or (touched(entity) and part.startswith(FACT_PART))
-    return traces
+            residual.lasting_nulls += mine or (touched(entity) and part.startswith(FACT_PART))
+    return residual
 
 
-def entities_in(traces: Traces) -> set[str]:
+def entities_in(residual: ResidualRecords) -> set[str]:
     """Entities of a changelog that are there."""
-    return {name_of(key)[0] for keys in traces.live.values() for key in keys if key is not None}
+    return {name_of(key)[0] for keys in residual.live.values() for key in keys if key is not None}
 
 
-def stands_on(traces: Traces) -> dict[str, set[int]]:
+def stands_on(residual: ResidualRecords) -> dict[str, set[int]]:
     """Likewise, and on which partitions: a producer of the source may choose them otherwise than Turntide does."""
     found: dict[str, set[int]] = {}
-    for place, keys in traces.live.items():
+    for place, keys in residual.live.items():
         for key in keys:
             if key is not None:
                 found.setdefault(name_of(key)[0], set()).add(place.partition)

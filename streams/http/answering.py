@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.http.audit import begin, note, note_given, note_ids
 from streams.http.problems import invalid_field, undecodable
-from streams.http.route import Answer, Reach, Route, routes_of, template
+from streams.http.route import Reach, Route, RouteAnswer, routes_of, template
 from streams.http.security import require_role
 from streams.observe.telemetry import metrics
 
@@ -134,7 +134,7 @@ def is_lasting(scope: Scope) -> bool:
     return isinstance(route, ServedRoute) and route.lasting
 
 
-class Measured:
+class RequestMeasures:
     """ASGI middleware around everything else: how many requests came, and how long they took.
 
     By the template of their route: a path holds ids.
@@ -194,8 +194,8 @@ def _answering(route: Route, method: Callable[..., Awaitable[Any]]) -> Callable[
         answered = await method(*given, **named)
         if isinstance(answered, Response):
             return answered
-        if not isinstance(answered, Answer):
-            answered = Answer(answered)
+        if not isinstance(answered, RouteAnswer):
+            answered = RouteAnswer(answered)
         note_given(answered.body)
         return Response(_encode(answered.body), answered.status, answered.headers, media_type="application/json")
 
@@ -236,10 +236,10 @@ class _Binding:
             Problem: 422, with the parameter and without what it held.
         """
         query, given = request.query_params, dict[str, Any](request.path_params)
-        for name, told in self._names.items():
-            if told in query and told not in given:
-                value: Any = query.getlist(told) if name in self._lists else query[told]
-                given[told] = _BOOLEANS.get(value.lower(), value) if name in self._booleans else value
+        for name, shown in self._names.items():
+            if shown in query and shown not in given:
+                value: Any = query.getlist(shown) if name in self._lists else query[shown]
+                given[shown] = _BOOLEANS.get(value.lower(), value) if name in self._booleans else value
         for name in self._required:
             if name not in given:
                 raise invalid_field(name, "is missing")

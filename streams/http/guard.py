@@ -13,7 +13,7 @@ from streams.http.answering import reach_of
 from streams.http.own_machine import require_own_page, require_this_machine
 from streams.http.problems import Problem
 from streams.http.rates import Rates
-from streams.http.security import Access, Caller, digest_of, reading_for, unauthorized
+from streams.http.security import Caller, ReadAccess, digest_of, reading_for, unauthorized
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
 
@@ -32,7 +32,7 @@ _MOST_FIELDS = 1_000
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class Guard:
+class RequestGuard:
     """ASGI middleware: lets a request in and notes who asks, or answers 400, 401, 403, 421 or 429.
 
     Args:
@@ -41,7 +41,7 @@ class Guard:
         rates: How often.
     """
 
-    def __init__(self, app: ASGIApp, access: Access | None, rates: Rates) -> None:
+    def __init__(self, app: ASGIApp, access: ReadAccess | None, rates: Rates) -> None:
         self._app = app
         self._access = access
         self._rates = rates
@@ -92,7 +92,7 @@ class Guard:
             self._rates.asked(id(found))  # holders live as long as the settings do
         return found
 
-    def _known(self, access: Access, address: str, authorization: str) -> Caller:
+    def _known(self, access: ReadAccess, address: str, authorization: str) -> Caller:
         digest = digest_of(_bearer(authorization))
         self._rates.trying(address, digest)
         found = access.holder_of(digest)

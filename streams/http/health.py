@@ -1,7 +1,7 @@
 """The HTTP side of every role: is it alive, is it ready, what does it count. Loopback unless told otherwise.
 
-Every request passes `guard.Guard` (who asks, and how often), `limits.Limits` (how much) and `audit.Auditing` (what is
-noted of it), then the routes.
+Every request passes `guard.RequestGuard` (who asks, and how often), `limits.Limits` (how much) and `audit.Auditing`
+(what is noted of it), then the routes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from starlette.types import ASGIApp
 
 from models.errors import ConfigurationError
 from streams.http import openapi, problems
-from streams.http.answering import Matching, Measured, ServedRoute, answer, served_routes
+from streams.http.answering import Matching, RequestMeasures, ServedRoute, answer, served_routes
 from streams.http.audit import Auditing
 from streams.http.audit_log import BatchedAudit
 from streams.http.connections import bounded_protocol
 from streams.http.docs_page import HEADERS, page
-from streams.http.guard import Guard
+from streams.http.guard import RequestGuard
 from streams.http.limits import Limits
 from streams.http.own_machine import is_loopback
 from streams.http.rates import Rates
 from streams.http.route import Group
-from streams.http.security import Access
+from streams.http.security import ReadAccess
 from streams.settings.http import HttpSettings
 
 _UNAVAILABLE = 503
@@ -105,7 +105,7 @@ def create_api(
     registry: CollectorRegistry,
     routes: Sequence[ServedRoute] = (),
     alive: Callable[[], tuple[bool, str]] = _always,
-    access: Access | None = None,
+    access: ReadAccess | None = None,
     endpoints: Sequence[Endpoint] = (),
     limits: HttpSettings | None = None,
 ) -> Api:
@@ -137,8 +137,8 @@ def create_api(
             *(ServedRoute(each.path, each.app, ["POST"]) for each in endpoints if isinstance(each, RoutedEndpoint)),
         ],
         [
-            Middleware(Measured),
-            Middleware(Guard, access=access, rates=Rates(limits)),
+            Middleware(RequestMeasures),
+            Middleware(RequestGuard, access=access, rates=Rates(limits)),
             Middleware(
                 Limits,
                 max_concurrent_requests=limits.max_concurrent_requests,

@@ -89,7 +89,7 @@ def _schema(kind: Any) -> dict[str, Any]:
 
 def _operation(path: str, route: Route) -> dict[str, Any]:
     further = route.paths.index(path)
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "tags": [route.group.tag],
         "summary": route.operation.replace("_", " ").capitalize(),
         "description": route.description,
@@ -97,28 +97,28 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
         "responses": dict(_responses(route)),
     }
     if route.group.formerly and further and not route.kept:
-        told["deprecated"] = True
+        described["deprecated"] = True
     if route.takes is not None:
-        told["parameters"] = list(_parameters(route.takes, path))
+        described["parameters"] = list(_parameters(route.takes, path))
     if route.body is not None:
         content = {_JSON: {"schema": _schema(route.body), "example": example_of(route.body)}}
-        told["requestBody"] = {"required": True, "content": content}
+        described["requestBody"] = {"required": True, "content": content}
     if route.reach == "token":
-        told["security"] = [{"token": []}, {}]
-    return told
+        described["security"] = [{"token": []}, {}]
+    return described
 
 
 def _parameters(takes: type[msgspec.Struct], path: str) -> Iterator[dict[str, Any]]:
     in_path = path_names(path)
     for each in msgspec.structs.fields(takes):
         schema = _given(_schema(each.type))
-        told = {"name": each.encode_name, "in": "path" if each.encode_name in in_path else "query"}
+        described = {"name": each.encode_name, "in": "path" if each.encode_name in in_path else "query"}
         if description := schema.pop("description", ""):
-            told["description"] = description
+            described["description"] = description
         if not each.required and each.default not in (None, msgspec.NODEFAULT):
             schema["default"] = msgspec.to_builtins(each.default)
         schema.setdefault("examples", [example_of(each.type, each.name)])
-        yield {**told, "required": each.required, "schema": schema}
+        yield {**described, "required": each.required, "schema": schema}
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def _given(schema: dict[str, Any]) -> dict[str, Any]:
 def _responses(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     also = {kind: {"schema": {"type": "string"}, "example": text} for kind, text in route.also.items()}
     for status, kind in (route.answers or {HTTPStatus.OK: None}).items():
-        told = {} if kind is None else {_JSON: {"schema": _schema(kind), "example": example_of(kind)}}
-        yield str(status.value), {"description": status.phrase, "content": told | also}
+        described = {} if kind is None else {_JSON: {"schema": _schema(kind), "example": example_of(kind)}}
+        yield str(status.value), {"description": status.phrase, "content": described | also}
     if route.reach == "token":
         meanings: Mapping[HTTPStatus, str] = _PROBLEMS | {each: _MORE_PROBLEMS[each] for each in route.errors}
         schema = {"$ref": _SCHEMAS.format(name=problems.ProblemDetails.__name__)}

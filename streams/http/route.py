@@ -41,7 +41,7 @@ _SECTIONS = re.compile(r"\n\s*(?:Args|Returns|Raises):\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[_Answer]):
+class RouteAnswer(Generic[_Answer]):
     """An answer with headers of its own."""
 
     body: _Answer
@@ -54,7 +54,7 @@ class Answer(Generic[_Answer]):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted(Answer[_Answer]):
+class Accepted(RouteAnswer[_Answer]):
     """It is in the log and will be carried out; what comes of it is not seen yet."""
 
     @property
@@ -63,7 +63,7 @@ class Accepted(Answer[_Answer]):
         return HTTPStatus.ACCEPTED
 
 
-class Rules(TypedDict, total=False):
+class RouteRules(TypedDict, total=False):
     """What else a route declares; see `Route`."""
 
     role: TokenRole
@@ -182,31 +182,35 @@ class Group:
     formerly: str = ""
     role: TokenRole = TokenRole.READER
 
-    def get(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+    def get(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> Callable[[_Method], _Method]:
         """Declare a route that reads; `others` are further paths to it."""
         return self._declared("GET", path, operation, others, rules)
 
-    def post(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+    def post(
+        self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]
+    ) -> Callable[[_Method], _Method]:
         """Declare a route that asks with a body, or does something."""
         return self._declared("POST", path, operation, others, rules)
 
-    def put(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+    def put(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> Callable[[_Method], _Method]:
         """Declare a route that replaces something."""
         return self._declared("PUT", path, operation, others, rules)
 
-    def delete(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+    def delete(
+        self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]
+    ) -> Callable[[_Method], _Method]:
         """Declare a route that takes something away."""
         return self._declared("DELETE", path, operation, others, rules)
 
     def _declared(
-        self, method: str, path: str, operation: str, others: tuple[str, ...], rules: Rules
+        self, method: str, path: str, operation: str, others: tuple[str, ...], rules: RouteRules
     ) -> Callable[[_Method], _Method]:
         def declare(function: _Method) -> _Method:
-            told: Rules = {"role": self.role, **rules}
+            declared: RouteRules = {"role": self.role, **rules}
             paths = [f"{self.prefix}{each}" for each in (path, *others)]
             old = (f"{self.formerly}{path}",) if self.formerly else ()
             route = Route(
-                group=self, method=method, paths=(*paths, *old), operation=operation, function=function, **told
+                group=self, method=method, paths=(*paths, *old), operation=operation, function=function, **declared
             )
             setattr(function, _DECLARED, route)
             return function
@@ -257,7 +261,7 @@ def _answers(returned: Any) -> Iterator[tuple[HTTPStatus, Any]]:
             yield from _answers(each)
     elif origin is Accepted:
         yield HTTPStatus.ACCEPTED, get_args(returned)[0]
-    elif origin is Answer:
+    elif origin is RouteAnswer:
         yield HTTPStatus.OK, get_args(returned)[0]
     elif not (isinstance(returned, type) and issubclass(returned, Response)):
         yield HTTPStatus.OK, returned

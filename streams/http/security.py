@@ -139,7 +139,7 @@ def digest_of(token: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ReadAccess:
     """Who may read what.
 
     Attributes:
@@ -159,7 +159,7 @@ class Access:
         return found
 
 
-def access_of(settings: HttpSettings) -> Access:
+def access_of(settings: HttpSettings) -> ReadAccess:
     """Who may read what by the settings.
 
     Raises:
@@ -182,7 +182,7 @@ def access_of(settings: HttpSettings) -> Access:
         callers[digest] = Caller(
             frozenset(entry.apps) or None, entry.role, entry.text, entry.name or f"http.tokens.{number}"
         )
-    return Access(tuple(callers.items()), loopback)
+    return ReadAccess(tuple(callers.items()), loopback)
 
 
 def unauthorized(detail: str, *, error: str = "") -> Problem:

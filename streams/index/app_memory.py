@@ -33,8 +33,8 @@ _MOST_MEMORIES = 1_000
 """Of a space with what is shared with it; the policy keeps fifty at the most."""
 
 
-class AppMemories:
-    """Memories and standings of all spaces, in a collection each; a look-up of memories names a space.
+class AppMemoryIndex:
+    """Memories and stats of all spaces, in a collection each; a look-up of memories names a space.
 
     Args:
         store: Where points live. It needs no ensuring: the first batch makes the collections.
@@ -65,7 +65,7 @@ class AppMemories:
         points = [point for event, row in zip(present, vectors, strict=True) for point in _points(*event, row)]
         await self._store.upsert(MEMORIES.name, points)
 
-    async def add_standings(self, events: Sequence[tuple[AppMemoriesChanged, int]]) -> None:
+    async def add_stats(self, events: Sequence[tuple[AppMemoriesChanged, int]]) -> None:
         """Note how far spaces are. Call it after their memories: who waits for it will read them."""
         await SPACES.note(self._store, self._embedder.dim, events)
 
@@ -102,7 +102,7 @@ class AppMemories:
         where = _of(app_id, user_id, shared=shared)
         return await self._search.events(MEMORIES, query, where, top_k, by=Ranking(mode))
 
-    async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
+    async def stats(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
         """As last indexed; None for a space that nothing happened to."""
         key = space_key(app_id, user_id)
         return (await SPACES.read(self._store, [key], {"app_id": app_id})).get(key)
@@ -124,10 +124,10 @@ def _of(app_id: str, user_id: str, *, shared: bool) -> dict[str, Condition]:
 def _points(event: AppMemoryChanged, offset: int, vector: Vectors) -> Iterable[Point]:
     """A memory that is there, and one point more for each app it is shared with."""
     yield MEMORIES.point(event, offset, vector)
-    told = replace(event, session_id="", user_id="", related_conversations=[], conflicts_with=[])
+    extra = replace(event, session_id="", user_id="", related_conversations=[], conflicts_with=[])
     key = point_key(event)
     filed: dict[str, PayloadValue] = {"owned": 0, "owner_key": key, "user_id": owner_of(event)}
     for app in dict.fromkeys(event.shared_with):
         if app != event.app_id:
-            shared = replace(told, shared_with=[app])
-            yield MEMORIES.point(shared, offset, vector, key=f"{key}@{app}", told={**filed, "app_id": app})
+            shared = replace(extra, shared_with=[app])
+            yield MEMORIES.point(shared, offset, vector, key=f"{key}@{app}", extra={**filed, "app_id": app})

@@ -26,14 +26,14 @@ from models.events import (
     UserMemoryChanged,
 )
 from models.retrieval.lexical import date_words
-from models.retrieval.relevance import Findable, searched_text, told_text
+from models.retrieval.relevance import Findable, rendered, searched_text
 from streams.index.event_points import Collection, milliseconds, point_key
 from streams.inference.intake import topic_text
 from streams.ports import PayloadValue
 
 EMBEDDED = ("memory", "episode", "chunk")
 """Kinds of a project's items that are found by what they say."""
-STANDINGS = "projects"
+PROJECT_STATS = "projects"
 """`owner_key` of how far projects are; that of an item is its project's key."""
 
 
@@ -156,7 +156,7 @@ def item_of(event: ProjectItemChanged) -> ProjectItem | None:
 def item_text(event: ProjectItemChanged) -> str:
     """What an item is embedded by; nothing of one that went, or that only filters find."""
     item = item_of(event)
-    return told_text(item) if isinstance(item, Findable) else ""
+    return rendered(item) if isinstance(item, Findable) else ""
 
 
 def _item_words(event: ProjectItemChanged) -> str:
@@ -190,7 +190,7 @@ PROJECT_ITEMS = Collection(
     text=item_text,
     words=_item_words,
     erased_by=("app_id", "owner_key", "kind", "slot"),
-    aside=lambda payload: payload["owner_key"] == STANDINGS,
+    aside=lambda payload: payload["owner_key"] == PROJECT_STATS,
 )
 """What went stays as a point without text and without names (`active` 0), so that readers who hold a view of the
 project hear of it; it goes when its slot is taken."""
@@ -199,7 +199,7 @@ PROJECT_PARTS = replace(PROJECT_ITEMS, name="projects", text=None, words=None)
 PROJECTS = Collection(
     "projects",
     ProjectChanged,
-    filters={"owner_key": lambda _: STANDINGS},
+    filters={"owner_key": lambda _: PROJECT_STATS},
     without=("session_id", "user_id"),
 )
 """… how far each project is."""

@@ -29,7 +29,7 @@ from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.edge_shard import EdgeCollection, EdgeInfo, read_info
-from streams.ports import Condition, Hit, PayloadValue, Point, Stored
+from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
 
 _Result = TypeVar("_Result")
 _PAGE_POINTS = 64
@@ -100,10 +100,10 @@ class EdgeStore:
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Nearest by cosine among the points that match every entry of `where`; exact."""
 
-        def search(found: EdgeCollection) -> list[Hit]:
+        def search(found: EdgeCollection) -> list[SearchHit]:
             rules.require_vector(collection, vector, found.info.dim)
             return found.search(vector, where, top_k, fields)
 
@@ -117,10 +117,10 @@ class EdgeStore:
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
 
-        def search(found: EdgeCollection) -> list[Hit]:
+        def search(found: EdgeCollection) -> list[SearchHit]:
             found.info.require_lexical(collection)
             return found.search_lexical(query, where, top_k, fields) if len(query) else []
 
@@ -132,7 +132,7 @@ class EdgeStore:
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
         if not keys:
             return {}
-        hits: list[Hit] = await self._asked(collection, lambda found: found.read(keys, where), [])
+        hits: list[SearchHit] = await self._asked(collection, lambda found: found.read(keys, where), [])
         return {hit.key: hit.payload for hit in hits}
 
     async def latest(
@@ -176,7 +176,7 @@ class EdgeStore:
         info = read_info(self._folder / collection)
         return info.embedder if info else None
 
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
         return await self._asked(collection, lambda found: found.page(after, limit), ([], ""), whosever=True)
 

@@ -44,7 +44,7 @@ from qdrant_edge import Point as EdgePoint
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.edge_requests import conditions_of, filter_of, point_of, selected, sparse_of
-from streams.ports import Condition, Hit, PayloadValue, Point, Stored
+from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
 
 if TYPE_CHECKING:
     from qdrant_edge import PointId, Record  # stand in the stub
@@ -169,13 +169,13 @@ class EdgeCollection:
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Nearest first."""
         return self._ranked(Query.Nearest(vector.tolist()), filter_of(where), top_k, fields)
 
     def search_lexical(
         self, query: SparseVector, where: Mapping[str, Condition], top_k: int, fields: Sequence[str] | None = None
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Highest BM25 first."""
         within = filter_of(where)
         idf = SearchParams(idf=IdfParams(corpus=within))
@@ -188,7 +188,7 @@ class EdgeCollection:
         top_k: int,
         fields: Sequence[str] | None,
         params: SearchParams | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Hits that came with their payload, or with none."""
         found = self._shard.query(
             QueryRequest(limit=top_k, query=query, filter=within, params=params, with_payload=selected(fields))
@@ -200,7 +200,7 @@ class EdgeCollection:
             keys = [self._keys[each] for each in ids]
         except KeyError:
             keys = self._found_keys(ids)
-        return [Hit(key, point.score, {}) for key, point in zip(keys, found, strict=True)]
+        return [SearchHit(key, point.score, {}) for key, point in zip(keys, found, strict=True)]
 
     def _found_keys(self, ids: Sequence[PointId]) -> list[str]:
         """Keys of points, read where they are not remembered."""
@@ -212,7 +212,7 @@ class EdgeCollection:
         self._keys |= {record.id: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
         return [self._keys[each] for each in ids]
 
-    def read(self, keys: Sequence[str], where: Mapping[str, Condition]) -> list[Hit]:
+    def read(self, keys: Sequence[str], where: Mapping[str, Condition]) -> list[SearchHit]:
         """Those of the keys' points that match; the score means nothing."""
         ids = HasIdCondition({rules.point_id(key) for key in keys})
         request = ScrollRequest(limit=len(keys), filter=Filter(must=[ids, *conditions_of(where)]), with_payload=True)
@@ -244,7 +244,7 @@ class EdgeCollection:
         """Make everything written so far durable."""
         self._shard.flush()
 
-    def page(self, after: str, limit: int) -> tuple[list[Stored], str]:
+    def page(self, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """In order of ids."""
         records, following = self._page(after, limit, with_vectors=False)
         return [rules.stored(record.payload or {}) for record in records], following

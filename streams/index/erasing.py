@@ -1,6 +1,7 @@
 """Removing somebody from the vector store: points in every collection, their bytes, and a second count (design §5).
 
-What names the user or app goes, and what names one of the sessions, whoever's it is (`models.erasure.Subject.names`):
+What names the user or app goes, and what names one of the sessions, whoever's it is
+(`models.erasure.ErasureSubject.names`):
 
 Which sessions a point names, its event says: every field with the name of a session, in its parts too. How far a
 project is names none. A memory goes in other apps' names too.
@@ -57,9 +58,9 @@ class VectorErasing:
                 continue
             done = [await self._remove(collection, base, due) for due in dues]
             await self._store.forget(collection)
-            for told, due, (looked_at, removed) in zip(stores, dues, done, strict=True):
+            for answered, due, (looked_at, removed) in zip(stores, dues, done, strict=True):
                 left = [await self._store.count(collection, where=w) for w in await self._of(collection, base, due)]
-                told.append(
+                answered.append(
                     ErasedStore(
                         store=f"vectors {collection}", looked_at=looked_at, removed=removed, remaining=sum(left)
                     )

@@ -93,8 +93,8 @@ class _Coding(NamedTuple):
 def _coding(event: type[Struct]) -> _Coding:
     coding = _Coding([], {}, [], {})
     types = {each.name: each.type for each in fields(event)}
-    told = inspect.type_info(event)
-    for each in told.fields if isinstance(told, inspect.StructType) else ():
+    extra = inspect.type_info(event)
+    for each in extra.fields if isinstance(extra, inspect.StructType) else ():
         kinds = list(_plain(each.type))
         kind = next(of for of in kinds if not isinstance(of, inspect.NoneType))
         if isinstance(kind, inspect.BoolType):
@@ -165,7 +165,7 @@ class Collection(Generic[_Event]):
     aside: Callable[[Payload], bool] | None = None
 
     def point(
-        self, event: Struct, offset: int | None, vector: Vectors, *, key: str = "", told: Payload | None = None
+        self, event: Struct, offset: int | None, vector: Vectors, *, key: str = "", extra: Payload | None = None
     ) -> Point:
         """The point of an event.
 
@@ -174,7 +174,7 @@ class Collection(Generic[_Event]):
             offset: Of the event's record; None where that is not known.
             vector: `(dim,)`.
             key: Instead of the event's own.
-            told: Fields of the payload that stand before all others of their name.
+            extra: Fields of the payload that stand before all others of their name.
         """
         kept = [name for name in event.__struct_fields__ if name not in self.without]
         payload = {self.kept_as.get(name, name): _written(getattr(event, name)) for name in kept}
@@ -182,7 +182,7 @@ class Collection(Generic[_Event]):
         if offset is not None:
             payload["event_offset"] = offset
         words = None if self.words is None else document_vector(self.words(event))
-        return Point(key or self.key(event), vector, {**payload, **(told or {})}, words)
+        return Point(key or self.key(event), vector, {**payload, **(extra or {})}, words)
 
     def event_of(self, payload: Payload) -> _Event:
         """The event of a point."""
@@ -245,8 +245,8 @@ class Collection(Generic[_Event]):
             return {"topic": "", "partition": payload.get("partition", -1), "offset": payload.get("offset", -1)}
         if empty is not _LATEST:
             return empty
-        if isinstance(told_ms := payload.get("event_time_ms"), int):
-            return datetime.fromtimestamp(told_ms / _MILLISECONDS, UTC)
+        if isinstance(event_ms := payload.get("event_time_ms"), int):
+            return datetime.fromtimestamp(event_ms / _MILLISECONDS, UTC)
         times = [str(payload[each]) for each in self._coding.times if payload.get(each)]
         return max(times, default="1970-01-01T00:00:00Z")
 

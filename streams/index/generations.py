@@ -31,7 +31,7 @@ def generation_name(name: str, generation: str) -> str:
     return f"{name}-{generation}" if generation else name
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class CopyProgress(Struct, frozen=True, kw_only=True):
     """How far a collection of a generation is.
 
     Attributes:
@@ -57,12 +57,12 @@ class GenerationRecord:
         self._store = store
         self._collection = f"reindex-{generation}"
 
-    async def progress(self, collection: str) -> Progress:
+    async def progress(self, collection: str) -> CopyProgress:
         """How far the collection is; the start for one that nothing is noted of."""
         noted = await self._read(collection)
-        return msgspec.json.decode(noted, type=Progress) if noted else Progress()
+        return msgspec.json.decode(noted, type=CopyProgress) if noted else CopyProgress()
 
-    async def note_progress(self, collection: str, progress: Progress) -> None:
+    async def note_progress(self, collection: str, progress: CopyProgress) -> None:
         """Durable on return."""
         await self._write(collection, msgspec.json.encode(progress).decode())
 

@@ -28,7 +28,7 @@ from models.retrieval.lexical import query_vector
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
 from streams.index.event_points import Collection
 from streams.index.scope import Scope
-from streams.ports import Condition, Embedder, Hit, PayloadValue, VectorStore
+from streams.ports import Condition, Embedder, PayloadValue, SearchHit, VectorStore
 
 _Event = TypeVar("_Event", bound=Struct)
 
@@ -175,7 +175,7 @@ class HybridSearch:
         return lexical, dense
 
 
-async def _scores(hits: Awaitable[Iterable[Hit]] | None) -> dict[str, float]:
+async def _scores(hits: Awaitable[Iterable[SearchHit]] | None) -> dict[str, float]:
     return {} if hits is None else {hit.key: hit.score for hit in await hits}
 
 

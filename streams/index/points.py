@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.events.ids import named_id
-from streams.ports import Condition, Hit, PayloadValue, Point, Stored
+from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
@@ -78,14 +78,14 @@ def selected(fields: Sequence[str] | None) -> list[str] | bool:
     return True if fields is None else [*fields, KEY_FIELD]
 
 
-def hit(stored: dict[str, PayloadValue], score: float) -> Hit:
+def hit(stored: dict[str, PayloadValue], score: float) -> SearchHit:
     """A search result from what is stored."""
-    return Hit(key=str(stored[KEY_FIELD]), score=score, payload=given_payload(stored))
+    return SearchHit(key=str(stored[KEY_FIELD]), score=score, payload=given_payload(stored))
 
 
-def stored(payload: dict[str, PayloadValue]) -> Stored:
+def stored(payload: dict[str, PayloadValue]) -> StoredPoint:
     """A point without its vectors from what is stored."""
-    return Stored(str(payload[KEY_FIELD]), given_payload(payload))
+    return StoredPoint(str(payload[KEY_FIELD]), given_payload(payload))
 
 
 def require_collection_name(collection: str) -> None:

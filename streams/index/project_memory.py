@@ -32,8 +32,16 @@ from models.events import ProjectChanged, ProjectItemChanged, project_key
 from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.lexical import terms
-from models.retrieval.relevance import FoundKind, RetrievalQuery, Retrieved
-from streams.index.collections import EMBEDDED, PROJECT_ITEMS, PROJECT_PARTS, PROJECTS, STANDINGS, item_of, item_text
+from models.retrieval.relevance import FoundKind, RetrievalQuery, RetrievedItem
+from streams.index.collections import (
+    EMBEDDED,
+    PROJECT_ITEMS,
+    PROJECT_PARTS,
+    PROJECT_STATS,
+    PROJECTS,
+    item_of,
+    item_text,
+)
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_questions import ranked, retrieved
 from streams.ports import Condition, Embedder, PayloadValue, Vectors, VectorStore
@@ -50,24 +58,24 @@ HELD_S = 3_600.0
 
 
 @dataclass(slots=True)
-class _Held:
+class _CachedView:
     """A view with the standing that it was read by."""
 
     view: ProjectView
-    standing: ProjectChanged
+    stats: ProjectChanged
     asked_at: float = 0.0
 
-    def is_of(self, standing: ProjectChanged) -> bool:
+    def is_of(self, stats: ProjectChanged) -> bool:
         """Whether it is of that life of the project."""
-        return self.standing.born == standing.born
+        return self.stats.born == stats.born
 
-    def knows(self, standing: ProjectChanged) -> bool:
+    def knows(self, stats: ProjectChanged) -> bool:
         """Whether all is in that the standing speaks of."""
-        return self.is_of(standing) and self.standing.revision >= standing.revision
+        return self.is_of(stats) and self.stats.revision >= stats.revision
 
 
 class ProjectMemories:
-    """Items and standings of all projects, and views of those that were asked for lately.
+    """Items and stats of all projects, and views of those that were asked for lately.
 
     A view is changed in place when its project went on: it belongs to the event loop, and who awaits something may
     find it newer afterwards.
@@ -97,7 +105,7 @@ class ProjectMemories:
         self._policy = policy
         self._search = HybridSearch(store, embedder)
         self._vectors = _RecentVectors(embedder)
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: OrderedDict[str, _CachedView] = OrderedDict()
         self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # --- writing
@@ -115,20 +123,20 @@ class ProjectMemories:
         rest = [each for each in items if each[0].kind not in EMBEDDED]
         await PROJECT_PARTS.write(self._store, rest, [self._vectors.blank] * len(rest))
 
-    async def add_standings(self, events: Sequence[tuple[ProjectChanged, int]]) -> None:
+    async def add_stats(self, events: Sequence[tuple[ProjectChanged, int]]) -> None:
         """Note how far projects are. Call it after their items: who waits for it will read them."""
         await PROJECTS.write(self._store, events, [self._vectors.blank] * len(events))
 
     # --- reading
 
-    async def standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
+    async def stats(self, app_id: str, project_id: str) -> ProjectChanged | None:
         """As last indexed; None for a project that nothing happened to."""
         key = project_key(app_id, project_id)
         return (await PROJECTS.read(self._store, [key], {"app_id": app_id})).get(key)
 
     async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
         """Standings of an app's projects, or of all that may be read, the latest written first."""
-        where: dict[str, Condition] = {"owner_key": STANDINGS}
+        where: dict[str, Condition] = {"owner_key": PROJECT_STATS}
         if app_id is not None:
             where["app_id"] = app_id
         return await PROJECTS.latest(self._store, where, limit)
@@ -142,14 +150,14 @@ class ProjectMemories:
         if not self._reads(app_id):
             return None
         key = project_key(app_id, project_id)
-        standing = await self.standing(app_id, project_id)
-        if standing is not None and (held := self._held.get(key)) is not None and held.knows(standing):
+        stats = await self.stats(app_id, project_id)
+        if stats is not None and (held := self._held.get(key)) is not None and held.knows(stats):
             self._keep(key, held)
             return held.view
         async with self._reading.setdefault(key, asyncio.Lock()):
             return await self._read(key, app_id, project_id)
 
-    async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+    async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
         """What answers the query by words and meaning, with everything else that `ProjectView.retrieve` does.
 
         Scores are fused: the higher the better, comparable within one answer only, 0 for what nothing speaks for. What
@@ -185,30 +193,30 @@ class ProjectMemories:
 
     async def _read(self, key: str, app_id: str, project_id: str) -> ProjectView | None:
         """Bring the view up to date; one reader of a project at a time."""
-        standing = await self.standing(app_id, project_id)  # it may have changed while others read
-        if standing is None:
+        stats = await self.stats(app_id, project_id)  # it may have changed while others read
+        if stats is None:
             self._held.pop(key, None)
             return None
         held = self._held.get(key)
-        if held is None or not held.is_of(standing):
+        if held is None or not held.is_of(stats):
             view = ProjectView(app_id, project_id, self._policy)
             events = await self._events(key, {"active": 1})
             await asyncio.to_thread(_apply, view, events)
-            held = _Held(view, standing)
+            held = _CachedView(view, stats)
             # What changed while its pages were read may be on none of them.
-            missed = await self._events(key, {}, after=standing.revision)
+            missed = await self._events(key, {}, after=stats.revision)
         else:
-            missed = [] if held.knows(standing) else await self._events(key, {}, after=held.standing.revision)
+            missed = [] if held.knows(stats) else await self._events(key, {}, after=held.stats.revision)
         for start in range(0, len(missed), _APPLIED_AT_ONCE):
             _apply(held.view, missed[start : start + _APPLIED_AT_ONCE])
             await asyncio.sleep(0)
-        if held.view.standing is None or not held.knows(standing):
-            held.standing = standing
-        held.view.apply(held.standing)
+        if held.view.stats is None or not held.knows(stats):
+            held.stats = stats
+        held.view.apply(held.stats)
         self._keep(key, held)
         return held.view
 
-    def _keep(self, key: str, held: _Held) -> None:
+    def _keep(self, key: str, held: _CachedView) -> None:
         """Hold a view, and let go those that were asked for longest ago: too long, or there are too many items."""
         held.asked_at = self._clock()
         self._held[key] = held

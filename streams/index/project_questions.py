@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from models.project.view import ProjectView
-from models.retrieval.relevance import Found, RetrievalQuery, Retrieved
+from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem
 
 
-async def retrieved(view: ProjectView, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+async def retrieved(view: ProjectView, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
     """`ProjectView.retrieve`, as things stand when it is called."""
     if query.known_at is None:
         return view.retrieve(query, at)
@@ -22,7 +22,7 @@ async def retrieved(view: ProjectView, query: RetrievalQuery, at: datetime) -> l
 
 async def ranked(
     view: ProjectView, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime
-) -> list[Retrieved]:
+) -> list[RetrievedItem]:
     """`ProjectView.ranked`, as things stand when it is called."""
     if query.known_at is None:
         return view.ranked(scores, query, at)

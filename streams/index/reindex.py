@@ -19,9 +19,9 @@ from msgspec import Struct
 from models.retrieval.lexical import document_vector
 from streams.index.collections import COLLECTIONS, EPISODES, TURNS
 from streams.index.event_points import Collection
-from streams.index.generations import GenerationRecord, Progress, generation_name
+from streams.index.generations import CopyProgress, GenerationRecord, generation_name
 from streams.index.user_memory import episode_rows
-from streams.ports import Embedder, Point, Stored, VectorStore
+from streams.ports import Embedder, Point, StoredPoint, VectorStore
 
 PAGE_POINTS = 256
 Report = Callable[[str, int], None]
@@ -75,7 +75,7 @@ async def copy_collections(
         while not progress.done:
             stored, after = await store.page(read_from, progress.after, page_points)
             await store.upsert(into, await _points(collection, stored, embedder, store, generation))
-            progress = Progress(after=after, copied=progress.copied + len(stored), done=not after)
+            progress = CopyProgress(after=after, copied=progress.copied + len(stored), done=not after)
             await record.note_progress(name, progress)
             report(name, progress.copied)
         done.append(Copied(collection=name, into=into, points=progress.copied, now=progress.copied - begun.copied))
@@ -83,7 +83,7 @@ async def copy_collections(
 
 
 async def _points(
-    collection: Collection[Any], stored: Sequence[Stored], embedder: Embedder, target: VectorStore, generation: str
+    collection: Collection[Any], stored: Sequence[StoredPoint], embedder: Embedder, target: VectorStore, generation: str
 ) -> list[Point]:
     """The points with their payloads, and vectors and words made as the index role makes them."""
     if collection.text is None:

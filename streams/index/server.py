@@ -19,7 +19,7 @@ from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.generations import generation_name
 from streams.index.server_requests import filter_of, requests_of, sparse_of, struct_of
-from streams.ports import Condition, Hit, PayloadValue, Point, Stored
+from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
 
 RETRY_DELAYS = tuple(timedelta(milliseconds=ms) for ms in (100, 300, 1_000, 3_000))
 """Waits between tries: a restart or a leader election is over by then, a lasting outage is the role's to report."""
@@ -90,7 +90,7 @@ class ServerStore:
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Nearest by cosine among the points that match every entry of `where`."""
         if (info := await self._own(collection)) is None:
             return []
@@ -105,7 +105,7 @@ class ServerStore:
         where: Mapping[str, Condition],
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
         if (info := await self._own(collection)) is None:
             return []
@@ -178,7 +178,7 @@ class ServerStore:
         described = (await self._call(self._client.get_collection, collection)).config
         return str((described.metadata or {}).get("embedder", ""))
 
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
         if await self._info(collection) is None:
             return [], ""
@@ -215,7 +215,7 @@ class ServerStore:
 
     async def _hits(
         self, collection: str, query: Any, within: models.Filter, top_k: int, fields: Sequence[str] | None, **more: Any
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         found = await self._call(
             self._client.query_points,
             collection,

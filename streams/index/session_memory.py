@@ -138,7 +138,7 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None) -> Point:
-    told: dict[str, PayloadValue] = {"risk": turn.risk if turn.risk is not None else risk}
+    extra: dict[str, PayloadValue] = {"risk": turn.risk if turn.risk is not None else risk}
     if place is None:
-        return TURNS.point(turn, None, vector, told=told)
-    return TURNS.point(turn, place.offset, vector, told={**told, "partition": place.partition})
+        return TURNS.point(turn, None, vector, extra=extra)
+    return TURNS.point(turn, place.offset, vector, extra={**extra, "partition": place.partition})

@@ -29,7 +29,7 @@ from streams.ports import Condition, Embedder, Vectors, VectorStore
 _LARGEST_OFFSET = 2**53
 
 
-class SessionTopics(NamedTuple):
+class IndexedTopics(NamedTuple):
     """What is known of one session.
 
     Attributes:
@@ -88,20 +88,20 @@ class TopicMemory:
 
     # --- reading
 
-    async def topics(self, session_id: str) -> SessionTopics:
+    async def topics(self, session_id: str) -> IndexedTopics:
         """The session's topics; none for a session without events."""
         newest = await TOPICS.latest(self._store, {"session_id": session_id}, 1)
         if not newest or newest[0].session_topics == 0:
-            return SessionTopics([], _LARGEST_OFFSET)
+            return IndexedTopics([], _LARGEST_OFFSET)
         # Events of topics that were forgotten with their session are older than those of all that it has now.
         kept = await TOPICS.latest(self._store, {"session_id": session_id, "kept": 1}, newest[0].session_topics)
         since = min((topic.event_offset for topic in kept), default=_LARGEST_OFFSET)
         active = next((n for n, topic in enumerate(kept) if topic.active), None)
         if active is not None:
             kept[active] = await self._with_turns_after(kept[active], newest[0].turn)
-        return SessionTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
+        return IndexedTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
 
-    async def gone(self, session_id: str, found: SessionTopics, limit: int) -> list[RememberedTopic]:
+    async def gone(self, session_id: str, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
         """Topics that the session had, the latest change first.
 
         Args:

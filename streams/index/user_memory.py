@@ -84,7 +84,7 @@ class UserMemory:
                 below = ("event_offset", offset if event.active else offset + 1)
                 await self._store.delete(FACTS.name, where=where | {"category": event.category.value}, below=below)
 
-    async def add_standings(self, events: Sequence[tuple[UserMemoryChanged, int]]) -> None:
+    async def add_stats(self, events: Sequence[tuple[UserMemoryChanged, int]]) -> None:
         """Note how far users are. Call it after their facts: who waits for it will read them."""
         await USERS.note(self._store, self._embedder.dim, events)
 
@@ -138,7 +138,7 @@ class UserMemory:
         near = await EPISODES.nearest(self._store, self._embedder, query, _of(app_id, user_id), top_k)
         return [(episode, 1.0 - cosine) for episode, cosine in near if 1.0 - cosine < max_distance]
 
-    async def standing(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
+    async def stats(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
         """As last indexed; of several apps' users the one that spoke last. None for a user nothing is known of."""
         found = await USERS.latest(self._store, _of(app_id, user_id), _MOST_APPS if app_id is None else 1)
         # Offsets of different partitions say nothing of who came first.

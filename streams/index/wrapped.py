@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, Hit, PayloadValue, Point, Stored, VectorStore
+from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint, VectorStore
 
 Where = Mapping[str, Condition]
 
@@ -43,7 +43,7 @@ class WrappedStore:
         where: Where,
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Nearest by cosine among the points that match every entry of `where`."""
         scoped, name = self.scoped(where), self.name(collection)
         return (
@@ -58,7 +58,7 @@ class WrappedStore:
         where: Where,
         top_k: int,
         fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
         scoped, name = self.scoped(where), self.name(collection)
         if scoped is None:
@@ -88,7 +88,7 @@ class WrappedStore:
         """Names of all that were written, in order."""
         return await self._store.collections()
 
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
         return await self._store.page(self.name(collection), after, limit)
 

@@ -15,7 +15,7 @@ from aiokafka.structs import ConsumerRecord
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Position, TopicRestored, Turn
 from models.events.ids import event_id
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import score_text
 from models.session.bounds import fitting_dead_letter
@@ -44,19 +44,19 @@ class Intake:
         self._embedder = embedder
         self._scorer = scorer
 
-    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded[Arrival]:
+    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded[DecodedArrival]:
         """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
         return self.take_each({0: records}, above={0: above})[0]
 
     def take_each(
         self, batches: Mapping[int, Iterable[ConsumerRecord]], *, above: Mapping[int, int]
-    ) -> dict[int, Decoded[Arrival]]:
+    ) -> dict[int, Decoded[DecodedArrival]]:
         """As `take`, for several partitions, scored and embedded together."""
         decoded = {n: decode(records, self._policy.intake, above=above[n]) for n, records in batches.items()}
         self._enrich([each.arrivals for each in decoded.values()])
         return decoded
 
-    def _enrich(self, batches: Sequence[list[Arrival]]) -> None:
+    def _enrich(self, batches: Sequence[list[DecodedArrival]]) -> None:
         roles = self._policy.risk.scored_roles
         turns = [
             (arrivals, n, arrival.event)
@@ -82,7 +82,7 @@ class Intake:
             metrics.counter("turns_not_english_total").inc(foreign)
         for (arrivals, n, text), risk, vector in zip(texts, [*risks, *[None] * len(restored)], vectors, strict=True):
             plain = arrivals[n]
-            arrivals[n] = Arrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
+            arrivals[n] = DecodedArrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
 
 
 def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
@@ -111,11 +111,11 @@ def topic_text(title: str, summary: str | None) -> str:
     return f"{title}\n{summary}" if summary else title
 
 
-def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Arrival]:
+def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[DecodedArrival]:
     """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order."""
 
-    def arrival(record: ConsumerRecord, received_at: datetime) -> Arrival:
-        return Arrival(decode_input(record.value, record.key, received_at, rules), _place(record), received_at)
+    def arrival(record: ConsumerRecord, received_at: datetime) -> DecodedArrival:
+        return DecodedArrival(decode_input(record.value, record.key, received_at, rules), _place(record), received_at)
 
     return _decode(records, arrival, above)
 

@@ -17,7 +17,7 @@ from models.errors import LlmRubbish
 Answer = TypeVar("Answer", bound=Struct)
 
 
-class Said(Struct, frozen=True):
+class LlmReply(Struct, frozen=True):
     """What a language model said, not decoded yet.
 
     Attributes:
@@ -35,7 +35,9 @@ class Llm(Protocol):
 
     name: str
 
-    async def complete(self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None) -> Said:
+    async def complete(
+        self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
+    ) -> LlmReply:
         """As `complete_json`, for who wants to know what it took, also if it was rubbish.
 
         Args:

@@ -17,9 +17,9 @@ from openai.types.shared_params import ResponseFormatJSONObject, ResponseFormatJ
 from pydantic import SecretStr
 
 from models.errors import LlmTimedOut, LlmUnavailable
-from streams.inference.llm_answers import Answer, Said, decode_answer, json_schema
+from streams.inference.llm_answers import Answer, LlmReply, decode_answer, json_schema
 from streams.inference.openai_failures import NotTheApi, judge, key_of
-from streams.inference.resilience import CallFailed, Guard, Retry
+from streams.inference.resilience import CallFailed, CallGuard, CallRetry
 from streams.observe.telemetry import metrics
 
 JsonMode = Literal["json_schema", "json_object", "text"]
@@ -50,13 +50,13 @@ class OpenAiLlm:
         timeout: timedelta = DEFAULT_TIMEOUT,
         *,
         json_mode: JsonMode = "json_schema",
-        guard: Guard | None = None,
+        guard: CallGuard | None = None,
         section: str = "llm",
     ) -> None:
         self.name = f"openai:{model}"
         self._model = model
         self._json_mode: JsonMode = json_mode
-        self._guard = guard or Guard(f"language model {model}", judge, Retry(timeout=timeout))
+        self._guard = guard or CallGuard(f"language model {model}", judge, CallRetry(timeout=timeout))
         self._section = section
         self._service = section.partition(".")[0]
         self._client = openai.AsyncOpenAI(
@@ -66,7 +66,9 @@ class OpenAiLlm:
             max_retries=0,  # the guard's budget is the only one
         )
 
-    async def complete(self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None) -> Said:
+    async def complete(
+        self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
+    ) -> LlmReply:
         """What it says, not decoded.
 
         Raises:
@@ -76,7 +78,7 @@ class OpenAiLlm:
 
     async def classify(
         self, messages: Sequence[Message], *, top_logprobs: int, most_tokens: int, within: timedelta | None = None
-    ) -> Said:
+    ) -> LlmReply:
         """What a model says of a conversation that knows by itself what to say (guard models).
 
         Args:
@@ -90,7 +92,7 @@ class OpenAiLlm:
         """
         return await self._guarded(lambda: self._classified(messages, top_logprobs, most_tokens), within)
 
-    async def _guarded(self, request: Callable[[], Awaitable[Said]], within: timedelta | None) -> Said:
+    async def _guarded(self, request: Callable[[], Awaitable[LlmReply]], within: timedelta | None) -> LlmReply:
         began_s, result = monotonic(), "unavailable"
         try:
             said = await self._tried(request, within)
@@ -102,7 +104,7 @@ class OpenAiLlm:
             count_call(self._service, result, monotonic() - began_s)
         return said
 
-    async def _tried(self, request: Callable[[], Awaitable[Said]], within: timedelta | None) -> Said:
+    async def _tried(self, request: Callable[[], Awaitable[LlmReply]], within: timedelta | None) -> LlmReply:
         try:
             async with asyncio.timeout(within.total_seconds() if within is not None else None):
                 return await self._guard.call(request)
@@ -129,7 +131,7 @@ class OpenAiLlm:
         """Release connections."""
         await self._client.close()
 
-    async def _said(self, system: str, user: str, schema: type[Struct]) -> Said:
+    async def _said(self, system: str, user: str, schema: type[Struct]) -> LlmReply:
         response = await self._client.chat.completions.with_raw_response.create(
             model=self._model,
             messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -138,7 +140,7 @@ class OpenAiLlm:
         )
         return _read(response.content, self._service)
 
-    async def _classified(self, messages: Sequence[Message], top_logprobs: int, most_tokens: int) -> Said:
+    async def _classified(self, messages: Sequence[Message], top_logprobs: int, most_tokens: int) -> LlmReply:
         response = await self._client.chat.completions.with_raw_response.create(
             model=self._model,
             messages=messages,
@@ -150,7 +152,7 @@ class OpenAiLlm:
         return _read(response.content, self._service)
 
 
-def _read(body: bytes, service: str) -> Said:
+def _read(body: bytes, service: str) -> LlmReply:
     """Text of the first choice that has one.
 
     The body is decoded here: the client builds its own objects of it without looking.
@@ -160,8 +162,8 @@ def _read(body: bytes, service: str) -> Said:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotTheApi from error
     count_usage(service, completion.usage)
-    choice = next((choice for choice in completion.choices if choice.message.content), _Choice(_Message()))
-    return Said(choice.message.content or "", _tokens(completion.usage), _first_tokens(choice.logprobs))
+    choice = next((choice for choice in completion.choices if choice.message.content), _Choice(_ChoiceMessage()))
+    return LlmReply(choice.message.content or "", _tokens(completion.usage), _first_tokens(choice.logprobs))
 
 
 def _response_format(
@@ -197,7 +199,7 @@ class _Usage(Struct, frozen=True):
     total_tokens: Annotated[int, Meta(ge=1, le=2**31)]
 
 
-class _Message(Struct, frozen=True):
+class _ChoiceMessage(Struct, frozen=True):
     content: str | None = None
 
 
@@ -206,17 +208,17 @@ class _Likely(Struct, frozen=True):
     logprob: float
 
 
-class _Place(Struct, frozen=True):
+class _TokenPlace(Struct, frozen=True):
     token: str
     top_logprobs: list[_Likely] = []
 
 
 class _Logprobs(Struct, frozen=True):
-    content: list[_Place] | None = None
+    content: list[_TokenPlace] | None = None
 
 
 class _Choice(Struct, frozen=True):
-    message: _Message
+    message: _ChoiceMessage
     logprobs: msgspec.Raw = msgspec.Raw(b"null")
 
 

@@ -45,7 +45,7 @@ Example: "My name is Alex and I prefer Python" gives {"facts": [{"category": "id
 "value": "Python", "confidence": 0.9, "importance": 0.7, "corrects": false}], "retractions": []}"""
 
 
-class Extracted(Struct, frozen=True, kw_only=True):
+class ExtractedFacts(Struct, frozen=True, kw_only=True):
     """What a message says of its user, each category and key once."""
 
     facts: list[ExtractedFact]
@@ -57,7 +57,7 @@ class FactExtractor(Protocol):
 
     name: str
 
-    async def extract(self, content: str) -> Extracted | None:
+    async def extract(self, content: str) -> ExtractedFacts | None:
         """Facts and retractions; None if there are none, or the extractor cannot say."""
         ...
 
@@ -77,7 +77,7 @@ class LlmFactExtractor:
         self.name = llm.name
         self._llm = llm
 
-    async def extract(self, content: str) -> Extracted | None:
+    async def extract(self, content: str) -> ExtractedFacts | None:
         """Ask the model; None also where it does not answer or answers rubbish: the rules' facts stand."""
         if not content.strip():
             return None
@@ -97,7 +97,7 @@ class LlmFactExtractor:
             log.info("llm_entries_dropped", dropped=dropped)
         if not facts and not retractions:
             return None
-        return Extracted(facts=facts[:MOST], retractions=retractions[:MOST])
+        return ExtractedFacts(facts=facts[:MOST], retractions=retractions[:MOST])
 
 
 class _FactForm(Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from models.events.app import (
 from models.events.base import NAME_CHARS
 from models.policy.app import AppPolicy
 from models.text.words import estimate_tokens
-from streams.inference.llm_answers import Answer, Llm, Said, decode_answer
+from streams.inference.llm_answers import Answer, Llm, LlmReply, decode_answer
 
 log = structlog.get_logger(__name__)
 
@@ -102,7 +102,7 @@ class MemoryWriter:
         if _says_something(request):
             asked = await self._ask(_to_create(self._policy), _conversation(request), _Memory)
         else:
-            asked = _Asked[_Memory](None, "", 0, 0)  # a model would invent something
+            asked = _ModelOutcome[_Memory](None, "", 0, 0)  # a model would invent something
         made = asked.answer
         return MemoryProposed(
             app_id=request.app_id,
@@ -141,10 +141,10 @@ class MemoryWriter:
     def _name(self) -> str:
         return self._llm.name if self._llm is not None else ""
 
-    async def _ask(self, system: str, user: str, schema: type[Answer]) -> _Asked[Answer]:
+    async def _ask(self, system: str, user: str, schema: type[Answer]) -> _ModelOutcome[Answer]:
         if self._llm is None:
             log.warning("llm_memory_failed", asked=schema.__name__, failure="llm_error", error="no model configured")
-            return _Asked(None, "llm_error", 0, 0)
+            return _ModelOutcome(None, "llm_error", 0, 0)
         answer, failure, said = None, "", None
         began_s = self._clock()
         try:
@@ -154,10 +154,10 @@ class MemoryWriter:
             failure = _failure(error)
             log.warning("llm_memory_failed", asked=schema.__name__, failure=failure, error=type(error).__name__)
         elapsed_ms = round((self._clock() - began_s) * 1_000)
-        return _Asked(answer, failure, _tokens(system + user, said, failure), elapsed_ms)
+        return _ModelOutcome(answer, failure, _tokens(system + user, said, failure), elapsed_ms)
 
 
-class _Asked(NamedTuple, Generic[Answer]):
+class _ModelOutcome(NamedTuple, Generic[Answer]):
     """What a model answered, or why it did not, and what that took."""
 
     answer: Answer | None
@@ -183,7 +183,7 @@ class _Decision(Struct, frozen=True, rename="camel"):
     reason: str | None = None
 
 
-class _Told(Struct, frozen=True, rename="camel"):
+class _KnownMemory(Struct, frozen=True, rename="camel"):
     """A memory as the model sees it."""
 
     id: int
@@ -233,12 +233,12 @@ def _conversation(request: MemoryRequested) -> str:
 
 
 def _memories(request: CompactionRequested) -> str:
-    existing = [_told(memory) for memory in request.memories]
-    return msgspec.json.encode({"existingMemories": existing, "newMemory": _told(request.new_memory)}).decode()
+    existing = [_known_memory(memory) for memory in request.memories]
+    return msgspec.json.encode({"existingMemories": existing, "newMemory": _known_memory(request.new_memory)}).decode()
 
 
-def _told(memory: MemoryToKeep) -> _Told:
-    return _Told(
+def _known_memory(memory: MemoryToKeep) -> _KnownMemory:
+    return _KnownMemory(
         memory.memory_id,
         memory.content,
         round(memory.importance * 10, 1),
@@ -271,7 +271,7 @@ def _failure(error: LlmUnavailable | LlmRubbish) -> str:
     return "timeout" if isinstance(error, LlmTimedOut) else "llm_error"
 
 
-def _tokens(asked: str, said: Said | None, failure: str) -> int:
+def _tokens(asked: str, said: LlmReply | None, failure: str) -> int:
     """As the server counts them, else estimated. Of a model that was cut off, what it was given; of an error none."""
     if said is None:
         return estimate_tokens(asked) if failure == "timeout" else 0

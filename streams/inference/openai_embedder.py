@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from models.errors import ConfigurationError, EmbedderUnavailable
 from streams.inference.openai_failures import NotTheApi, judge, key_of
-from streams.inference.resilience import Blame, CallFailed, Guard, Retry
+from streams.inference.resilience import Blame, CallFailed, CallGuard, CallRetry
 from streams.ports import Vectors
 
 log = structlog.get_logger(__name__)
@@ -69,13 +69,13 @@ class OpenAiEmbedder:
         timeout: timedelta = DEFAULT_TIMEOUT,
         topic_similarity: float = 0.25,
         episode_distance: float = 0.6,
-        guard: Guard | None = None,
+        guard: CallGuard | None = None,
     ) -> None:
         self.name = f"openai:{model}"
         self.topic_similarity = topic_similarity
         self.episode_distance = episode_distance
         self._model = model
-        self._guard = guard or Guard(f"embedder {model}", judge, Retry(timeout=timeout))
+        self._guard = guard or CallGuard(f"embedder {model}", judge, CallRetry(timeout=timeout))
         self._client = openai.OpenAI(
             base_url=base_url,
             api_key=key_of(api_key),

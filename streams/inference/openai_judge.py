@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from models.errors import JudgeFailed, LlmRubbish, LlmTimedOut, LlmUnavailable
 from models.events import JudgedTurn, Ratio, Role
-from streams.inference.llm_answers import Said, decode_answer
+from streams.inference.llm_answers import LlmReply, decode_answer
 from streams.inference.llm_client import Message, OpenAiLlm
 
 Form = Literal["instructed", "guard"]
@@ -83,7 +83,7 @@ class OpenAiJudge:
         """Release connections."""
         await self._llm.close()
 
-    async def _ask(self, turns: Sequence[JudgedTurn], within: timedelta) -> Said:
+    async def _ask(self, turns: Sequence[JudgedTurn], within: timedelta) -> LlmReply:
         if self._form == "instructed":
             as_data = msgspec.json.encode({"turns": turns}).decode()
             return await self._llm.complete(_PROMPT, as_data, _Verdict, within=within)
@@ -100,10 +100,11 @@ class _Verdict(Struct, frozen=True):
     probability: Ratio | None = None
 
 
-def verdict(said: Said, *, sure: float) -> float:
+def verdict(said: LlmReply, *, sure: float) -> float:
     r"""Probability of harm that an answer states.
 
-    >>> verdict(Said("unsafe\nS9"), sure=0.9), verdict(Said('{"harmful": false, "probability": 0.25}'), sure=0.9)
+    >>> benign = LlmReply('{"harmful": false, "probability": 0.25}')
+    >>> verdict(LlmReply("unsafe\nS9"), sure=0.9), verdict(benign, sure=0.9)
     (0.9, 0.25)
 
     Raises:

@@ -1,9 +1,9 @@
 """Calling a remote service that may be slow, failing or gone: time-outs, retries within a budget, a circuit breaker.
 
-One `Guard` stands before each service. A try has a time-out; tries are repeated after waits that double and are drawn
-at random from zero up ("full jitter": callers that failed together do not come back together). Repeats are paid from
-a budget that all calls share and only successes refill, so a service that fails under load is not asked more and more.
-After some failures in a row nothing is sent for a while; then one call goes first (Nygard's circuit breaker).
+One `CallGuard` stands before each service. A try has a time-out; tries are repeated after waits that double and are
+drawn at random from zero up ("full jitter": callers that failed together do not come back together). Repeats are paid
+from a budget that all calls share and only successes refill, so a service that fails under load is not asked more and
+more. After some failures in a row nothing is sent for a while; then one call goes first (Nygard's circuit breaker).
 
 Own code rather than a library: those for retries (tenacity) know no budget across calls, and what is left is short.
 """
@@ -49,7 +49,7 @@ Judge = Callable[[Exception], Failure | None]
 """What an error of a try means; None: nothing the service is to blame for, so it is raised as it is."""
 
 
-class Retry(Struct, frozen=True, kw_only=True):
+class CallRetry(Struct, frozen=True, kw_only=True):
     """How long and how often a call is tried.
 
     Attributes:
@@ -182,7 +182,7 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to the call
         self.blame = blame
 
 
-class Guard:
+class CallGuard:
     """Stands before one service; see the module.
 
     Args:
@@ -201,7 +201,7 @@ class Guard:
         self,
         service: str,
         judge: Judge,
-        retry: Retry,
+        retry: CallRetry,
         *,
         budget: RetryBudget | None = None,
         breaker: Breaker | None = None,

@@ -52,7 +52,7 @@ _NO_HOLE = (-1, 0)
 
 
 @dataclass(slots=True)
-class _Entry:
+class _PartitionEntry:
     processed: int | None = None
     reported: int | None = None
     fetched: int = 0
@@ -69,7 +69,7 @@ class Ledger(Generic[_Place]):
 
     def __init__(self, gap_after_seeks: int = GAP_AFTER_SEEKS) -> None:
         self._gap_after_seeks = gap_after_seeks
-        self._entries: dict[_Place, _Entry] = {}
+        self._entries: dict[_Place, _PartitionEntry] = {}
 
     def forget(self) -> None:
         """A seek begins: nothing is known until `know`."""
@@ -77,7 +77,7 @@ class Ledger(Generic[_Place]):
 
     def know(self, place: _Place, next_offset: int) -> None:
         """The seek is done and the state is recovered: processing starts at `next_offset`."""
-        self._entries[place] = _Entry(processed=next_offset, fetched=next_offset)
+        self._entries[place] = _PartitionEntry(processed=next_offset, fetched=next_offset)
 
     def places(self) -> Iterable[_Place]:
         """Partitions whose next offset is known."""

@@ -12,7 +12,7 @@ from streams.kafka.times import appended_at
 from streams.observe.telemetry import metrics
 
 
-class Place(Protocol):
+class AnyPartition(Protocol):
     """A partition of a topic, whichever client names it."""
 
     @property
@@ -34,10 +34,10 @@ def event_time_of(record: ConsumerRecord) -> datetime:
     for name, value in record.headers or ():
         if name == "ce_time" and value is not None:
             try:
-                told = datetime.fromisoformat(value.decode())
+                sent_at = datetime.fromisoformat(value.decode())
             except ValueError:
                 break
-            return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+            return sent_at if sent_at.tzinfo is not None else sent_at.replace(tzinfo=UTC)
     now = datetime.now(UTC)
     return min(appended_at(record), now) if record.timestamp > 0 else now
 
@@ -48,7 +48,7 @@ def show_event_time_lag(partition: int, event_time: datetime) -> None:
     metrics.gauge("event_time_lag_seconds", partition=str(partition)).set(lag.total_seconds())
 
 
-def count_records(batches: Mapping[Place, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
+def count_records(batches: Mapping[AnyPartition, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
     """Records that are done with, by topic.
 
     Args:
@@ -59,7 +59,7 @@ def count_records(batches: Mapping[Place, Sequence[ConsumerRecord]], short_names
         metrics.counter("records_total", topic=short_names.get(place.topic, place.topic)).inc(len(records))
 
 
-def show_lags(lags: Mapping[Place, int]) -> None:
+def show_lags(lags: Mapping[AnyPartition, int]) -> None:
     """How many records of each partition are still to be done, over all topics.
 
     Args:

@@ -125,17 +125,17 @@ def _source(settings: Settings, rule: LossRule, number: int) -> TopicPartition:
 async def _first_lost(settings: Settings, rule: LossRule, number: int, extent: tuple[int, int]) -> int | None:
     """First offset in `[from, to)` whose record can be used and is no dead letter of the fold."""
     source = _source(settings, rule, number)
-    set_aside: set[int] | None = None
+    dead_lettered: set[int] | None = None
     async for records in _read(settings, source, *extent):
         for position in rule.usable(records):
-            if set_aside is None:
-                set_aside = await _set_aside(settings, source)
-            if position.offset not in set_aside:
+            if dead_lettered is None:
+                dead_lettered = await _dead_lettered(settings, source)
+            if position.offset not in dead_lettered:
                 return position.offset
     return None
 
 
-async def _set_aside(settings: Settings, source: TopicPartition) -> set[int]:
+async def _dead_lettered(settings: Settings, source: TopicPartition) -> set[int]:
     """Source offsets of the dead letters on a partition; a letter stands on the partition of its cause."""
     place = TopicPartition(DEAD_LETTERS.full_name(settings.topic_prefix), source.partition)
     found: set[int] = set()

@@ -37,7 +37,7 @@ class BrokerTopic(Struct, frozen=True, kw_only=True):
     own_config: dict[str, str] = {}
 
 
-async def standing_topics(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, BrokerTopic]:
+async def existing_topics(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, BrokerTopic]:
     """Those of the named topics that exist, by name.
 
     Raises:
@@ -148,9 +148,9 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
     """
     if not configs:
         return
-    standing = await standing_topics(client, sorted(configs))
+    existing = await existing_topics(client, sorted(configs))
     resources = [
-        ConfigResource(ConfigResourceType.TOPIC, name, configs={**standing[name].own_config, **wanted})
+        ConfigResource(ConfigResourceType.TOPIC, name, configs={**existing[name].own_config, **wanted})
         for name, wanted in configs.items()
     ]
     for response in await client.alter_configs(resources):
@@ -158,7 +158,7 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
             _require(code, f"set the configuration of {name}", message)
 
     async def known() -> bool:
-        found = await standing_topics(client, sorted(configs))
+        found = await existing_topics(client, sorted(configs))
         return all(wanted.items() <= found[name].own_config.items() for name, wanted in configs.items())
 
     await _until(known, "a new configuration is not known")

@@ -37,18 +37,18 @@ _END_WITHIN_S = 15.0
 """What hangs may hang the role's own stopping too: after this the process ends without it."""
 
 
-class Standing(NamedTuple):
+class PartitionProgress(NamedTuple):
     """How far a partition is: the next offset to process, and the end of the log as far as it is known."""
 
     next: int
     end: int
 
 
-Look = Callable[[], Awaitable[Mapping[str, Standing] | None]]
+Look = Callable[[], Awaitable[Mapping[str, PartitionProgress] | None]]
 """Tells the standing of every partition by its name; None while there is nothing to judge, as in recovery."""
 
 
-class _Seen(NamedTuple):
+class _LastMove(NamedTuple):
     next: int
     since_s: float
 
@@ -64,8 +64,8 @@ class Watchdog:
     def __init__(self, stall_after: timedelta, *, clock: Callable[[], float] = monotonic) -> None:
         self._limit_s = stall_after.total_seconds()
         self._clock = clock
-        self._seen: dict[str, _Seen] = {}
-        self._still: dict[str, tuple[Standing, float]] = {}
+        self._seen: dict[str, _LastMove] = {}
+        self._still: dict[str, tuple[PartitionProgress, float]] = {}
 
     def stir(self) -> None:
         """Something moved that offsets do not show: every partition gets its time anew."""
@@ -73,7 +73,7 @@ class Watchdog:
         self._seen = {place: seen._replace(since_s=now_s) for place, seen in self._seen.items()}
         self._still.clear()
 
-    def look(self, places: Mapping[str, Standing] | None) -> None:
+    def look(self, places: Mapping[str, PartitionProgress] | None) -> None:
         """Take in how far every partition is.
 
         Args:
@@ -84,14 +84,14 @@ class Watchdog:
         """
         now_s, before = self._clock(), self._seen
         self._seen, self._still = {}, {}
-        for place, standing in (places or {}).items():
+        for place, progress in (places or {}).items():
             seen = before.get(place)
-            if seen is None or seen.next != standing.next or standing.end <= standing.next:
-                seen = _Seen(standing.next, now_s)
+            if seen is None or seen.next != progress.next or progress.end <= progress.next:
+                seen = _LastMove(progress.next, now_s)
             self._seen[place] = seen
             if now_s - seen.since_s >= self._limit_s / 2:
-                self._still[place] = (standing, now_s - seen.since_s)
-        stalled = {place: standing for place, (standing, still_s) in self._still.items() if still_s >= self._limit_s}
+                self._still[place] = (progress, now_s - seen.since_s)
+        stalled = {place: progress for place, (progress, still_s) in self._still.items() if still_s >= self._limit_s}
         if stalled:
             raise Stalled(f"{self.alive()[1]}: the process ends and goes on from there when it is started again")
 
@@ -100,8 +100,8 @@ class Watchdog:
         if not self._still:
             return True, "ok"
         still = [
-            f"{place} stands at offset {standing.next} for {still_s:.0f} s, {standing.end - standing.next} records wait"
-            for place, (standing, still_s) in sorted(self._still.items())
+            f"{place} stands at offset {progress.next} for {still_s:.0f} s, {progress.end - progress.next} records wait"
+            for place, (progress, still_s) in sorted(self._still.items())
         ]
         return False, "; ".join(still)
 

@@ -16,7 +16,7 @@ Pause = Callable[[float], Awaitable[object]]
 """Waits this many seconds; tests pass one that does not."""
 
 
-class Retry(Struct, frozen=True, kw_only=True):
+class DeliveryRetry(Struct, frozen=True, kw_only=True):
     """How often a delivery is tried.
 
     Attributes:
@@ -31,10 +31,12 @@ class Retry(Struct, frozen=True, kw_only=True):
 class Poster:
     """Posts JSON bodies to one address."""
 
-    def __init__(self, sink: str, url: str, *, retry: Retry | None = None, pause: Pause = asyncio.sleep) -> None:
+    def __init__(
+        self, sink: str, url: str, *, retry: DeliveryRetry | None = None, pause: Pause = asyncio.sleep
+    ) -> None:
         self._sink = sink
         self._url = url
-        self._retry = retry or Retry()
+        self._retry = retry or DeliveryRetry()
         self._pause = pause
         self._client = httpx.AsyncClient(timeout=self._retry.timeout.total_seconds())
 

@@ -25,7 +25,7 @@ from streams.http.security import access_of
 from streams.kafka.causes import traces_of
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.measures import count_records, event_time_of, show_event_time_lag
-from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
+from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.ports import AlertSink
@@ -64,9 +64,9 @@ async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.E
 
     watchdog = Watchdog(settings.kafka.stall_after)
 
-    async def standing() -> dict[str, Standing]:
+    async def progress() -> dict[str, PartitionProgress]:
         metrics.gauge("ready").set(ready()[0])  # asked every second
-        return {place: each for relay in relays for place, each in (await relay.standing()).items()}
+        return {place: each for relay in relays for place, each in (await relay.progress()).items()}
 
     api = create_api(
         ready=ready,
@@ -77,7 +77,7 @@ async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.E
     )
     try:
         async with serve(api, settings.http.host, settings.http.notify_port):
-            await watched(_run_all(relays, stop), watchdog, standing)
+            await watched(_run_all(relays, stop), watchdog, progress)
     except BaseExceptionGroup as failed:
         # One cause names the trouble; the others are mostly cancellations.
         raise failed.exceptions[0] from failed
@@ -134,8 +134,8 @@ class _Relay:
                 except StoreUnavailable as error:
                     self._read_again(client)
                     pause_s = min(2 * pause_s or _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
-                    told = {"sink": self._sink.name, "again_s": pause_s, "reason": str(error)}
-                    log.error("sink_refused", **told)  # noqa: TRY400 - where it was raised says nothing
+                    context = {"sink": self._sink.name, "again_s": pause_s, "reason": str(error)}
+                    log.error("sink_refused", **context)  # noqa: TRY400 - where it was raised says nothing
                     with suppress(TimeoutError):
                         async with asyncio.timeout(pause_s):
                             await stop.wait()
@@ -147,12 +147,12 @@ class _Relay:
             if place in assigned:
                 client.seek(place, offset)
 
-    async def standing(self) -> dict[str, Standing]:
+    async def progress(self) -> dict[str, PartitionProgress]:
         """Partitions with unread alerts; none while alerts are delivered, which has time-outs of its own."""
         if self._log_ends is None or self._delivering:
             return {}
         return {
-            f"{self._sink.name} {tp.topic}-{tp.partition}": Standing(self._committed.get(tp, 0), end)
+            f"{self._sink.name} {tp.topic}-{tp.partition}": PartitionProgress(self._committed.get(tp, 0), end)
             for tp, end in (await self._log_ends.known()).items()
         }
 

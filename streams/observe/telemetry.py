@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from models.errors import ConfigurationError
-from models.metrics import METRICS, Kind, Metric
+from models.metrics import METRICS, Metric, MetricKind
 from streams.observe.memory_limit import memory_limit_bytes
 from streams.observe.tracing import tracing
 from streams.settings.telemetry import TelemetrySettings
@@ -37,11 +37,11 @@ _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
     name, documentation = PREFIX + metric.name, f"{metric.help} {metric.what_to_do}"
     match metric.kind:
-        case Kind.COUNTER:
+        case MetricKind.COUNTER:
             return Counter(name, documentation, metric.labels, registry=registry)
-        case Kind.GAUGE:
+        case MetricKind.GAUGE:
             return Gauge(name, documentation, metric.labels, registry=registry)
-        case Kind.HISTOGRAM:
+        case MetricKind.HISTOGRAM:
             return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
 
 
@@ -122,7 +122,7 @@ class Metrics:
     def forget_partition(self, partition: int) -> None:
         """Drop the gauges of a partition that was revoked: its new owner reports them now."""
         for metric, collector in self._collectors.values():
-            if metric.kind is Kind.GAUGE and "partition" in metric.labels:
+            if metric.kind is MetricKind.GAUGE and "partition" in metric.labels:
                 collector.remove_by_labels({"partition": str(partition)})
         self._known.clear()
 

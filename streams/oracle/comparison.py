@@ -35,7 +35,7 @@ STATE, USERS_STATE = "state", "users' state"
 _EXPIRING = frozenset(topic.name for topic in REGISTRY.topics if topic.cleanup is Cleanup.DELETE)
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How something differs from the oracle."""
 
     MISSING = "missing"
@@ -48,7 +48,7 @@ class Difference(Struct, frozen=True):
     """One thing that is not as the oracle has it; `what` names it, without any turn's text."""
 
     where: str
-    kind: Kind
+    kind: DifferenceKind
     what: str
 
 
@@ -74,11 +74,11 @@ class Comparison(Struct, kw_only=True):
         """How many there are."""
         return sum(self.counts.values())
 
-    def count(self, where: str, *kinds: Kind) -> int:
+    def count(self, where: str, *kinds: DifferenceKind) -> int:
         """Differences of these kinds at one place."""
         return sum(self.counts.get(f"{where} {kind}", 0) for kind in kinds)
 
-    def add(self, where: str, kind: Kind, what: Iterable[str]) -> None:
+    def add(self, where: str, kind: DifferenceKind, what: Iterable[str]) -> None:
         """Note differences."""
         found = sorted(what)
         if found:
@@ -105,8 +105,8 @@ class Comparison(Struct, kw_only=True):
     ) -> None:
         """Compare names; those of `may_miss` need not be there."""
         self.checked[where] = len(expected)
-        self.add(where, Kind.MISSING, expected - found - may_miss)
-        self.add(where, Kind.FALSE, found - expected)
+        self.add(where, DifferenceKind.MISSING, expected - found - may_miss)
+        self.add(where, DifferenceKind.FALSE, found - expected)
 
 
 class TopicOutputs(Struct):
@@ -128,7 +128,9 @@ def compare_state(found: Mapping[int, Entities], oracle: Replayed, *, where: str
     result = Comparison()
     left, right = _parts(oracle.entities), _parts(found)
     result.ids(where, left.keys(), right.keys())
-    result.add(where, Kind.CHANGED, (name for name in left.keys() & right.keys() if left[name] != right[name]))
+    result.add(
+        where, DifferenceKind.CHANGED, (name for name in left.keys() & right.keys() if left[name] != right[name])
+    )
     return result
 
 
@@ -160,7 +162,9 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
             may_miss = superseded(expected.values()) | forgotten
         result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
         payloads = {i: encode(event) for i, event in expected.items() if i in on_topic.values}
-        result.add(name, Kind.CHANGED, (i for i, p in payloads.items() if any(v != p for v in on_topic.values[i])))
+        result.add(
+            name, DifferenceKind.CHANGED, (i for i, p in payloads.items() if any(v != p for v in on_topic.values[i]))
+        )
         result.repeats += sum(len(values) - 1 for values in on_topic.values.values())
     return result
 

@@ -20,12 +20,12 @@ import msgspec
 from msgspec import Struct
 
 from models.entities import REGISTRY
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import DeadLetter, ProjectItem, ProjectItemChanged, project_key
 from models.events.topics import PROJECTS
 from models.policy import Policy
 from streams.masking.records import RecordMasker
-from streams.oracle.comparison import Comparison, Kind, by_topic, superseded
+from streams.oracle.comparison import Comparison, DifferenceKind, by_topic, superseded
 from streams.oracle.forgotten import without_session
 from streams.oracle.replay import Replayed
 from streams.oracle.tiers import UserId, episodes_of, name_of, states_of
@@ -96,10 +96,10 @@ def compare_archive(found: Archived, oracle: Replayed, *others: Replayed) -> Com
     archived = [turn_name(key) for key in found.turns]
     result.ids(ARCHIVE_TURNS, expected, set(archived))
     doubled = max(len(archived) - len(set(archived)), found.doubled_rows)
-    result.add(ARCHIVE_TURNS, Kind.DOUBLED, [f"row {n + 1} too many" for n in range(doubled)])
+    result.add(ARCHIVE_TURNS, DifferenceKind.DOUBLED, [f"row {n + 1} too many" for n in range(doubled)])
     oracles = (oracle, *others)
     forgotten = frozenset[str]().union(*(each.forgotten for each in oracles))
-    erased = frozenset[Subject]().union(*(each.erased for each in oracles))
+    erased = frozenset[ErasureSubject]().union(*(each.erased for each in oracles))
     for name, events in by_topic(*oracles).items():
         if name in _ARCHIVED:
             may_miss = superseded(events.values()) if name in found.compacted else frozenset[str]()
@@ -128,10 +128,10 @@ def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Compa
     listed = {turn_name(key) for key in found.turns}
     known = {turn_name(key) for key in oracle.turn_keys}
     result = Comparison(checked={INDEX: len(expected)})
-    result.add(INDEX, Kind.MISSING, expected - listed - may_miss)
-    result.add(INDEX, Kind.FALSE, listed - known)
+    result.add(INDEX, DifferenceKind.MISSING, expected - listed - may_miss)
+    result.add(INDEX, DifferenceKind.FALSE, listed - known)
     unlisted = found.points - len(oracle.turn_keys) - len(listed - known)
-    result.add(INDEX, Kind.FALSE, [f"point {n + 1} of no known session" for n in range(unlisted)])
+    result.add(INDEX, DifferenceKind.FALSE, [f"point {n + 1} of no known session" for n in range(unlisted)])
     return result
 
 
@@ -219,8 +219,8 @@ def _episode_name(user: UserId, place: tuple[int, int]) -> str:
 
 def _numbers(result: Comparison, where: str, expected: int, found: int) -> None:
     result.checked[where] = expected
-    result.add(where, Kind.MISSING, [f"{n + 1} of {expected}" for n in range(found, expected)])
-    result.add(where, Kind.FALSE, [f"{n + 1}, beyond {expected}" for n in range(expected, found)])
+    result.add(where, DifferenceKind.MISSING, [f"{n + 1} of {expected}" for n in range(found, expected)])
+    result.add(where, DifferenceKind.FALSE, [f"{n + 1}, beyond {expected}" for n in range(expected, found)])
 
 
 def turn_name(key: tuple[str, int]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from models.entities import KIND_OF, SESSION, entity_key
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import DeadLetter, OutputEvent, Position, SpaceErased, UserErased
 
 
@@ -23,7 +23,7 @@ class Forgotten:
     """
 
     def __init__(self) -> None:
-        self.subjects: set[Subject] = set()
+        self.subjects: set[ErasureSubject] = set()
         self._sessions: set[str] = set()
         self._entities: set[str] = set()
         self._until: dict[int, int] = {}
@@ -37,16 +37,16 @@ class Forgotten:
             self._entities.add(entity_key(erasure))
         match erasure:
             case UserErased():
-                self.subjects.add(Subject("user", erasure.app_id, erasure.user_id))
+                self.subjects.add(ErasureSubject("user", erasure.app_id, erasure.user_id))
             case SpaceErased(user_id=""):
-                self.subjects.add(Subject("app", erasure.app_id))
+                self.subjects.add(ErasureSubject("app", erasure.app_id))
         self._until[position.partition] = max(position.offset, self._until.get(position.partition, -1))
 
     def among(self, outputs: Mapping[str, OutputEvent]) -> frozenset[str]:
         """Ids of the outputs that erasures of this log take: caused before, or by them."""
         if not self._until:
             return frozenset()
-        subject = Subject("session", session_ids=frozenset(self._sessions)).follow(outputs.values())
+        subject = ErasureSubject("session", session_ids=frozenset(self._sessions)).follow(outputs.values())
         return frozenset(
             event_id
             for event_id, event in outputs.items()
@@ -61,6 +61,6 @@ class Forgotten:
         return KIND_OF[type(event)] is not SESSION and entity_key(event) in self._entities
 
 
-def without_session(event: Struct, subjects: frozenset[Subject]) -> bool:
+def without_session(event: Struct, subjects: frozenset[ErasureSubject]) -> bool:
     """Whether an output that names no session, so that no session's erasure tells of it, is one of the subjects'."""
     return not getattr(event, "session_id", "") and any(subject.concerns(event) for subject in subjects)

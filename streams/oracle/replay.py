@@ -16,10 +16,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from aiokafka.structs import ConsumerRecord
 
 from models.entities import ERASURES
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import OutputEvent, SessionErased, Turn, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import Arrival, PartitionFold, PartitionFolded, folded_offset
+from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
 from streams.inference.intake import Decoded, Intake, decode_commands, unfoldable
@@ -31,7 +31,7 @@ from streams.settings import Settings
 from streams.state.memory import MemoryTable
 
 _BATCH_RECORDS = 1_000
-_Arrival = TypeVar("_Arrival", Arrival, Command)
+_Arrival = TypeVar("_Arrival", DecodedArrival, Command)
 
 
 class Replayed(NamedTuple):
@@ -51,7 +51,7 @@ class Replayed(NamedTuple):
     turns: int
     turn_keys: set[tuple[str, int]]
     forgotten: frozenset[str] = frozenset()
-    erased: frozenset[Subject] = frozenset()
+    erased: frozenset[ErasureSubject] = frozenset()
 
 
 class LogReplay(ABC, Generic[_Arrival]):
@@ -143,7 +143,7 @@ class LogReplay(ABC, Generic[_Arrival]):
             self._outputs[event.id] = event
 
 
-class Replay(LogReplay[Arrival]):
+class SessionReplay(LogReplay[DecodedArrival]):
     """Sessions, from `turns.v1`."""
 
     folded = SESSIONS
@@ -157,10 +157,10 @@ class Replay(LogReplay[Arrival]):
         self._policy = policy
         self._intake = Intake(policy, embedder, scorer)
 
-    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Arrival]:
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[DecodedArrival]:
         return self._intake.take(records, above=above)
 
-    def _new_fold(self, entities: Entities) -> Callable[[Sequence[Arrival]], Iterator[PartitionFolded]]:
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[DecodedArrival]], Iterator[PartitionFolded]]:
         return PartitionFold(entities, self._policy).fold
 
 
@@ -176,7 +176,7 @@ class UsersReplay(LogReplay[Command]):
         return MemoryPartitionFold(entities, self._policy).fold
 
 
-class Feed:
+class ReplayFeed:
     """Takes records one by one, partition after partition, and folds them in batches.
 
     Args:
@@ -235,7 +235,7 @@ async def feed_log(
         StoreUnavailable: Kafka does not answer.
         ConfigurationError: There is no such topic.
     """
-    feed = Feed(replay, limit=limit, progress=progress)
+    feed = ReplayFeed(replay, limit=limit, progress=progress)
     async for record in read_to_end(settings.kafka, replay.folded.source.full_name(settings.topic_prefix)):
         feed.take(record)
     return feed.finish()

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import EpisodeCompressed, EpisodeRequested, UserTurnAdded, user_key
 from models.policy import Policy
 from models.user.state import UserState
-from streams.oracle.comparison import Comparison, Kind
+from streams.oracle.comparison import Comparison, DifferenceKind
 from streams.oracle.replay import Replayed
 
 _OF_USER = "user:"
@@ -83,10 +83,10 @@ def compare_tiers(sessions: Replayed, users: Replayed, policy: Policy) -> Compar
     erased = {_forwarded_name(turn) for turn in forwarded if turn.id in sessions.forgotten}
     found = Counter(_remembered(users, policy, erased))
     result = Comparison(checked={USERS_TURNS: expected.total()})
-    result.add(USERS_TURNS, Kind.MISSING, (expected - found).elements())
+    result.add(USERS_TURNS, DifferenceKind.MISSING, (expected - found).elements())
     more = found - expected
-    result.add(USERS_TURNS, Kind.DOUBLED, (name for name in more.elements() if name in expected))
-    result.add(USERS_TURNS, Kind.FALSE, (name for name in more.elements() if name not in expected))
+    result.add(USERS_TURNS, DifferenceKind.DOUBLED, (name for name in more.elements() if name in expected))
+    result.add(USERS_TURNS, DifferenceKind.FALSE, (name for name in more.elements() if name not in expected))
     return result
 
 
@@ -94,7 +94,7 @@ def compare_answers(users: Replayed, policy: Policy) -> Comparison:
     """Every episode that was asked for has come."""
     asked = sum(isinstance(event, EpisodeRequested) for event in users.outputs.values())
     result = Comparison(checked={ANSWERS: asked})
-    result.add(ANSWERS, Kind.MISSING, unanswered(users, policy))
+    result.add(ANSWERS, DifferenceKind.MISSING, unanswered(users, policy))
     return result
 
 
@@ -107,7 +107,7 @@ def _remembered(oracle: Replayed, policy: Policy, erased: AbstractSet[str]) -> I
             names = (_turn_name(user, run.session_id, turn) for run in event.turns for turn in run.turns)
             yield from (name for name in names if not (forgotten and name in erased))
             # Who was erased as a whole and came again begins anew with 1.
-            if not (forgotten and Subject("user", *user) in oracle.erased):
+            if not (forgotten and ErasureSubject("user", *user) in oracle.erased):
                 numbers.setdefault(user, []).append(range(event.first_turn, event.last_turn + 1))
     for user, state in states_of(oracle, policy):
         for number in _in_no_episode(state, numbers.get(user, ())):

@@ -37,14 +37,14 @@ _Request = TypeVar("_Request", bound=OutputEvent)
 _Reply = TypeVar("_Reply", bound=Struct)
 
 
-class Asked(NamedTuple, Generic[_Request]):
+class ReceivedRequest(NamedTuple, Generic[_Request]):
     """A request, and the record that carried it."""
 
     request: _Request
     record: ConsumerRecord
 
 
-Answered = tuple[Asked[_Request], _Reply]
+Answered = tuple[ReceivedRequest[_Request], _Reply]
 
 
 class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
@@ -72,10 +72,10 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
         self._places = asyncio.Semaphore(at_once)
 
     @abstractmethod
-    async def answer(self, asked: Asked[_Request]) -> _Reply | None:
+    async def answer(self, asked: ReceivedRequest[_Request]) -> _Reply | None:
         """The answer to a request; None: there is nothing to say, and nobody waits for it."""
 
-    def wanted(self, asked: Iterable[Asked[_Request]]) -> Iterable[Asked[_Request]]:
+    def wanted(self, asked: Iterable[ReceivedRequest[_Request]]) -> Iterable[ReceivedRequest[_Request]]:
         """Those requests of a poll that somebody waits for."""
         return asked
 
@@ -112,14 +112,14 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
             for _, each in waiting:
                 each.cancel()
 
-    async def _in_turn(self, asked: Asked[_Request]) -> _Reply | None:
+    async def _in_turn(self, asked: ReceivedRequest[_Request]) -> _Reply | None:
         async with self._places:
             return await self.answer(asked)
 
-    def _readable(self, records: Iterable[ConsumerRecord]) -> list[Asked[_Request]]:
+    def _readable(self, records: Iterable[ConsumerRecord]) -> list[ReceivedRequest[_Request]]:
         """What can be read; the topic is a fold's own, so anything else is named in the log and left."""
         (source,) = self.sources
-        found: list[Asked[_Request]] = []
+        found: list[ReceivedRequest[_Request]] = []
         for record in records:
             try:
                 event: Any = decode_output(source, record.value or b"")
@@ -127,7 +127,7 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
                 log.warning("request_unreadable", partition=record.partition, offset=record.offset, reason=error.reason)
                 continue
             if isinstance(event, self.requests):
-                found.append(Asked(event, record))
+                found.append(ReceivedRequest(event, record))
         return found
 
     async def _send(self, answers: Iterable[Answered[_Request, _Reply]]) -> None:
@@ -142,7 +142,7 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
             await self.write(self._producer, by_place)
 
 
-_Waiting = list[tuple[Asked[_Request], "asyncio.Future[_Reply | None]"]]
+_Waiting = list[tuple[ReceivedRequest[_Request], "asyncio.Future[_Reply | None]"]]
 
 
 def _first_answered(

@@ -31,13 +31,13 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import Topic
 from models.policy import IntakePolicy, Policy
 from models.wire.trace_context import NO_TRACES
-from streams.archive.buffer import Buffer, hole
+from streams.archive.buffer import LandingBuffer, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.landed import land_all
-from streams.archive.maintenance import Upkeep
+from streams.archive.maintenance import ArchiveUpkeep
 from streams.archive.mined import FOLDER
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
@@ -46,11 +46,11 @@ from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.kafka.client import client_options, require_topic
 from streams.kafka.ledger import Ledger
-from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
+from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.masking.records import RecordMasker, masker_of, without_bytes
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
-from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_undecodable
+from streams.roles.archive_shown import Lags, count_landed, count_polled, log_undecodable
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> Non
         )
         port = await stack.enter_async_context(serve(api, settings.http.host, settings.http.archive_port))
         log.info("http_listening", role="archive", host=settings.http.host, port=port)
-        await watched(archivist.run(stop), watchdog, archivist.standing)
+        await watched(archivist.run(stop), watchdog, archivist.progress)
 
 
 class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -116,10 +116,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             heartbeat_interval_ms=int(settings.kafka.heartbeat_interval.total_seconds() * 1000),
             max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
         )
-        self._buffer = Buffer()
+        self._buffer = LandingBuffer()
         self._oldest_s: float | None = None
-        self._taken: Ledger[Place] = Ledger(gap_after_seeks=1)
-        self._landed: dict[Place, Move] = {}
+        self._taken: Ledger[ArchivedPartition] = Ledger(gap_after_seeks=1)
+        self._landed: dict[ArchivedPartition, Move] = {}
         """The owned partitions, as the catalog has them."""
         self._lags = Lags(self._consumer, self._landed, topics)
         self._one_at_a_time = asyncio.Lock()
@@ -128,7 +128,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._erasures = Executor(settings, intake, WriterArchive(writer, self._one_at_a_time, stir, mined, withdrawn))
         self._assigned = asyncio.Event()
         self._failure: Exception | None = None
-        self._upkeep = Upkeep(writer, settings.archive)
+        self._upkeep = ArchiveUpkeep(writer, settings.archive)
         self._log_ends = LogEnds(partial(unread_ends, self._consumer))
 
     def ready(self) -> tuple[bool, str]:
@@ -139,13 +139,13 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             return False, "waiting for partitions"
         return True, "ready"
 
-    async def standing(self) -> dict[str, Standing] | None:
+    async def progress(self) -> dict[str, PartitionProgress] | None:
         """How far each partition is landed; None while none are assigned."""
         if not self._assigned.is_set():
             return None
         ends, taken = await self._log_ends.known(), self._taken
         return {
-            f"{p.topic}-{p.partition}": Standing(move.next, max(taken.processed(p) or 0, ends.get(p, 0)))
+            f"{p.topic}-{p.partition}": PartitionProgress(move.next, max(taken.processed(p) or 0, ends.get(p, 0)))
             for p, move in self._landed.items()
         }
 
@@ -172,21 +172,21 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         polled = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.kafka.max_poll_records)
         if self._failure is not None:
             raise self._failure
-        landed: dict[Place, Move] = {}
+        landed: dict[ArchivedPartition, Move] = {}
         async with self._one_at_a_time:
             for partition, records in polled.items():
-                await self._take(Place(partition.topic, partition.partition), records)
+                await self._take(ArchivedPartition(partition.topic, partition.partition), records)
             count_polled(polled, self._landed)
             if self._is_due():
                 landed = await self._land()
             await self._upkeep.maintain()
-        await self._tell_group(landed)
+        await self._commit_offsets(landed)
         self._lags.show()
         metrics.gauge("ready").set(self.ready()[0])
 
     # --- taking
 
-    async def _take(self, place: Place, fetched: Sequence[ConsumerRecord]) -> None:
+    async def _take(self, place: ArchivedPartition, fetched: Sequence[ConsumerRecord]) -> None:
         admission, expected = self._taken.admit(place, fetched), self._taken.processed(place)
         if admission.seek_to is not None:
             self._consumer.seek(TopicPartition(place.topic, place.partition), admission.seek_to)
@@ -206,13 +206,13 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         landing = land_all(topic, place.topic, records, self._intake)
         self._buffer.take(landing.rows)
         self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
-        tell_undecodable(landing.skipped)
+        log_undecodable(landing.skipped)
         self._taken.advance(place, expected=expected, processed=next_offset)
         self._buffer.moves[place] = self._landed[place]._replace(next=next_offset)
         if self._oldest_s is None:
             self._oldest_s = monotonic()
 
-    async def _expired(self, place: Place, next_offset: int, first: int) -> int:
+    async def _expired(self, place: ArchivedPartition, next_offset: int, first: int) -> int:
         """Note what retention removed before it was archived; returns where the log goes on."""
         partition = TopicPartition(place.topic, place.partition)
         start: int = min((await self._consumer.beginning_offsets([partition]))[partition], first)
@@ -234,9 +234,9 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             or monotonic() - self._oldest_s >= wanted.flush_age.total_seconds()
         )
 
-    async def _land(self) -> dict[Place, Move]:
+    async def _land(self) -> dict[ArchivedPartition, Move]:
         """Land the buffer; returns the partitions that moved. Call with the lock held."""
-        buffer, self._buffer, self._oldest_s = self._buffer, Buffer(), None
+        buffer, self._buffer, self._oldest_s = self._buffer, LandingBuffer(), None
         if not buffer.moves:
             return {}
         try:
@@ -253,7 +253,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
         return buffer.moves
 
-    async def _tell_group(self, landed: dict[Place, Move]) -> None:
+    async def _commit_offsets(self, landed: dict[ArchivedPartition, Move]) -> None:
         """Commit to Kafka for those who watch the lag; nothing of ours reads it."""
         if not landed:
             return
@@ -280,24 +280,24 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         """Read on where the catalog stands."""
         async with self._one_at_a_time:
             try:
-                await self._seek_to_catalog([Place(p.topic, p.partition) for p in assigned])
+                await self._seek_to_catalog([ArchivedPartition(p.topic, p.partition) for p in assigned])
             except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on
                 self._failure = error
             else:
                 self._assigned.set()
-        if self._erasures.is_told_by(assigned):
+        if self._erasures.is_answered_by(assigned):
             self._erasures.start()
 
     def _own_nothing(self) -> None:
         self._taken.forget()
         self._landed.clear()
 
-    async def _seek_to_catalog(self, places: Sequence[Place]) -> None:
+    async def _seek_to_catalog(self, places: Sequence[ArchivedPartition]) -> None:
         partitions = {place: TopicPartition(place.topic, place.partition) for place in places}
         known = await asyncio.to_thread(self._writer.offsets)
         starts = await self._consumer.beginning_offsets(list(partitions.values()))
         ends = await self._consumer.end_offsets(list(partitions.values()))
-        self._buffer, self._oldest_s = Buffer(), None
+        self._buffer, self._oldest_s = LandingBuffer(), None
         self._own_nothing()
         for place, partition in partitions.items():
             start = starts[partition]

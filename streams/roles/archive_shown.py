@@ -9,7 +9,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.events.topics import Topic
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
 from streams.kafka.measures import event_time_of, show_event_time_lag, show_lags
@@ -20,16 +20,20 @@ log = structlog.get_logger(__name__)
 _SHOW_EVERY_S = 1.0
 
 
-def count_polled(polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Container[Place]) -> None:
+def count_polled(
+    polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Container[ArchivedPartition]
+) -> None:
     """One poll's records, and how late the last of each partition are that has not moved to another worker since."""
     for partition, records in polled.items():
-        if Place(partition.topic, partition.partition) in owned:
+        if ArchivedPartition(partition.topic, partition.partition) in owned:
             show_event_time_lag(partition.partition, event_time_of(records[-1]))
     if polled:
         metrics.histogram("batch_turns").observe(sum(map(len, polled.values())))
 
 
-def count_landed(files: Mapping[str, LandedFiles], moves: Mapping[Place, Move], topics: Mapping[str, Topic]) -> None:
+def count_landed(
+    files: Mapping[str, LandedFiles], moves: Mapping[ArchivedPartition, Move], topics: Mapping[str, Topic]
+) -> None:
     """One landing.
 
     Args:
@@ -43,10 +47,10 @@ def count_landed(files: Mapping[str, LandedFiles], moves: Mapping[Place, Move], 
         metrics.counter("archive_files_total", topic=topic).inc(written.files)
         metrics.counter("archive_bytes_total", topic=topic).inc(written.bytes)
     for place, move in moves.items():
-        metrics.counter("records_total", topic=topics[place.topic].name).inc(move.next - move.standing)
+        metrics.counter("records_total", topic=topics[place.topic].name).inc(move.next - move.begin)
 
 
-def tell_undecodable(skipped: Iterable[Skipped]) -> None:
+def log_undecodable(skipped: Iterable[Skipped]) -> None:
     """A log line for each record that is kept as bytes because nothing else can be made of it."""
     for row in skipped:
         if row.value is not None:
@@ -69,7 +73,9 @@ class Lags:
         topics: By full name.
     """
 
-    def __init__(self, consumer: AIOKafkaConsumer, landed: Mapping[Place, Move], topics: Mapping[str, Topic]) -> None:
+    def __init__(
+        self, consumer: AIOKafkaConsumer, landed: Mapping[ArchivedPartition, Move], topics: Mapping[str, Topic]
+    ) -> None:
         self._consumer = consumer
         self._landed = landed
         self._topics = topics

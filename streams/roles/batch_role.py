@@ -31,7 +31,7 @@ from streams.kafka.causes import traces_of
 from streams.kafka.measures import ShownPartitions, count_records, event_time_of, show_event_time_lag, show_lags
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.transport import BatchConsumer, Poll
-from streams.kafka.watchdog import LogEnds, Standing, Watchdog, watched
+from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, watched
 from streams.observe.telemetry import metrics
 from streams.observe.tracing import tracing
 from streams.settings import Settings
@@ -127,7 +127,7 @@ class BatchRole(ABC):
         Raises:
             TurntideError: What stopped the role.
         """
-        await watched(self._run(stop), self.watchdog, self._standing)
+        await watched(self._run(stop), self.watchdog, self._progress)
 
     async def _run(self, stop: asyncio.Event) -> None:
         async with self._opened(), self._http(), self._started():
@@ -282,13 +282,13 @@ class BatchRole(ABC):
         async with self._one_at_a_time:
             await self.on_assigned(sorted({tp.partition for tp in tps}))
 
-    async def _standing(self) -> dict[str, Standing] | None:
+    async def _progress(self) -> dict[str, PartitionProgress] | None:
         """How far each partition is; records wait if they were fetched or are still to be fetched."""
         if not self.consumer_ready():
             return None
         ends, ledger = await self._log_ends.known(), self.consumer.ledger
         return {
-            f"{tp.topic}-{tp.partition}": Standing(processed, max(ledger.fetched_to(tp), ends.get(tp, 0)))
+            f"{tp.topic}-{tp.partition}": PartitionProgress(processed, max(ledger.fetched_to(tp), ends.get(tp, 0)))
             for tp in ledger.places()
             if (processed := ledger.processed(tp)) is not None
         }

@@ -20,7 +20,7 @@ from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.memory_requests import Answerers, Reply, Request
 from streams.observe.telemetry import stage
 from streams.ports import Embedder
-from streams.roles.answering import Answered, AnsweringRole, Asked
+from streams.roles.answering import Answered, AnsweringRole, ReceivedRequest
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -52,7 +52,7 @@ class EnrichRole(AnsweringRole[Request, Reply]):
         self._embedder = embedder
         self._answerers = answerers
 
-    async def answer(self, asked: Asked[Request]) -> Reply | None:
+    async def answer(self, asked: ReceivedRequest[Request]) -> Reply | None:
         """By whoever answers its kind."""
         return await self._answerers[type(asked.request)](asked.request)
 

@@ -26,7 +26,7 @@ from models.errors import StoreUnavailable
 from models.events import SessionErased, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import CONVERSATION_TOPICS, ERASURES, TURNS, Topic
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.erase.record import PLACE, recorded
@@ -160,7 +160,7 @@ class IndexRole(BatchRole):
             for step in sorted(asks):
                 await asyncio.gather(*map(self._answered, asks[step]))
 
-    def _forgotten(self, arrivals: Iterable[Arrival]) -> dict[str, int]:
+    def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[str, int]:
         """Note which sessions were erased, and where; give those whose points must go at once.
 
         An index that is made anew reads what came before for as long as the log has it. One that is up to date waits
@@ -188,12 +188,14 @@ class IndexRole(BatchRole):
                 self.watchdog.stir()  # a large store takes minutes: no stall
         finally:
             erasing.cancel()
-        stores = {due.request_id: told for due, told in zip(dues, erasing.result(), strict=True)}
+        stores = {due.request_id: answered for due, answered in zip(dues, erasing.result(), strict=True)}
         await self.fence()
-        if unsaid := [(request, told) for request, told in stores.items() if said.get(request, -1) < due_at[request]]:
-            await self._tell(unsaid)
+        if unsaid := [
+            (request, answered) for request, answered in stores.items() if said.get(request, -1) < due_at[request]
+        ]:
+            await self._answer(unsaid)
 
-    async def _tell(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
+    async def _answer(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
         """Write what was removed for requests; so rarely that the connection is made for it."""
         topic = ERASURES.full_name(self.settings.topic_prefix)
         now, producer = datetime.now(UTC), Producer(self.settings)

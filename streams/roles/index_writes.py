@@ -24,7 +24,7 @@ from models.events import (
 )
 from models.events.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
 from models.policy import Policy
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import OF_EVENTS
 from streams.index.latest import latest_of
 from streams.index.project_memory import ProjectMemories
@@ -51,16 +51,16 @@ class Write(NamedTuple):
 
 def writes_of(store: VectorStore, embedder: Embedder, policy: Policy) -> tuple[Write, ...]:
     """What is written of memories of users, apps and projects."""
-    users, apps = UserMemory(store, embedder), AppMemories(store, embedder)
+    users, apps = UserMemory(store, embedder), AppMemoryIndex(store, embedder)
     projects = ProjectMemories(store, embedder, policy.projects)
     return (
         Write(RESTED_ON, USER_EPISODES, (EpisodeCompressed,), users.add_episodes),
         Write(RESTED_ON, FACTS, (FactChanged,), users.add_facts),
         Write(RESTED_ON, MEMORIES, (AppMemoryChanged,), apps.add_changes),
         Write(RESTED_ON, PROJECTS, (ProjectItemChanged,), projects.add_items),
-        Write(RESTING, FACTS, (UserMemoryChanged,), users.add_standings),
-        Write(RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_standings),
-        Write(RESTING, PROJECTS, (ProjectChanged,), projects.add_standings),
+        Write(RESTING, FACTS, (UserMemoryChanged,), users.add_stats),
+        Write(RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_stats),
+        Write(RESTING, PROJECTS, (ProjectChanged,), projects.add_stats),
         *(
             Write(RESTED_ON, TOPIC_OF[event], (event,), partial(points.note, store, embedder.dim))
             for event, points in OF_EVENTS.items()

@@ -20,7 +20,7 @@ from models.events.base import NAME_CHARS
 from models.events.topics import JUDGEMENTS, TURNS
 from streams.observe.telemetry import metrics
 from streams.ports import Judge
-from streams.roles.answering import AnsweringRole, Asked
+from streams.roles.answering import AnsweringRole, ReceivedRequest
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -45,16 +45,18 @@ class JudgeRole(AnsweringRole[JudgementRequested, TurnsJudged]):
         self._judge = judge
         self._now = now
 
-    def wanted(self, asked: Iterable[Asked[JudgementRequested]]) -> Iterable[Asked[JudgementRequested]]:
+    def wanted(
+        self, asked: Iterable[ReceivedRequest[JudgementRequested]]
+    ) -> Iterable[ReceivedRequest[JudgementRequested]]:
         """The last request of each session."""
-        latest: dict[str, Asked[JudgementRequested]] = {}
+        latest: dict[str, ReceivedRequest[JudgementRequested]] = {}
         for each in asked:
             if each.request.session_id in latest:
                 metrics.counter("judgements_total", result="superseded").inc()
             latest[each.request.session_id] = each
         return latest.values()
 
-    async def answer(self, asked: Asked[JudgementRequested]) -> TurnsJudged | None:
+    async def answer(self, asked: ReceivedRequest[JudgementRequested]) -> TurnsJudged | None:
         """By the judge, if it is not too late."""
         settings = self.settings.judge
         if self._now() - asked.record.timestamp / 1000 > settings.max_age.total_seconds():

@@ -18,7 +18,7 @@ from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import FOLDS, MemoryPartitionFold
 from models.partition.sessions import PartitionFolded, Parts, folded_offset
 from models.policy import Policy
-from models.state.entity import Due
+from models.state.entity import DueEntity
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
@@ -31,7 +31,7 @@ from streams.settings import Settings
 
 DUE_PER_BEAT = 100
 """Spaces, and projects, of a partition that are told within a second that their work can go on."""
-TELL_AGAIN_S: Final = 30.0
+REMIND_AGAIN_S: Final = 30.0
 """What was told takes a moment to come back, and the broker's clock may be behind."""
 
 
@@ -111,26 +111,26 @@ class Reminders:
     def __init__(self, answer_within: timedelta) -> None:
         self._answer_within_s = answer_within.total_seconds()
         self._asked: dict[str, float] = {}
-        self._told: dict[Due, float] = {}
+        self._told: dict[DueEntity, float] = {}
 
     def asked(self, request: MemoryRequested | CompactionRequested, now_s: float) -> None:
         """A request goes out."""
         self._asked[entity_key(request)] = now_s
 
-    def choose(self, due: Iterable[Due], now_s: float, most: int) -> list[Due]:
+    def choose(self, due: Iterable[DueEntity], now_s: float, most: int) -> list[DueEntity]:
         """Those that are reminded now, at most so many; the others with a later call."""
         self._forget(now_s)
         ripe = [each for each in due if each not in self._told and self._had_time(each, now_s)][:most]
         self._told.update(dict.fromkeys(ripe, now_s))
         return ripe
 
-    def _had_time(self, space: Due, now_s: float) -> bool:
+    def _had_time(self, space: DueEntity, now_s: float) -> bool:
         if not space.awaits_answer:
             return True
         asked_s = self._asked.setdefault(space_key(space.app_id, space.name), now_s)
         return now_s - asked_s >= self._answer_within_s
 
     def _forget(self, now_s: float) -> None:
-        kept_s = self._answer_within_s + 2 * TELL_AGAIN_S
-        self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
+        kept_s = self._answer_within_s + 2 * REMIND_AGAIN_S
+        self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < REMIND_AGAIN_S}
         self._asked = {key: asked_s for key, asked_s in self._asked.items() if now_s - asked_s < kept_s}

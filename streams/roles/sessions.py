@@ -15,7 +15,7 @@ from aiokafka.structs import ConsumerRecord
 from models.errors import TurntideError
 from models.events import AlertChanged, ClockTicked, Position
 from models.events.topics import SESSION_STATE, TURNS
-from models.partition.sessions import Arrival, PartitionFold, PartitionFolded, Parts, folded_offset
+from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, Parts, folded_offset
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
@@ -38,7 +38,7 @@ TICKS_WHEN_BEHIND = 10
 """Clock ticks a second while closings are overdue: with a hundred each, 50,000 sessions close within a minute."""
 
 
-class SessionsRole(FoldingRole[Arrival, PartitionFold]):
+class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
     """Folds every session of the partitions that this worker owns."""
 
     name = "sessions"
@@ -71,7 +71,7 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
             # Alerts matter more than making them again: turns are folded all the same.
             log.warning("version_not_kept", role=self.name, policy=self._version.policy, reason=str(error))
 
-    def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Arrival]]:
+    def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[DecodedArrival]]:
         """Decoded, scored and embedded, all partitions together."""
         return self._intake.take_each(batches, above={number: self.folds[number].offset for number in batches})
 

@@ -28,7 +28,7 @@ from streams.settings.http import HttpSettings
 from streams.settings.iceberg import IcebergSettings
 from streams.settings.judge import JudgeSettings
 from streams.settings.live import LiveSettings
-from streams.settings.reading import file_values, told, unreadable_json, with_seconds
+from streams.settings.reading import file_values, render_error, unreadable_json, with_seconds
 from streams.settings.telemetry import TelemetrySettings
 
 
@@ -250,7 +250,7 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        wrong = told(error, Settings)
+        wrong = render_error(error, Settings)
     except SettingsError as error:
         wrong = unreadable_json(Settings) or str(error)
     # Not from the error: its own text may quote a secret.

@@ -36,7 +36,7 @@ class Unknown(NamedTuple):
     meant: str | None
 
     @property
-    def told(self) -> str:
+    def rendered(self) -> str:
         """In a few words."""
         return f"{self.name} is no setting" + (f": {self.meant} is perhaps meant" if self.meant else "")
 
@@ -114,8 +114,8 @@ def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
     unknown = list(_unknown_keys(model, values, ()))
     if unknown:
         raise ConfigurationError(
-            f"{where}: {'; '.join(each.told for each in unknown)}. Rename or remove it; `turntide doctor` lists every "
-            "field."
+            f"{where}: {'; '.join(each.rendered for each in unknown)}. Rename or remove it; `turntide doctor` lists "
+            "every field."
         )
     return values
 
@@ -134,7 +134,7 @@ def _unknown_keys(model: type[BaseModel], values: Mapping[str, Any], place: tupl
             yield from _unknown_keys(section, value, here)
 
 
-def told(error: ValidationError, model: type[BaseModel]) -> str:
+def render_error(error: ValidationError, model: type[BaseModel]) -> str:
     """Which fields are wrong and why, without what stands there."""
     lines = []
     for each in error.errors(include_input=False, include_context=False, include_url=False):

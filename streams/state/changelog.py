@@ -1,8 +1,8 @@
 """The changelog: how state stands in its records, and which records count when they are read again.
 
 A fold's changes are one record batch, and every record names the fold's source offset: eight bytes before the value,
-or a header where there is no value. `Replay` reads them in log order by one rule: **a record whose source offset is
-below the highest one accepted so far is stale and ignored; any other is accepted.**
+or a header where there is no value. `ChangelogReplay` reads them in log order by one rule: **a record whose source
+offset is below the highest one accepted so far is stale and ignored; any other is accepted.**
 
 Why that is right, and why a table may go on from where it stands instead of from the log's start. A writer folds the
 source in order, so a batch holds every part that was touched between its writer's base and its own offset, with the
@@ -19,7 +19,8 @@ So the table depends on the log read so far and nothing else, and reading can be
 the same left fold as full recovery (`tests/property/test_replay.py`, with many writers, compaction and restarts).
 
 Compaction keeps the last record of a key, not the one with the highest offset. A stale record that comes last would
-outlive the value that counts, so `Replay.overruled` names those keys and recovery writes their parts once more.
+outlive the value that counts, so `ChangelogReplay.overruled` names those keys and recovery writes their parts once
+more.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def tail_of(position: int, record: Any) -> Tail:
     return Tail(position, crc32(record.value or b"", crc32(record.key)))
 
 
-class Replay:
+class ChangelogReplay:
     """Takes changelog records into one partition's table, going on from where it stands.
 
     Attributes:
@@ -100,7 +101,7 @@ class Replay:
     def __init__(self, table: PartitionTable) -> None:
         self.table = table
         self.overruled: set[bytes] = set()
-        self._offset = table.standing.offset
+        self._offset = table.progress.offset
 
     def apply(self, records: Sequence[Any], *, now_ms: int) -> None:
         """Take records in log order. Records need `key`, `value`, `headers` and `offset`.

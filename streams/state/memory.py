@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from sys import intern
 
 from streams.state.changelog import name_of
-from streams.state.partition import Standing, Tail
+from streams.state.partition import TableProgress, Tail
 
 
 class MemoryTable:
@@ -14,7 +14,7 @@ class MemoryTable:
 
     def __init__(self) -> None:
         self.entities: dict[str, dict[str, bytes]] = {}
-        self.standing = Standing()
+        self.progress = TableProgress()
         self.size_bytes = 0
 
     def put(self, entity: str, changed: Mapping[str, bytes | None]) -> None:
@@ -28,7 +28,7 @@ class MemoryTable:
         """See `PartitionTable`."""
         for key, value in parts.items():
             self._set(*name_of(key), value)
-        self.standing = Standing(applied, offset, tail, now_ms)
+        self.progress = TableProgress(applied, offset, tail, now_ms)
 
     def forget(self, entities: Collection[str] | None = None) -> None:
         """Nothing else is kept of what was deleted."""

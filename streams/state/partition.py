@@ -17,7 +17,7 @@ class Tail(NamedTuple):
     crc: int
 
 
-class Standing(Struct, frozen=True, array_like=True):
+class TableProgress(Struct, frozen=True, array_like=True):
     """How far a table is.
 
     Attributes:
@@ -46,7 +46,7 @@ class PartitionTable(Protocol):
         ...
 
     @property
-    def standing(self) -> Standing:
+    def progress(self) -> TableProgress:
         """How far it is."""
         ...
 

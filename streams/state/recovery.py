@@ -31,8 +31,8 @@ from models.errors import RecoveryFailed
 from streams.kafka.client import consumer
 from streams.observe.telemetry import metrics
 from streams.settings import KafkaSettings
-from streams.state.changelog import Replay, tail_of
-from streams.state.partition import PartitionTable, Standing
+from streams.state.changelog import ChangelogReplay, tail_of
+from streams.state.partition import PartitionTable, TableProgress
 
 log = structlog.get_logger(__name__)
 
@@ -55,12 +55,12 @@ class Outdated(Exception):  # noqa: N818 - it says what is so
         self.numbers = numbers
 
 
-class Progress:
+class RecoveryProgress:
     """How far a recovery is, for the log, metrics and readiness."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        self._began_s = self._told_s = monotonic()
+        self._began_s = self._logged_s = monotonic()
         self.total = self.done = self.records = 0
 
     def begin(self, total: int) -> None:
@@ -75,8 +75,8 @@ class Progress:
         metrics.counter("recovery_records_total").inc(records)
         metrics.gauge("recovery_remaining_records").set(remaining)
         now_s = monotonic()
-        if now_s - self._told_s >= PROGRESS_EVERY_S:
-            self._told_s = now_s
+        if now_s - self._logged_s >= PROGRESS_EVERY_S:
+            self._logged_s = now_s
             log.info(
                 "recovery_progress",
                 topic=self._topic,
@@ -107,13 +107,13 @@ class Recovery:
         self._kafka = kafka
         self._topic = topic
         self._max_age_ms = round(max_age.total_seconds() * 1000)
-        self.progress = Progress(topic)
+        self.progress = RecoveryProgress(topic)
 
     async def run(self, tables: Mapping[int, PartitionTable]) -> dict[int, set[bytes]]:
         """Apply everything that the changelog holds beyond what the tables have.
 
         Returns:
-            Partition → keys whose last record is stale (`Replay.overruled`).
+            Partition → keys whose last record is stale (`ChangelogReplay.overruled`).
 
         Raises:
             Outdated: Tables are not of this changelog.
@@ -135,28 +135,28 @@ class Recovery:
             self._check(tables, {n: (starts[tp], ends[tp]) for n, tp in places.items()}, now_ms)
             replays = {}
             for number, tp in places.items():
-                standing = tables[number].standing
-                client.seek(tp, standing.tail.position if standing.tail else starts[tp])
-                replays[tp] = Replay(tables[number])
+                progress = tables[number].progress
+                client.seek(tp, progress.tail.position if progress.tail else starts[tp])
+                replays[tp] = ChangelogReplay(tables[number])
             try:
                 with _collector_resting():
                     await self._read(client, replays, ends)
             except OffsetOutOfRangeError as error:
                 raise Outdated(list(places), "the changelog was cut while it was read") from error
         for tp, replay in replays.items():
-            standing = replay.table.standing
-            replay.table.apply({}, offset=standing.offset, applied=ends[tp], tail=standing.tail, now_ms=now_ms)
+            progress = replay.table.progress
+            replay.table.apply({}, offset=progress.offset, applied=ends[tp], tail=progress.tail, now_ms=now_ms)
         return {tp.partition: replay.overruled for tp, replay in replays.items()}
 
     def _check(self, tables: Mapping[int, PartitionTable], extents: dict[int, tuple[int, int]], now_ms: int) -> None:
         outside, old = [], []
         for number, table in tables.items():
-            standing, (start, end) = table.standing, extents[number]
-            if standing == Standing():
+            progress, (start, end) = table.progress, extents[number]
+            if progress == TableProgress():
                 continue
-            if not start <= standing.applied <= end or (standing.tail and standing.tail.position < start):
+            if not start <= progress.applied <= end or (progress.tail and progress.tail.position < start):
                 outside.append(number)
-            elif now_ms - standing.current_ms > self._max_age_ms:
+            elif now_ms - progress.current_ms > self._max_age_ms:
                 old.append(number)
         if outside:
             raise Outdated(outside, "the changelog was made anew or cut")
@@ -164,7 +164,10 @@ class Recovery:
             raise Outdated(old, "not current for state.max_age: deletions may have been missed")
 
     async def _read(
-        self, client: AIOKafkaConsumer, replays: Mapping[TopicPartition, Replay], ends: Mapping[TopicPartition, int]
+        self,
+        client: AIOKafkaConsumer,
+        replays: Mapping[TopicPartition, ChangelogReplay],
+        ends: Mapping[TopicPartition, int],
     ) -> None:
         remaining = await _remaining(client, ends)
         self.progress.begin(sum(remaining.values()))
@@ -173,7 +176,7 @@ class Recovery:
             polled = await client.getmany(*remaining, timeout_ms=_POLL_MS, max_records=POLL_RECORDS)
             now_ms = _now_ms()
             for tp, records in polled.items():
-                fresh = _beyond_tail(replays[tp].table.standing, tp, records)
+                fresh = _beyond_tail(replays[tp].table.progress, tp, records)
                 if fresh:
                     replays[tp].apply(fresh, now_ms=now_ms)
             before, remaining = remaining, await _remaining(client, ends)
@@ -211,11 +214,13 @@ async def _remaining(client: AIOKafkaConsumer, ends: Mapping[TopicPartition, int
     return {tp: count for tp, count in left.items() if count > 0}
 
 
-def _beyond_tail(standing: Standing, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> Sequence[ConsumerRecord]:
+def _beyond_tail(
+    progress: TableProgress, tp: TopicPartition, records: Sequence[ConsumerRecord]
+) -> Sequence[ConsumerRecord]:
     """The records that the table does not have; its own last one is read again only to be compared."""
-    if not standing.tail or records[0].offset >= standing.applied:
+    if not progress.tail or records[0].offset >= progress.applied:
         return records
-    if tail_of(records[0].offset, records[0]) != standing.tail:
+    if tail_of(records[0].offset, records[0]) != progress.tail:
         raise Outdated([tp.partition], "the changelog was made anew: another record stands at the table's tail")
     return records[1:]
 

@@ -40,7 +40,7 @@ from rocksdict import (
 from models.errors import RecoveryFailed
 from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
 from streams.state.changelog import key_of
-from streams.state.partition import Parts, Standing, Tail
+from streams.state.partition import Parts, TableProgress, Tail
 from streams.state.rocksdb_entities import HEAD, RocksEntities, stored_key
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ _LOCKED = ("While lock file", "lock hold by current process")
 
 class _Meta(Struct, array_like=True):
     layout: int
-    standing: Standing
+    progress: TableProgress
     size_bytes: int
     heads: int
     forgotten: bytes = b""
@@ -85,7 +85,7 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
         place = folder if number == 0 else folder.with_name(f"{folder.name}.{number}")
         try:
             return _open(place, options)
-        except _Held:
+        except _FolderLocked:
             log.warning("state_folder_held", folder=str(place))
     raise RecoveryFailed(
         f"state folder {folder} and {_MAX_FOLDERS - 1} beside it are held by other processes: "
@@ -93,7 +93,7 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
     )
 
 
-class _Held(Exception):  # noqa: N818 - it says what is so
+class _FolderLocked(Exception):  # noqa: N818 - it says what is so
     """Another process has the folder open."""
 
 
@@ -122,7 +122,7 @@ def _opened(place: Path, options: Options) -> RocksTable:
     except Exception as error:
         # rocksdict has no exceptions of its own: what went wrong stands in RocksDB's words alone.
         if any(words in str(error) for words in _LOCKED):
-            raise _Held from error
+            raise _FolderLocked from error
         raise _Unusable(str(error)) from error
     try:
         return RocksTable(db, place, _meta_of(db), options)
@@ -134,7 +134,7 @@ def _opened(place: Path, options: Options) -> RocksTable:
 def _meta_of(db: Rdict) -> _Meta:
     stored = db.get(_META)
     if stored is None:
-        return _Meta(LAYOUT, Standing(), 0, 0)
+        return _Meta(LAYOUT, TableProgress(), 0, 0)
     meta = msgspec.msgpack.decode(stored, type=_Meta)
     if meta.layout != LAYOUT:
         raise _Unusable(f"layout {meta.layout}, this release has {LAYOUT}")
@@ -171,7 +171,7 @@ class RocksTable:
         self._options = options
         self._forgotten = meta.forgotten
         self._rewriting = RLock()
-        self.standing = meta.standing
+        self.progress = meta.progress
         self.size_bytes = meta.size_bytes
         self.heads = meta.heads
 
@@ -197,11 +197,11 @@ class RocksTable:
                 batch.put(key, value)
             elif old is not None:
                 batch.delete(key)
-        standing = Standing(applied, offset, tail, now_ms)
-        batch.put(_META, msgspec.msgpack.encode(_Meta(LAYOUT, standing, size, heads, self._forgotten)))
+        progress = TableProgress(applied, offset, tail, now_ms)
+        batch.put(_META, msgspec.msgpack.encode(_Meta(LAYOUT, progress, size, heads, self._forgotten)))
         with self._guarded():
             self._db.write(batch)
-        self.standing, self.size_bytes, self.heads = standing, size, heads
+        self.progress, self.size_bytes, self.heads = progress, size, heads
 
     def forget(self, entities: Collection[str] | None = None) -> None:
         """See `PartitionTable`. Other threads may run meanwhile; the table is not written to."""
@@ -211,7 +211,7 @@ class RocksTable:
         with self._rewriting, self._guarded():
             for first, last in _ranges(entities):
                 self._db.compact_range(first, last, _all_levels())
-            meta = _Meta(LAYOUT, self.standing, self.size_bytes, self.heads, erasure)
+            meta = _Meta(LAYOUT, self.progress, self.size_bytes, self.heads, erasure)
             self._db[_META] = msgspec.msgpack.encode(meta)
             self._forgotten = erasure
             self._begin_anew()

@@ -12,7 +12,7 @@ HEAD = "head"
 _HEAD_SUFFIX = f"{SEPARATOR}{HEAD}".encode()
 
 
-class Stored(Protocol):
+class StoredHeads(Protocol):
     """The table underneath."""
 
     heads: int
@@ -34,7 +34,7 @@ def stored_key(key: bytes) -> bytes:
 class RocksEntities(Mapping[str, Parts]):
     """See `PartitionTable.entities`: entities by their heads, and the partition's own, which has none."""
 
-    def __init__(self, table: Stored) -> None:
+    def __init__(self, table: StoredHeads) -> None:
         self._table = table
 
     def __getitem__(self, entity: str) -> Parts:
@@ -54,7 +54,7 @@ class RocksEntities(Mapping[str, Parts]):
 
     def items(self) -> ItemsView[str, Parts]:
         """Heads are read along the way, other parts when they are asked for."""
-        return _Items(self)
+        return _EntityItems(self)
 
     def heads(self) -> Iterator[tuple[str, Parts]]:
         """Entity and parts, of which no more than the head is loaded."""
@@ -66,7 +66,7 @@ class RocksEntities(Mapping[str, Parts]):
             yield entity, _LazyParts(self, entity, head)
 
 
-class _Items(ItemsView[str, Parts]):
+class _EntityItems(ItemsView[str, Parts]):
     _mapping: RocksEntities
 
     def __iter__(self) -> Iterator[tuple[str, Parts]]:

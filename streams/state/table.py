@@ -22,7 +22,7 @@ from streams.settings import Settings
 from streams.state.changelog import Changes, keyed, name_of, records_of, tail_of
 from streams.state.memory import MemoryTable
 from streams.state.partition import PartitionTable
-from streams.state.recovery import Outdated, Progress, Recovery
+from streams.state.recovery import Outdated, Recovery, RecoveryProgress
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ class StateTable:
         self._topic = topic
         self._producer = producer
         self._partitions: dict[int, PartitionTable] = {}
-        self._recovering: Progress | None = None
+        self._recovering: RecoveryProgress | None = None
 
     def partition(self, number: int) -> PartitionTable:
         """The table of one recovered partition."""
@@ -86,9 +86,9 @@ class StateTable:
         if not records:
             return 0
         first = await self._producer.write_whole(self._topic, number, records)
-        if first != table.standing.applied:
+        if first != table.progress.applied:
             raise Fenced(
-                f"changelog {self._topic}[{number}] holds records of another worker at {table.standing.applied}: "
+                f"changelog {self._topic}[{number}] holds records of another worker at {table.progress.applied}: "
                 "this worker was replaced; it stops and recovers when it is started again"
             )
         applied = first + len(records)
@@ -175,7 +175,7 @@ class StateTable:
             entity, part = name_of(key)
             parts[key] = entities.get(entity, {}).get(part)
         log.warning("stale_writes_mended", topic=self._topic, partition=number, parts=len(parts))
-        records = records_of(parts, table.standing.offset)
+        records = records_of(parts, table.progress.offset)
         await acknowledged(await self._producer.write(self._topic, number, records))
         return True
 

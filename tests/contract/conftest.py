@@ -14,7 +14,7 @@ from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
-from streams.inference.resilience import Guard
+from streams.inference.resilience import CallGuard
 from streams.ports import VectorStore
 from tests.app_memory_requests import writing
 from tests.openai_stand_in import SECRET, StandIn, guarding, standing_in
@@ -32,7 +32,7 @@ async def llm_of(server: StandIn) -> AsyncIterator[Callable[..., OpenAiLlm]]:
     """Makes clients, which are closed in the end."""
     made: list[OpenAiLlm] = []
 
-    def client(guard: Guard | None = None, **more: Any) -> OpenAiLlm:
+    def client(guard: CallGuard | None = None, **more: Any) -> OpenAiLlm:
         made.append(OpenAiLlm(server.base_url, "small", SecretStr(SECRET), guard=guard or guarding(), **more))
         return made[-1]
 

@@ -19,7 +19,7 @@ from jobs.alerts.command import harmless_alert
 from models.errors import StoreUnavailable
 from models.events import AlertChanged, AlertStatus
 from streams.notify.alertmanager import API_PATH, AlertmanagerSink
-from streams.notify.delivery import Poster, Retry
+from streams.notify.delivery import DeliveryRetry, Poster
 from streams.notify.webhook import WebhookSink
 from streams.ports import AlertSink
 from tests.traced import TRACE_ID
@@ -116,7 +116,7 @@ def making(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[floa
         pauses.append(seconds)
 
     def made(timeout: timedelta) -> AlertSink:
-        retry = Retry(pauses=PAUSES, timeout=timeout)
+        retry = DeliveryRetry(pauses=PAUSES, timeout=timeout)
         sink: AlertSink = request.param(receiver.url, lambda name, url: Poster(name, url, retry=retry, pause=pause))
         return sink
 

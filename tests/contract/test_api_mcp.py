@@ -23,7 +23,7 @@ from streams.api.mcp.tools import SHOWN_CHARS, AskedMemory, tools_of
 from streams.api.users.messages import Found
 from streams.http.health import serve
 from streams.settings.http import HttpSettings
-from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
+from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, stats, token_of
 
 TOOLS = [
     "search_memory",
@@ -41,7 +41,7 @@ async def _filled(settings: HttpSettings | None) -> Served:
     made = Served(settings=settings)
     made.users.known_facts += [fact("name", "Alex", importance=0.9), fact("name", "Bo", app="b")]
     made.users.known_episodes.append(episode(1, "the user asked about vector databases"))
-    made.users.known_users.append(standing(("s", 0), ("s", 1)))
+    made.users.known_users.append(stats(("s", 0), ("s", 1)))
     await made.say(said(0, "which vector databases exist"), said(1, "long " * 1_000, role=Role.ASSISTANT))
     return made
 

@@ -20,7 +20,7 @@ from streams.api.assembly import memory_api
 from streams.api.mcp.server import McpEndpoint
 from streams.http.health import Api, Endpoint, create_api
 from streams.http.security import access_of
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
 from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
@@ -30,7 +30,7 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import VectorStore
 from tests.api_apps import Erasures, memory, space
 from tests.api_asked import asked_of, shown_of
-from tests.api_doubles import Served, bearer, episode, fact, settings_of, standing
+from tests.api_doubles import Served, bearer, episode, fact, settings_of, stats
 from tests.api_tenants import (
     QUERY,
     SHARED,
@@ -66,13 +66,13 @@ async def _real(store: VectorStore) -> Role:
     """What the index role fills, and what it serves of it."""
     embedder = _EMBEDDER()
     turns, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
-    topics, apps = TopicMemory(store, embedder, turns), AppMemories(store, embedder)
+    topics, apps = TopicMemory(store, embedder, turns), AppMemoryIndex(store, embedder)
     projects = ProjectMemories(store, embedder, Policy().projects)
     for offset, app in enumerate(TENANTS):
         mine = turns_of(app)
         await turns.add_turns(mine, embedder.embed([turn.content for turn in mine]))
         await apps.add_changes([(app_memory_of(app), offset)])
-        await apps.add_standings([(app_space_of(app), offset)])
+        await apps.add_stats([(app_space_of(app), offset)])
         await index_projects(projects, app)
         changes = [(topic_of(app, session), offset) for session in (SHARED, f"session-{app}")]
         await topics.add_changes(changes, embedder.embed([topic.title for topic, _ in changes]))
@@ -80,7 +80,7 @@ async def _real(store: VectorStore) -> Role:
             changed, compressed, stands = user_events_of(app, user, session)
             await users.add_facts([(changed, offset)])
             await users.add_episodes([(compressed, offset)])
-            await users.add_standings([(stands, offset)])
+            await users.add_stats([(stands, offset)])
     made = memory_api(
         store,
         embedder,
@@ -108,11 +108,11 @@ async def _careless(served: Served) -> Role:
         for user, session in ((SHARED, SHARED), (f"user-{app}", f"session-{app}")):
             served.users.known_facts.append(fact("name", canary(app), app=app, user=user, importance=0.9))
             served.users.known_episodes.append(episode(1, f"{canary(app)}: {QUERY}", app=app, user=user))
-            served.users.known_users.append(standing((session, 0), (session, 1), app=app, user=user))
+            served.users.known_users.append(stats((session, 0), (session, 1), app=app, user=user))
             topic = topic_of(app, session)
             await served.topics.add_changes([(topic, TENANTS.index(app))], _EMBEDDER().embed([topic.title]))
         served.apps.known.append(memory(1, f"{canary(app)}: {QUERY}", app=app))
-        served.apps.standings.append(space(app))
+        served.apps.all_stats.append(space(app))
         for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
             served.projects.put(app, project, project_items_of(app, session))
     return Role(served.app, served.tools, served.store)
@@ -181,7 +181,7 @@ async def test_what_an_app_shares_crosses_the_border_and_nothing_else(role: Role
     shared = structs.replace(
         app_memory_of("a"), slot=1, memory_id=2, content="shared words", tags=[], shared_with=["b"]
     )
-    await AppMemories(role.store, _EMBEDDER()).add_changes([(shared, 9)])
+    await AppMemoryIndex(role.store, _EMBEDDER()).add_changes([(shared, 9)])
     told = {}
     for app in TENANTS:
         transport = httpx.ASGITransport(role.app)

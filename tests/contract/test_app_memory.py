@@ -8,46 +8,46 @@ import pytest
 
 from models.events import AppMemoryChanged
 from streams.api.assembly import ScopedStore
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import MEMORIES
 from streams.ports import VectorStore
-from tests.apps_indexed import NOW, asked_by, gone, memory, standing
+from tests.apps_indexed import NOW, asked_by, gone, memory, stats
 from tests.users_indexed import MatterEmbedder
 
 
 @pytest.fixture
-def apps(store: VectorStore) -> AppMemories:
+def apps(store: VectorStore) -> AppMemoryIndex:
     """Over the store itself, as the index role has it."""
-    return AppMemories(store, MatterEmbedder())
+    return AppMemoryIndex(store, MatterEmbedder())
 
 
-async def index(apps: AppMemories, *events: AppMemoryChanged) -> None:
+async def index(apps: AppMemoryIndex, *events: AppMemoryChanged) -> None:
     """Index events as one batch of the log, at offsets from 0."""
     await apps.add_changes([(event, offset) for offset, event in enumerate(events)])
 
 
-async def numbers(apps: AppMemories, app: str, user: str = "", *, shared: bool = False) -> list[int]:
+async def numbers(apps: AppMemoryIndex, app: str, user: str = "", *, shared: bool = False) -> list[int]:
     """Numbers of a space's memories, in the order in which they come."""
     return [found.memory_id for found in await apps.memories(app, user, shared=shared)]
 
 
-async def test_nothing_is_known_of_an_app_that_never_spoke(apps: AppMemories) -> None:
+async def test_nothing_is_known_of_an_app_that_never_spoke(apps: AppMemoryIndex) -> None:
     """A reader that comes first finds nothing, and no error."""
     assert await apps.memories("a") == []
     assert await apps.shared_with("a") == []
     assert await apps.find("a", "", "boats") == []
-    assert await apps.standing("a") is None
+    assert await apps.stats("a") is None
     assert await apps.spaces(10) == []
 
 
-async def test_the_latest_changed_come_first(apps: AppMemories) -> None:
+async def test_the_latest_changed_come_first(apps: AppMemoryIndex) -> None:
     """Whatever the order of slots and of the log."""
     await index(apps, memory(1), memory(0, updated_at=NOW.replace(hour=23)), memory(2))
 
     assert await numbers(apps, "a") == [1, 3, 2]
 
 
-async def test_a_slot_holds_its_last_memory(apps: AppMemories) -> None:
+async def test_a_slot_holds_its_last_memory(apps: AppMemoryIndex) -> None:
     """A memory that changed, one that went, and one that took the place of another."""
     await index(apps, memory(0), memory(1), memory(2))
     await index(apps, memory(0, "Bread, then."), gone(1), memory(2, memory_id=9))
@@ -58,7 +58,7 @@ async def test_a_slot_holds_its_last_memory(apps: AppMemories) -> None:
     ]
 
 
-async def test_spaces_stay_apart(apps: AppMemories) -> None:
+async def test_spaces_stay_apart(apps: AppMemoryIndex) -> None:
     """Of apps, of users in an app, and of names that look alike."""
     await index(
         apps,
@@ -77,7 +77,7 @@ async def test_spaces_stay_apart(apps: AppMemories) -> None:
     )
 
 
-async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemories) -> None:
+async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemoryIndex) -> None:
     """Only by the apps it names, only if they ask for what is shared, and without what is nobody's business there."""
     event = memory(0, related_conversations=["s7"], conflicts_with=[2], shared_with=["b", "c", "b", "a"])
     await index(apps, event, memory(1), memory(4, app="b"))
@@ -94,7 +94,7 @@ async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemories) -> 
     assert [2, 1] == await numbers(apps, "a", shared=True)
 
 
-async def test_a_user_s_memory_is_shared_with_the_same_user(apps: AppMemories) -> None:
+async def test_a_user_s_memory_is_shared_with_the_same_user(apps: AppMemoryIndex) -> None:
     """Another app's own space, and its other users, never see it."""
     await index(apps, memory(0, space="user", shared_with=["b"]))
 
@@ -102,7 +102,7 @@ async def test_a_user_s_memory_is_shared_with_the_same_user(apps: AppMemories) -
 
 
 @pytest.mark.parametrize("later", [memory(0, shared_with=["c"]), memory(0), gone(0), gone(0, shared_with=["b"])])
-async def test_sharing_ends(apps: AppMemories, store: VectorStore, later: AppMemoryChanged) -> None:
+async def test_sharing_ends(apps: AppMemoryIndex, store: VectorStore, later: AppMemoryChanged) -> None:
     """With the last event that does not name the app, and with the memory."""
     await index(apps, memory(0, shared_with=["b"]), memory(1, shared_with=["b"]))
     await apps.add_changes([(later, 5)])
@@ -111,18 +111,18 @@ async def test_sharing_ends(apps: AppMemories, store: VectorStore, later: AppMem
     assert 2 + later.active * (1 + len(later.shared_with)) == await store.count(MEMORIES.name)
 
 
-async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, apps: AppMemories) -> None:
+async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, apps: AppMemoryIndex) -> None:
     """The tenants' border lets exactly that through, by every way of reading, and nothing of the owner's app."""
     await index(apps, memory(0, "boats here", shared_with=["b"]), memory(1, "boats there"))
-    await apps.add_standings([(standing("a"), 1), (standing("b"), 2)])
-    scoped = AppMemories(ScopedStore(store), MatterEmbedder())
+    await apps.add_stats([(stats("a"), 1), (stats("b"), 2)])
+    scoped = AppMemoryIndex(ScopedStore(store), MatterEmbedder())
     with asked_by("b"):
         listed = await numbers(scoped, "b", shared=True)
         found = [each.memory_id for each, _ in await scoped.find("b", "", "boats", shared=True)]
         owners = [
             await scoped.memories("a", shared=True),
             await scoped.find("a", "", "boats"),
-            await scoped.standing("a"),
+            await scoped.stats("a"),
         ]
         spaces = [space.app_id for space in await scoped.spaces(10)]
         page, _ = await ScopedStore(store).page(MEMORIES.name, "", 10)
@@ -146,7 +146,7 @@ async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, ap
     ],
 )
 async def test_memories_are_found(
-    apps: AppMemories, mode: Literal["keyword", "semantic", "hybrid"], query: str, expected: list[int]
+    apps: AppMemoryIndex, mode: Literal["keyword", "semantic", "hybrid"], query: str, expected: list[int]
 ) -> None:
     """By their words, their tags and their date, by their meaning, or by both; a query of neither finds nothing."""
     await index(
@@ -158,22 +158,22 @@ async def test_memories_are_found(
     assert sorted((score for _, score in found), reverse=True) == [score for _, score in found]
 
 
-async def test_the_standing_is_the_last_one(apps: AppMemories) -> None:
+async def test_the_standing_is_the_last_one(apps: AppMemoryIndex) -> None:
     """With what commands came to, and with the last event that the space knows."""
-    await apps.add_standings([(standing("a"), 1), (standing("b", uninstalled=True), 2), (standing(space="user"), 3)])
-    await apps.add_standings([(standing("a", memories=3), 9)])
-    own, other, of_user = await apps.standing("a"), await apps.standing("b"), await apps.standing("a", "u")
+    await apps.add_stats([(stats("a"), 1), (stats("b", uninstalled=True), 2), (stats(space="user"), 3)])
+    await apps.add_stats([(stats("a", memories=3), 9)])
+    own, other, of_user = await apps.stats("a"), await apps.stats("b"), await apps.stats("a", "u")
     assert own is not None
     assert other is not None
     assert of_user is not None
 
-    assert (own.memories, own.source.partition, own.source.offset, own.results) == (3, 3, 70, standing().results)
+    assert (own.memories, own.source.partition, own.source.offset, own.results) == (3, 3, 70, stats().results)
     assert [(own.user_id, own.uninstalled), (other.user_id, other.uninstalled)] == [("", False), ("", True)]
-    assert (of_user.user_id, await apps.standing("a", "v")) == ("u", None)
+    assert (of_user.user_id, await apps.stats("a", "v")) == ("u", None)
     assert {("a", ""), ("b", ""), ("a", "u")} == {(each.app_id, each.user_id) for each in await apps.spaces(10)}
 
 
-async def test_indexing_again_changes_nothing(apps: AppMemories, store: VectorStore) -> None:
+async def test_indexing_again_changes_nothing(apps: AppMemoryIndex, store: VectorStore) -> None:
     """A batch that comes again after a crash, also one of before the last."""
     first, last = [memory(0, shared_with=["b"]), memory(1)], [memory(0, "changed", shared_with=["c"]), gone(1)]
     await index(apps, *first)

@@ -19,7 +19,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events.topics import PROFILES
 from streams.archive.erasing import erase
@@ -31,7 +31,7 @@ from tests.iceberg_tables import Archive, holding, land_everything
 from tests.lake_records import NOW, buffer_of, profile, turn
 
 CANARY = "canaryfeathers"
-_CANARIES = Subject("session", session_ids=frozenset({f"s-{CANARY}"}))
+_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))
 _KINDS: dict[str, type[Catalog]] = {"sql": SqlCatalog, "rest": RestCatalog}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import TURNS
 from streams.archive.catalog import open_reader
@@ -19,7 +19,7 @@ from streams.archive.erasing import erase
 from streams.archive.left_out import leave_damage_out
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.postgres import AdvisoryLock, vacuum
-from streams.archive.progress import Place as Partition
+from streams.archive.progress import ArchivedPartition as Partition
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from tests.lake_places import Bucket, Database, Place, bucket, database, place
@@ -210,7 +210,7 @@ def test_erased_bytes_are_nowhere(writer: LakeWriter, here: Place) -> None:
     maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
     before = here.holding(CANARY)
 
-    proof = erase(writer, Subject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"})), now=NOW)
+    proof = erase(writer, ErasureSubject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"})), now=NOW)
 
     assert any("base/" in name or "catalog" in name for name in before)
     assert here.holding(CANARY) == []
@@ -241,7 +241,7 @@ def test_orphans_go_and_foreign_files_stay(writer: LakeWriter, here: Place) -> N
     ours = here.put("raw/turns/ducklake-01a2056f-1e78-7650-971a-19a9903ea37f.parquet", b"half a file")
 
     done = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
-    erase(writer, Subject("session", session_ids=frozenset({"nobody"})), now=NOW)
+    erase(writer, ErasureSubject("session", session_ids=frozenset({"nobody"})), now=NOW)
 
     assert done.orphans == 1
     assert foreign_files(writer.con) == [theirs]

@@ -108,9 +108,9 @@ async def test_a_model_makes_and_compacts_memories(writer: MemoryWriter) -> None
     """Twelve conversations, ten memories, and the model's own decision on each too many."""
     told = await remembered(writer, 12)
     compacted = [event for event in told if isinstance(event, AppMemoriesCompacted)]
-    standing = [event for event in told if isinstance(event, AppMemoriesChanged)][-1]
+    stats = [event for event in told if isinstance(event, AppMemoriesChanged)][-1]
 
-    assert (standing.memories, standing.created, standing.compactions) == (10, 12, 2)
+    assert (stats.memories, stats.created, stats.compactions) == (10, 12, 2)
     assert [(one.action, one.decided_by, one.fallback, one.reason) for one in compacted] == [
         ("edit", "openai:small", "", "alike")
     ] * 2

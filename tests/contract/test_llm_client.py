@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
-from streams.inference.llm_answers import Said, json_schema
+from streams.inference.llm_answers import LlmReply, json_schema
 from streams.inference.llm_client import JsonMode, OpenAiLlm
 from tests.openai_stand_in import SECRET, Mode, StandIn, guarding
 
@@ -199,7 +199,7 @@ async def test_what_it_took_is_taken_from_the_server(
     """A count that is none costs the answer nothing."""
     server.usage = usage
 
-    assert await llm.complete("", "", Weather) == Said(GOOD, tokens)
+    assert await llm.complete("", "", Weather) == LlmReply(GOOD, tokens)
 
 
 async def test_nobody_listens(server: StandIn, llm: OpenAiLlm) -> None:

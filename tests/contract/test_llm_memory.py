@@ -12,7 +12,7 @@ from models.events.base import Role
 from models.events.user import ExtractedFact, FactCategory, RequestedTurn, Retraction
 from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
-from streams.inference.llm_facts import Extracted, LlmFactExtractor
+from streams.inference.llm_facts import ExtractedFacts, LlmFactExtractor
 from streams.inference.summaries import ExtractiveSummariser, LlmSummariser, Summarised, Summariser
 from tests.openai_stand_in import Mode, StandIn, guarding
 
@@ -112,7 +112,7 @@ def fact(**changes: Any) -> dict[str, Any]:
 MIRA = ExtractedFact(category=FactCategory.IDENTITY, key="name", value="Mira", confidence=1.0, importance=0.9)
 
 
-async def extracted(server: StandIn, llm: OpenAiLlm, said: object) -> Extracted | None:
+async def extracted(server: StandIn, llm: OpenAiLlm, said: object) -> ExtractedFacts | None:
     """What is taken of a model's answer."""
     server.say = lambda _system, _user: json.dumps(said)
     return await LlmFactExtractor(llm).extract("My name is Mira")
@@ -123,7 +123,7 @@ async def test_facts_and_retractions_are_taken(server: StandIn, llm: OpenAiLlm) 
     said = {"facts": [fact()], "retractions": [{"category": "constraint", "key": "diet"}]}
     forgotten = Retraction(category=FactCategory.CONSTRAINT, key="diet")
 
-    assert await extracted(server, llm, said) == Extracted(facts=[MIRA], retractions=[forgotten])
+    assert await extracted(server, llm, said) == ExtractedFacts(facts=[MIRA], retractions=[forgotten])
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ async def test_the_standing_is_the_last_one(projects: ProjectMemories) -> None:
     """With what commands came to, and with the last event that the project knows."""
     await index(projects, stands(1), stands(1, app="b"), stands(2, project="a/web"))
     await index(projects, stands(7, memories=3))
-    found = await projects.standing("a", "web")
+    found = await projects.stats("a", "web")
     assert found is not None
 
     assert (found.revision, found.memories, found.source.partition, found.source.offset) == (7, 3, PARTITION, 7)

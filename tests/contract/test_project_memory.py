@@ -71,7 +71,7 @@ async def test_nothing_is_known_of_a_project_that_never_spoke(projects: ProjectM
     """A reader that comes first finds nothing, and no error."""
     await index(projects)
 
-    assert (await projects.view("a", "web"), await projects.standing("a", "web")) == (None, None)
+    assert (await projects.view("a", "web"), await projects.stats("a", "web")) == (None, None)
     assert await projects.projects(None, 10) == []
 
 
@@ -90,7 +90,7 @@ async def test_a_view_has_every_item_as_it_was_told(projects: ProjectMemories) -
     assert {getattr(each, each.kind).id: getattr(each, each.kind) for each in EVERYTHING} == {
         name: item for kind in kinds for name, item in kind.items()
     }
-    assert msgspec.structs.replace(stands(3), session_id="", user_id="") == view.standing
+    assert msgspec.structs.replace(stands(3), session_id="", user_id="") == view.stats
 
 
 async def test_projects_stay_apart(projects: ProjectMemories) -> None:
@@ -135,7 +135,7 @@ async def test_only_what_changed_is_read(projects: ProjectMemories, noting: Noti
     assert {remembered(1).id: "We use two boats.", remembered(3).id: "We use boats."} == {
         name: each.content for name, each in view.memories.items()
     }
-    assert ([episode(9).id], 6) == (list(view.episodes), view.standing.revision if view.standing else 0)
+    assert ([episode(9).id], 6) == (list(view.episodes), view.stats.revision if view.stats else 0)
 
 
 async def test_a_view_is_read_anew_in_another_process(store: VectorStore, projects: ProjectMemories) -> None:
@@ -145,7 +145,7 @@ async def test_a_view_is_read_anew_in_another_process(store: VectorStore, projec
     await index(projects, went(remembered(1), 0, 4), changed(remembered(5), 0, 5), stands(5))
     followed, anew = await view_of(projects), await view_of(ProjectMemories(store, MatterEmbedder(), POLICY))
 
-    assert (followed.memories, followed.episodes, followed.standing) == (anew.memories, anew.episodes, anew.standing)
+    assert (followed.memories, followed.episodes, followed.stats) == (anew.memories, anew.episodes, anew.stats)
     assert followed.size == anew.size
 
 
@@ -242,7 +242,7 @@ async def test_a_caller_reads_its_own_apps(projects: ProjectMemories) -> None:
     await index(projects, *EVERYTHING, stands(3), stands(1, app="b"))
     mine = await view_of(projects)
     with asked_by("b"):
-        others = [await projects.view("a", "web"), await projects.standing("a", "web")]
+        others = [await projects.view("a", "web"), await projects.stats("a", "web")]
         found = await projects.find(mine, RetrievalQuery(text="boats"), NOW)
         listed = [each.app_id for each in await projects.projects(None, 10)]
 

@@ -19,14 +19,14 @@ from models.events import Role, Turn
 from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import COLLECTIONS
 from streams.index.edge import EdgeStore
 from streams.index.generations import (
     FIRST,
+    CopyProgress,
     GenerationRecord,
     GenerationStore,
-    Progress,
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
@@ -138,13 +138,13 @@ async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) ->
         await memory.add_turns(turns, vectors)
     mean = (vectors[1] + vectors[4]) / np.linalg.norm(vectors[1] + vectors[4])
     users = UserMemory(store, embedder)
-    fact, episode, standing = user_events_of("a", "u", "s1")
+    fact, episode, stats = user_events_of("a", "u", "s1")
     past = PastFact(value="Mia", confidence=1.0, valid_from=NOW - timedelta(1), valid_until=NOW)
     made = {"embedding": mean.tolist(), "embedded_by": embedder.name} if with_turns else {}
     said = {"turns": [SessionTurns("s1", [1, 4])], "summary": SUMMARY, "key_topics": ["pgvector"], "started_at": NOW}
     await users.add_episodes([(structs.replace(episode, **said, **made), 1)])
     await users.add_facts([(structs.replace(fact, history=[past]), 2)])
-    await users.add_standings([(standing, 3)])
+    await users.add_stats([(stats, 3)])
 
 
 async def everything(store: VectorStore, embedder: Toy) -> list[object]:
@@ -160,7 +160,7 @@ async def everything(store: VectorStore, embedder: Toy) -> list[object]:
     found = await store.search_lexical("episodes", query_vector("pgvector January"), where={"user_id": "u"}, top_k=50)
     seen.append([(hit.key, round(hit.score, 4)) for hit in found])
     seen.append(await users.facts("a", "u", include_past=True))
-    seen.append(await users.standing("a", "u"))
+    seen.append(await users.stats("a", "u"))
     for query in (SUBJECTS[1], SUMMARY):
         near = await users.find_episodes("a", "u", query, max_distance=2.0, top_k=3)
         seen.append([(episode.turn_range, round(distance, 4)) for episode, distance in near])
@@ -186,24 +186,24 @@ async def test_the_copy_reads_as_if_it_had_been_indexed(
 async def test_memories_of_apps_are_copied(place: Place) -> None:
     """With their words and new vectors, and where they are shared."""
 
-    async def fill_apps(store: VectorStore, embedder: Toy) -> AppMemories:
-        apps = AppMemories(store, embedder)
+    async def fill_apps(store: VectorStore, embedder: Toy) -> AppMemoryIndex:
+        apps = AppMemoryIndex(store, embedder)
         shared = apps_indexed.memory(0, SUBJECTS[1], app="app", shared_with=["b"])
         await apps.add_changes([(shared, 0), (apps_indexed.memory(1, SUBJECTS[2], app="app"), 1)])
-        await apps.add_standings([(apps_indexed.standing("app"), 2)])
+        await apps.add_stats([(apps_indexed.stats("app"), 2)])
         return apps
 
-    async def read(apps: AppMemories) -> list[object]:
+    async def read(apps: AppMemoryIndex) -> list[object]:
         found = [await apps.find("app", "", query, top_k=2) for query in (SUBJECTS[1], "sea January")]
         scores = [(each.memory_id, round(score, 4)) for hits in found for each, score in hits]
-        return [await apps.memories("app"), await apps.shared_with("b"), await apps.standing("app"), scores]
+        return [await apps.memories("app"), await apps.shared_with("b"), await apps.stats("app"), scores]
 
     target = await place.filled(fill_apps)
     done = await place.copied(target)
     anew = ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
     expected = await read(await fill_apps(anew, NEW))
 
-    assert expected == await read(AppMemories(GenerationStore(target, "new"), NEW))
+    assert expected == await read(AppMemoryIndex(GenerationStore(target, "new"), NEW))
     assert [("memories", 3), ("spaces", 1)] == [(each.collection, each.points) for each in done]
     await anew.close()
     await target.close()
@@ -222,7 +222,7 @@ async def test_memory_of_projects_is_copied(place: Place) -> None:
     async def fill_projects(store: VectorStore, embedder: Toy) -> None:
         projects = ProjectMemories(store, embedder, Policy().projects)
         await projects.add_items([(event, offset) for offset, event in enumerate(items)])
-        await projects.add_standings([(projects_indexed.stands(), 9)])
+        await projects.add_stats([(projects_indexed.stands(), 9)])
 
     async def read(store: VectorStore) -> list[object]:
         found: list[object] = [(await store.page(name, "", 9))[0] for name in ("project_items", "projects")]
@@ -325,14 +325,14 @@ async def test_an_unfinished_generation_is_not_served(place: Place) -> None:
     record = GenerationRecord(store, "new")
     before = await record.offsets()
     await record.note_offsets({"turntide.turns.v1": {0: 17, 11: 0}})
-    await record.note_progress("turns", Progress(after="x", copied=3))
+    await record.note_progress("turns", CopyProgress(after="x", copied=3))
     await require_finished(store, FIRST)
     with pytest.raises(ConfigurationError, match="turntide reindex"):
         await require_finished(store, "new")
     await record.note_finished()
     await require_finished(store, "new")
 
-    assert await record.progress("turns") == Progress(after="x", copied=3)
+    assert await record.progress("turns") == CopyProgress(after="x", copied=3)
     assert (before, await record.offsets()) == (None, {"turntide.turns.v1": {0: 17, 11: 0}})
     await store.close()
 

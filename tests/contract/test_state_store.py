@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models.events import Position, Role, Turn
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
-from streams.state.partition import PartitionTable, Standing, Tail
+from streams.state.partition import PartitionTable, TableProgress, Tail
 from streams.state.rocksdb import open_table
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -45,7 +45,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 def store(table: PartitionTable, offset: int, changes: Mapping[str, Mapping[str, bytes | None]]) -> None:
     """One fold's changes, as `StateTable.write` hands them over."""
     parts = keyed(changes)
-    applied = table.standing.applied + len(parts)
+    applied = table.progress.applied + len(parts)
     table.apply(parts, offset=offset, applied=applied, tail=Tail(applied - 1, 7), now_ms=1000 + offset)
 
 
@@ -58,7 +58,7 @@ def test_an_empty_table_knows_nothing(opened: Open) -> None:
     """No entity, no byte, and nothing applied."""
     table = opened("0")
 
-    assert (Standing(), 0, 0, {}) == (table.standing, table.size_bytes, len(table.entities), content(table))
+    assert (TableProgress(), 0, 0, {}) == (table.progress, table.size_bytes, len(table.entities), content(table))
     assert table.entities.get("s-1") is None
 
 
@@ -121,7 +121,7 @@ def test_the_fold_schedules_every_session_and_goes_on(opened: Open) -> None:
             timestamp=START,
         )
         for folded in PartitionFold(table.entities, policy).fold(
-            [Arrival(turn, Position("turns", 0, session), START, 0.1)]
+            [DecodedArrival(turn, Position("turns", 0, session), START, 0.1)]
         ):
             store(table, folded.offset, folded.changed)
 

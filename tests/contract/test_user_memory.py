@@ -35,7 +35,7 @@ async def test_nothing_is_known_of_a_user_who_never_spoke(store: VectorStore) ->
         assert await user.memory.facts("a", "nobody", include_past=True) == []
         assert await user.memory.episodes("a", "nobody", limit=5) == []
         assert await user.memory.find_episodes("a", "nobody", "boats", max_distance=2.0, top_k=3) == []
-        assert await user.memory.standing("a", "nobody") is None
+        assert await user.memory.stats("a", "nobody") is None
         user.chat(25)
         user.answer(1, 20, "They spoke of boats.")
         user.learn(fact("name", "Alex"))
@@ -159,12 +159,12 @@ async def test_the_standing_is_the_last_one(store: VectorStore) -> None:
     user.answer(1, 20)
     user.say("My name is Alex", session="t", partition=2)
     await user.index()
-    standing = await user.memory.standing("a", "u")
+    stats = await user.memory.stats("a", "u")
 
-    assert standing is not None
-    assert (standing.turn_count, standing.compressed_turns, standing.facts, standing.episodes) == (24, 20, 1, 1)
-    assert standing.short_term == [SessionTurns("s", [*range(14, 20)]), SessionTurns("t", [*range(4)])]
-    assert standing.seen == {"0": 19, "2": 3}
+    assert stats is not None
+    assert (stats.turn_count, stats.compressed_turns, stats.facts, stats.episodes) == (24, 20, 1, 1)
+    assert stats.short_term == [SessionTurns("s", [*range(14, 20)]), SessionTurns("t", [*range(4)])]
+    assert stats.seen == {"0": 19, "2": 3}
 
 
 async def test_users_of_other_apps_and_of_like_names_stay_apart(store: VectorStore) -> None:
@@ -182,7 +182,7 @@ async def test_users_of_other_apps_and_of_like_names_stay_apart(store: VectorSto
             [f.value for f in await memory.facts(app, name)],
             [e.summary for e in await memory.episodes(app, name, limit=9)],
             [e.summary for e, _ in await memory.find_episodes(app, name, "boats", max_distance=0.4, top_k=9)],
-            [] if (standing := await memory.standing(app, name)) is None else [(standing.app_id, standing.user_id)],
+            [] if (stats := await memory.stats(app, name)) is None else [(stats.app_id, stats.user_id)],
         )
         for app, name in places
     ]
@@ -203,10 +203,10 @@ async def test_of_several_apps_the_user_who_spoke_last_stands(store: VectorStore
     later.chat(2)
     for user in (later, earlier):
         await user.index()
-    standing = await later.memory.standing(None, "u")
+    stats = await later.memory.stats(None, "u")
 
-    assert standing is not None
-    assert (standing.app_id, standing.turn_count) == ("a", 2)
+    assert stats is not None
+    assert (stats.app_id, stats.turn_count) == ("a", 2)
 
 
 async def test_indexing_again_changes_nothing(store: VectorStore) -> None:
@@ -222,7 +222,7 @@ async def test_indexing_again_changes_nothing(store: VectorStore) -> None:
         return [
             await user.memory.facts("a", "u", include_past=True),
             await user.memory.episodes("a", "u", limit=99),
-            await user.memory.standing("a", "u"),
+            await user.memory.stats("a", "u"),
         ]
 
     once = await everything()

@@ -15,14 +15,14 @@ from qdrant_client import AsyncQdrantClient
 from models.events.erase import ErasedStore, VectorsErasureDue
 from models.events.user import SessionTurns
 from models.policy import Policy
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
 from streams.index.erasing import VectorErasing
 from streams.index.generations import GenerationStore
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
-from tests.apps_indexed import memory, standing
+from tests.apps_indexed import memory, stats
 from tests.bytes_left import files_with
 from tests.projects_indexed import changed, chunk, conversation, episode, pending, remembered, source, stands, went
 from tests.users_indexed import MatterEmbedder
@@ -80,7 +80,7 @@ async def fill(store: VectorStore) -> None:
     await store.upsert(
         "users", [point(f"{a}/{u}", user_id=u, app_id=a, event_offset=1, short_term=turns_of(s)) for a, u, s in owners]
     )
-    apps = AppMemories(store, MatterEmbedder())
+    apps = AppMemoryIndex(store, MatterEmbedder())
     memories = [
         memory(0, f"of {MINE}", app="a", session_id=MINE, shared_with=["b"]),
         memory(1, app="a", session_id="s9", user_id="w"),
@@ -107,8 +107,8 @@ async def fill(store: VectorStore) -> None:
             (changed(pending(0, session=MINE), 0, **of_mine), 10),
         ]
     )
-    await projects.add_standings([(stands(**of_mine), 11), (stands(app="b"), 12)])
-    await apps.add_standings([(standing("a"), 1), (standing("b"), 2), (standing("a", space="user"), 3)])
+    await projects.add_stats([(stands(**of_mine), 11), (stands(app="b"), 12)])
+    await apps.add_stats([(stats("a"), 1), (stats("b"), 2), (stats("a", space="user"), 3)])
 
 
 def due(scope: Any, sessions: Iterable[str], **who: str) -> VectorsErasureDue:

@@ -16,7 +16,7 @@ from models.retrieval.lexical import AVERAGE_TERMS, K1, B, document_vector, quer
 from streams.index import edge_shard
 from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
-from streams.ports import Condition, Hit, Point, VectorStore
+from streams.ports import Condition, Point, SearchHit, VectorStore
 
 TURNS = "turns"
 DIM = 4
@@ -47,7 +47,7 @@ def said(text: str, number: int = 0, *, user: str = "u", app: str = "a") -> Poin
     return Point(f"{user}_{number}", np.ones(DIM, dtype=np.float32), payload, document_vector(text))
 
 
-async def found(store: VectorStore, query: str, **where: Condition) -> list[Hit]:
+async def found(store: VectorStore, query: str, **where: Condition) -> list[SearchHit]:
     """What the words find."""
     return await store.search_lexical(TURNS, query_vector(query), where=where, top_k=50)
 
@@ -112,7 +112,7 @@ async def test_only_the_fields_asked_for_come(store: VectorStore) -> None:
     point = said("boat", 0)
     await store.upsert(TURNS, [point])
     where: dict[str, Condition] = {"user_id": "u"}
-    searches: list[list[Hit]] = []
+    searches: list[list[SearchHit]] = []
     for fields in (None, ["turn"], []):
         searches.append(await store.search(TURNS, point.vector, where=where, top_k=1, fields=fields))
         searches.append(await store.search_lexical(TURNS, query_vector("boat"), where=where, top_k=1, fields=fields))

@@ -22,7 +22,7 @@ from faust.types import TP
 from prometheus_client import CollectorRegistry
 
 from models.entities import REGISTRY, TOPIC_OF, entity_key
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events.base import Position
 from models.events.topics import COMMANDS, REQUESTS, TURNS
 from models.wire.codec import decode_output, encode
@@ -30,11 +30,11 @@ from models.wire.envelope import headers_for, key_of
 from streams.api.live.feed import TOPICS as LIVE_TOPICS
 from streams.api.live.feed import take as take_live
 from streams.api.live.service import LivePage
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.erasing import erase
 from streams.archive.landed import land_all
 from streams.archive.place import LakePaths
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.writer import LakeWriter
 from streams.erase.record import recorded
 from streams.http.audit_log import BatchedAudit
@@ -45,7 +45,7 @@ from streams.inference.llm_memories import MemoryWriter
 from streams.inference.memory_requests import answerers
 from streams.kafka.producer import Record
 from streams.observe.telemetry import configure_logging
-from streams.oracle.replay import LogReplay, Replay, UsersReplay
+from streams.oracle.replay import LogReplay, SessionReplay, UsersReplay
 from streams.ports import Embedder
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
@@ -91,7 +91,7 @@ class _Noted(LogReplay[Any]):
         return noted
 
 
-class _Sessions(_Noted, Replay):
+class _Sessions(_Noted, SessionReplay):
     """Sessions, from `turns.v1`."""
 
 
@@ -107,7 +107,7 @@ class _Index(IndexRole):
     async def fence(self) -> None:
         """Nobody else is there."""
 
-    async def _tell(self, answers: Any) -> None:
+    async def _answer(self, answers: Any) -> None:
         self.world.lines["index/erased"].append(_json(answers))
 
 
@@ -250,14 +250,14 @@ class World:
 
     def archived(self, *, erase_scope: str) -> Lines:
         """Rows of the archive's tables and views once all is landed, and what erasures find; one is carried out."""
-        buffer = Buffer()
+        buffer = LandingBuffer()
         for topic in REGISTRY.archived_topics:
             for number, records in enumerate(self._log[topic.name]):
                 name = f"{self._prefix}.{topic.name}"
                 landing = land_all(topic, name, records, self.policy.intake)
                 buffer.take(landing.rows)
                 buffer.skip_all(landing.skipped)
-                buffer.moves[Place(name, number)] = Move(None, 0, len(records))
+                buffer.moves[ArchivedPartition(name, number)] = Move(None, 0, len(records))
         writer = LakeWriter(LakePaths(self.folder / "catalog.sqlite", f"{self.folder}/data/"))
         try:
             writer.land(buffer, now=self.now)
@@ -265,13 +265,13 @@ class World:
         finally:
             writer.close()
 
-    def _subjects(self) -> Iterator[Subject]:
+    def _subjects(self) -> Iterator[ErasureSubject]:
         """A session, the user with most sessions, and an app."""
         owners = {event["session_id"]: (event["app_id"], event["user_id"]) for event in self.events("profiles.v1")}
         ((user, _),), app_id = Counter(owners.values()).most_common(1), max(owners.values())[0]
-        yield Subject("session", session_ids=frozenset({min(owners)}))
-        yield Subject("user", *user, frozenset(name for name, owner in owners.items() if owner == user))
-        yield Subject("app", app_id, "", frozenset(name for name, (app, _) in owners.items() if app == app_id))
+        yield ErasureSubject("session", session_ids=frozenset({min(owners)}))
+        yield ErasureSubject("user", *user, frozenset(name for name, owner in owners.items() if owner == user))
+        yield ErasureSubject("app", app_id, "", frozenset(name for name, (app, _) in owners.items() if app == app_id))
 
     def _forgotten(self, writer: LakeWriter, erase_scope: str) -> Lines:
         """Which records of the product's own are each subject's, and what the archive removes of one of them."""

@@ -24,16 +24,16 @@ from models.events import ClockTicked, DeadLetter, SessionEnded
 from models.events.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import open_reader, paths_of, reading
 from streams.archive.inputs import archived_count, archived_inputs
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.rows import Rows
 from streams.archive.verify import Verification, verify
 from streams.archive.writer import LakeWriter
 from streams.kafka.client import consumer
 from streams.kafka.producer import Record
-from streams.oracle.replay import Feed, Replay, feed_log
+from streams.oracle.replay import ReplayFeed, SessionReplay, feed_log
 from streams.roles import archive
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
@@ -87,8 +87,8 @@ async def archived(settings: Settings, within_s: float = 60) -> Verification:
         while True:
             with suppress(ConfigurationError), closing(open_reader(paths_of(settings))) as con:
                 rows = con.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
-                standing = {TopicPartition(topic, partition): next_ for topic, partition, next_ in rows}
-                if all(standing.get(p, 0) >= end for p, end in ends.items()):
+                stats = {TopicPartition(topic, partition): next_ for topic, partition, next_ in rows}
+                if all(stats.get(p, 0) >= end for p, end in ends.items()):
                     return verify(con, prefix=settings.topic_prefix, now=datetime.now(UTC))
             await asyncio.sleep(0.1)  # poll the catalog
 
@@ -109,12 +109,12 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
     async with running(settings, "archive"):
         await archived(settings)
     policy, embedder = policy_of(settings), embedder_of(settings)
-    feed = Feed(Replay(policy, embedder, RuleScorer()))
+    feed = ReplayFeed(SessionReplay(policy, embedder, RuleScorer()))
     with reading(paths_of(settings)) as lake:
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
             feed.take(record)
         count = archived_count(lake)
-    found, wanted = feed.finish(), await feed_log(settings, Replay(policy, embedder, RuleScorer()))
+    found, wanted = feed.finish(), await feed_log(settings, SessionReplay(policy, embedder, RuleScorer()))
 
     letters = {id_ for id_, event in wanted.outputs.items() if isinstance(event, DeadLetter)}
     assert found.entities == wanted.entities
@@ -153,16 +153,16 @@ async def test_every_topic_is_archived(settings: Settings) -> None:
 async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clean stop leaves nothing behind, however long a flush might wait."""
     taken, all_taken = 0, asyncio.Event()
-    take = Buffer.take
+    take = LandingBuffer.take
 
-    def counted(buffer: Buffer, landed: Mapping[str, Rows]) -> None:
+    def counted(buffer: LandingBuffer, landed: Mapping[str, Rows]) -> None:
         nonlocal taken
         take(buffer, landed)
         taken += sum(map(len, landed.values()))
         if taken == 200:
             all_taken.set()
 
-    monkeypatch.setattr(Buffer, "take", counted)
+    monkeypatch.setattr(LandingBuffer, "take", counted)
     patient = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(hours=1))})
     async with producing(settings) as producer, running(patient, "archive"):
         await send(producer, settings, TURNS, [turn(n) for n in range(200)])
@@ -229,8 +229,8 @@ async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> No
 
 async def test_recreated_topic_is_refused(settings: Settings) -> None:
     """An archive that is ahead of the log belongs to another one: better stop than guess."""
-    place = Place(TURNS.full_name(settings.topic_prefix), 0)
-    buffer = Buffer()
+    place = ArchivedPartition(TURNS.full_name(settings.topic_prefix), 0)
+    buffer = LandingBuffer()
     buffer.moves[place] = Move(None, 0, 1_000)
     writer = LakeWriter(paths_of(settings))
     writer.land(buffer, now=datetime.now(UTC))

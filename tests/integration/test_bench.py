@@ -8,8 +8,8 @@ import pytest
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package
 from jobs.lab.bench.kills import measure as measure_kills
-from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.stream import Size, measure
+from jobs.lab.bench.machine import BenchEnvironment
+from jobs.lab.bench.stream import StreamSize, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.system]
 async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
     """Each contender folds its turns, each alarming turn's alert is read, and each ratio is positive."""
     said: list[str] = []
-    size = Size(runs=1, turns=3_000, per_event_turns=200, latency_seconds=0.5)
+    size = StreamSize(runs=1, turns=3_000, per_event_turns=200, latency_seconds=0.5)
 
-    report = await measure(Ground(kafka, tmp_path), size, say=said.append)
+    report = await measure(BenchEnvironment(kafka, tmp_path), size, say=said.append)
 
     wanted = {"sessions_role", *(name for name in CONTENDERS if missing_package(name) is None)}
     assert set(report["absolute_turns_per_s"]) == wanted
@@ -39,7 +39,7 @@ async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) 
     """Role and Faust agent killed once each in mid-stream: both are counted, and the role lost and doubled nothing."""
     names = ["sessions_role", "per_event_faust_guarded"]
 
-    report = await measure_kills(Ground(kafka, tmp_path), names=names, kills=1, seed=3, say=lambda _: None)
+    report = await measure_kills(BenchEnvironment(kafka, tmp_path), names=names, kills=1, seed=3, say=lambda _: None)
 
     assert [(row["contender"], row["kills"], row["turns"]) for row in report["rows"]] == [
         (name, 1, 1_100) for name in names

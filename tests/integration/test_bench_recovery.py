@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lab.bench.machine import Ground
-from jobs.lab.bench.recovery import Size, measure
+from jobs.lab.bench.machine import BenchEnvironment
+from jobs.lab.bench.recovery import RecoverySize, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -16,7 +16,9 @@ async def test_every_contender_recovers_every_key(kafka: str, tmp_path: Path) ->
     """Ours in memory, in an empty RocksDB and in a warm one, and stock Faust, each in a process of its own."""
     said: list[str] = []
 
-    report = await measure(Ground(kafka, tmp_path), [Size(1_000, runs=1, stock_runs=1)], say=said.append)
+    report = await measure(
+        BenchEnvironment(kafka, tmp_path), [RecoverySize(1_000, runs=1, stock_runs=1)], say=said.append
+    )
 
     (row,) = report["rows"]
     assert (1_000, 1_000) == (report["keys"], row["keys"])

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.topics import Size, measure
+from jobs.lab.bench.page_parts import PrintedResult
+from jobs.lab.bench.topics import TopicSize, measure
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy
 from streams.settings import load_settings
@@ -24,21 +24,21 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
     """Both take the whole backlog, and the ratio is that of their throughputs."""
     said: list[str] = []
     settings = load_settings()
-    size = Size(sessions=1, searched=5, runs=1, fold_turns=100, role_turns=3_000)
+    size = TopicSize(sessions=1, searched=5, runs=1, fold_turns=100, role_turns=3_000)
 
     report = await measure(
         read_dialogues([], {}),
         embedder_of(settings),
         policy_of(settings),
         size,
-        ground=nullcontext(Ground(kafka, tmp_path)),
+        environment=nullcontext(BenchEnvironment(kafka, tmp_path)),
         say=said.append,
     )
 
     role = report["ratio_throughput"]
     assert role is not None
     assert role.ratio == pytest.approx(role.with_topics_turns_per_s / role.without_topics_turns_per_s)
-    held = section_of("topics", Measured(msgspec.to_builtins(report))).held
+    held = section_of("topics", PrintedResult(msgspec.to_builtins(report))).held
     assert [figure.value for figure in held if figure.what == "topics: ratio_throughput"] == [role.ratio]
     assert [line.split(":")[0].strip() for line in said[-2:]] == [
         "sessions role without topics",

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from aiokafka import TopicPartition
 
-from models.erasure import Subject, digest
+from models.erasure import ErasureSubject, digest
 from models.errors import StoreUnavailable
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, PROFILES
@@ -27,7 +27,7 @@ from streams.erase.record import recorded as written
 from streams.erase.requests import KafkaEraseRequests
 from streams.erase.stores import INDEXED
 from streams.kafka.client import consumer
-from streams.kafka.topics import standing_topics
+from streams.kafka.topics import existing_topics
 from streams.settings import Settings
 from tests.fault_driver import recorded, records_on, said, send, until
 
@@ -51,7 +51,7 @@ class ArchiveThatFailsOnce(WriterArchive):
     """Has landed everything, knows no session, and cannot erase at the first time."""
 
     def __init__(self) -> None:
-        self.asked: list[Subject] = []
+        self.asked: list[ErasureSubject] = []
 
     async def landed(self) -> dict[TopicPartition, int]:
         """Everything."""
@@ -61,7 +61,7 @@ class ArchiveThatFailsOnce(WriterArchive):
         """None."""
         return []
 
-    async def erase(self, subject: Subject) -> list[ErasedStore]:
+    async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """At the second time."""
         self.asked.append(subject)
         if len(self.asked) == 1:
@@ -129,7 +129,7 @@ async def test_what_a_killed_erasure_had_set_goes_when_an_executor_starts(settin
     async with opened(settings, IntakePolicy()) as logs:
 
         async def set_on_it() -> dict[str, str]:
-            return dict((await standing_topics(logs.admin, [name]))[name].own_config)
+            return dict((await existing_topics(logs.admin, [name]))[name].own_config)
 
         async def as_before() -> bool:
             return await set_on_it() == before

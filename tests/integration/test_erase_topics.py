@@ -9,7 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from jobs.operate.topics import differences
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
@@ -18,7 +18,7 @@ from streams.erase.purge import purge, restore, tightened
 from streams.erase.readers import Readers, ReadersBehind
 from streams.erase.sweep import look, sweep
 from streams.kafka.producer import Record
-from streams.kafka.topics import set_config, standing_topics
+from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
 from tests.fault_driver import commit, recorded, records_on, said
 from tests.lake_records import profile
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kafka
 
 PARTITIONS = 1
 
-ANNA = Subject("session", session_ids=frozenset({"anna-1"}))
+ANNA = ErasureSubject("session", session_ids=frozenset({"anna-1"}))
 
 
 @pytest.fixture
@@ -61,18 +61,18 @@ async def test_a_null_record_takes_the_last_value(settings: Settings, logs: Logs
     """Of the subject's key; others stay, and a second sweep finds nothing."""
     await keep(logs, PROFILES, [profiled("anna-1"), profiled("bert-1"), profiled("anna-1", 2)])
     swept = [await sweep(logs, PROFILES, ANNA.concerns) for _ in range(2)]
-    traces, _ = await look(logs, PROFILES, ANNA.concerns)
+    residual, _ = await look(logs, PROFILES, ANNA.concerns)
 
     assert swept == [1, 0]
     assert (await values(settings, PROFILES))[-1] == (b"anna-1", False)
-    assert (traces.looked_at, traces.live_count, traces.past_count) == (4, 0, 2)
+    assert (residual.looked_at, residual.live_count, residual.past_count) == (4, 0, 2)
 
 
 async def test_what_is_said_after_the_erasure_stays(
     settings: Settings, logs: Logs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key that is written between the look and the null record belongs to what came later."""
-    two_sessions = Subject("session", session_ids=frozenset({"anna-1", "anna-2"}))
+    two_sessions = ErasureSubject("session", session_ids=frozenset({"anna-1", "anna-2"}))
     await keep(logs, PROFILES, [profiled("anna-1"), profiled("anna-2")])
     write, read = logs.write, logs.extents
     looks = 0
@@ -115,10 +115,10 @@ async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> No
     """Everything before it goes from the partitions concerned; no other topic loses anything."""
     turns = await talk(logs)
     await keep(logs, CONVERSATION_TOPICS, [Record(b"bert-1", b"{}")])
-    traces, _ = await look(logs, TURNS, ANNA.concerns)
-    await purge(logs, readers(logs), "r-1", {TURNS: traces.places}, clean)
+    residual, _ = await look(logs, TURNS, ANNA.concerns)
+    await purge(logs, readers(logs), "r-1", {TURNS: residual.places}, clean)
 
-    assert (traces.past_count, traces.places) == (2, {turns})
+    assert (residual.past_count, residual.places) == (2, {turns})
     assert await values(settings, TURNS) == []
     assert await logs.ends(TURNS) == {turns: 4}
     assert await values(settings, CONVERSATION_TOPICS) == [(b"bert-1", True)]
@@ -140,12 +140,12 @@ async def test_a_killed_erasure_leaves_no_configuration(logs: Logs) -> None:
     """What it had set goes at the next start; what an operator set stays."""
     name = logs.name(PROFILES)
     await set_config(logs.admin, {name: {"segment.bytes": "1048576"}})
-    before = (await standing_topics(logs.admin, [name]))[name].own_config
+    before = (await existing_topics(logs.admin, [name]))[name].own_config
     abandoned = tightened(logs, [PROFILES])
     await abandoned.__aenter__()
-    tight = (await standing_topics(logs.admin, [name]))[name].own_config
+    tight = (await existing_topics(logs.admin, [name]))[name].own_config
     mended = [await restore(logs) for _ in range(2)]
-    after = (await standing_topics(logs.admin, [name]))[name].own_config
+    after = (await existing_topics(logs.admin, [name]))[name].own_config
 
     assert tight["min.cleanable.dirty.ratio"] == "0.0"
     assert mended == [[name], []]

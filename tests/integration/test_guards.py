@@ -17,8 +17,8 @@ from models.events.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Top
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
 from models.session.bounds import STATE_WRITE_BYTES
-from streams.archive.buffer import Buffer
-from streams.archive.progress import Move, Place
+from streams.archive.buffer import LandingBuffer
+from streams.archive.progress import ArchivedPartition, Move
 from streams.kafka import watchdog
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
@@ -183,13 +183,13 @@ class SlowWriter:
         if not hangs:
             self.released.set()
         self.landed: list[tuple[int, int]] = []
-        self.moves: dict[Place, Move] = {}
+        self.moves: dict[ArchivedPartition, Move] = {}
 
-    def offsets(self) -> dict[Place, Move]:
+    def offsets(self) -> dict[ArchivedPartition, Move]:
         """Where the last landings stand."""
         return dict(self.moves)
 
-    def land(self, buffer: Buffer, *, now: datetime) -> dict[str, Any]:
+    def land(self, buffer: LandingBuffer, *, now: datetime) -> dict[str, Any]:
         """Take a buffer, a quarter of a second after `now`."""
         assert now.tzinfo is UTC
         self.released.wait()
@@ -232,7 +232,7 @@ async def test_a_landing_that_hangs_ends_the_archive(archived: tuple[Settings, d
     with pytest.raises(Stalled, match=r"turns\.v1-0 stands at offset 0"):
         async with asyncio.timeout(90):
             await watched(
-                archivist.run(asyncio.Event()), dog, archivist.standing,
+                archivist.run(asyncio.Event()), dog, archivist.progress,
                 end_soon=writer.released.set,
             )  # fmt: skip
 

@@ -88,7 +88,7 @@ async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(settings:
                     await events.until(told(status="firing"))
                 (known,) = page.board.alerts(SESSION)
                 said_of = f"alerts/{known.event.alert_id}"
-                deeds = [
+                written = [
                     await client.post(f"{said_of}/acknowledge", json={"session_id": SESSION}),
                     await client.post(f"{said_of}/label", json={"session_id": SESSION, "label": True}),
                 ]
@@ -108,7 +108,7 @@ async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(settings:
 
     assert (first["sessions"], first["more"]) == ([], False)
     assert [(SESSION, "u")] == [(row["session_id"], row["user_id"]) for row in rows["sessions"]]
-    assert [202, 202] == [deed.status_code for deed in deeds]
+    assert [202, 202] == [deed.status_code for deed in written]
     assert acknowledged["alerts"][-1]["cause"] == "acknowledged"
     assert labelled is not None
     assert labelled.label is True

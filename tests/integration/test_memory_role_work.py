@@ -82,8 +82,8 @@ async def test_a_project_is_consolidated(settings: Settings) -> None:
         PROJECTS,
         lambda told: any(isinstance(each, ProjectChanged) and each.consolidated_at for each in told),
     )
-    standing = [event for event in events if isinstance(event, ProjectChanged)][-1]
+    stats = [event for event in events if isinstance(event, ProjectChanged)][-1]
     kinds = {event.kind for event in events if isinstance(event, ProjectItemChanged) and event.active}
 
-    assert (3, 1, 1) == (standing.turn_count, standing.memories, standing.episodes)
+    assert (3, 1, 1) == (stats.turn_count, stats.memories, stats.episodes)
     assert {"conversation", "memory", "episode"} == kinds

@@ -17,8 +17,8 @@ import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
 from jobs.produce.formats import Filling, Malformed
-from jobs.produce.formats.source import Reading, Source
-from jobs.produce.production import Sending, Summary, send
+from jobs.produce.formats.source import InputReading, InputSource
+from jobs.produce.production import ProductionSummary, Sending, send
 from models.events import Role, SessionEnded, Turn
 from models.events.topics import TURNS
 from streams.settings import Settings
@@ -40,10 +40,10 @@ def turn_line(session: str, number: int, content: str = "text") -> bytes:
 
 async def produced(
     settings: Settings, lines: bytes, sending: Sending | None = None, *, raw: bool = False
-) -> tuple[Summary, list[Malformed]]:
+) -> tuple[ProductionSummary, list[Malformed]]:
     """Send lines; the summary and what was refused."""
     refused: list[Malformed] = []
-    source = Source(io.BytesIO(lines), Reading(filling=Filling(source="test", now=NOW), raw=raw))
+    source = InputSource(io.BytesIO(lines), InputReading(filling=Filling(source="test", now=NOW), raw=raw))
     return await send(settings, source, sending or Sending(), report=refused.append), refused
 
 

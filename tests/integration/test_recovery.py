@@ -102,7 +102,7 @@ async def test_transaction_markers_at_the_end(settings: Settings, producer: Prod
 
     again = await recovered(settings, producer)
     assert {"a": {"head": b"1"}, "b": {"head": b"2"}} == content(again)
-    assert again.partition(0).standing.applied == 3
+    assert again.partition(0).progress.applied == 3
     again.close()
 
 
@@ -128,7 +128,7 @@ async def test_a_tail_that_compaction_removed(settings: Settings, producer: Prod
 
     again = await recovered(settings, producer)
     assert {"a": {"head": f"{offset}".encode()}} == content(again)
-    assert again.partition(0).standing.applied == 2 * offset
+    assert again.partition(0).progress.applied == 2 * offset
     again.close()
 
 
@@ -213,7 +213,7 @@ async def test_a_reader_leaves_the_changelog_alone(settings: Settings, producer:
     await reader.recover([0])
 
     assert {"a": {"head": b"new"}} == content(reader)
-    assert reader.partition(0).standing.applied == 2
+    assert reader.partition(0).progress.applied == 2
     table.close()
 
 
@@ -248,13 +248,13 @@ async def test_progress_is_told(settings: Settings, producer: Producer, monkeypa
     monkeypatch.setattr(recovery, "PROGRESS_EVERY_S", 0.0)
     monkeypatch.setattr(recovery, "POLL_RECORDS", 100)
     again, sentences = table_of(settings, producer), set()
-    noted = recovery.Progress.note
+    noted = recovery.RecoveryProgress.note
 
-    def note(progress: recovery.Progress, records: int, remaining: int) -> None:
+    def note(progress: recovery.RecoveryProgress, records: int, remaining: int) -> None:
         noted(progress, records, remaining)
         sentences.add(again.recovering)
 
-    monkeypatch.setattr(recovery.Progress, "note", note)
+    monkeypatch.setattr(recovery.RecoveryProgress, "note", note)
     with capture_logs() as said:
         await again.recover([0])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jobs.operate.topics import apply_topics, differences
-from jobs.shared.topic_drift import Kind, wanted_topics
+from jobs.shared.topic_drift import DriftKind, wanted_topics
 from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.kafka.client import admin, require_topic
-from streams.kafka.topics import BrokerTopic, set_config, standing_topics
+from streams.kafka.topics import BrokerTopic, existing_topics, set_config
 from streams.settings import Settings, load_settings
 
 pytestmark = pytest.mark.kafka
@@ -23,7 +23,7 @@ def settings_for(kafka: str, prefix: str, partitions: int = 2) -> Settings:
 async def standing(settings: Settings) -> dict[str, BrokerTopic]:
     """The test's topics on the broker."""
     async with admin(settings.kafka) as client:
-        return await standing_topics(client, [topic.name for topic in wanted_topics(settings)])
+        return await existing_topics(client, [topic.name for topic in wanted_topics(settings)])
 
 
 async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> None:
@@ -33,7 +33,7 @@ async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> No
     second = await apply_topics(settings)
     topics = await standing(settings)
 
-    assert [difference.kind for difference in first] == [Kind.MISSING] * len(REGISTRY.topics)
+    assert [difference.kind for difference in first] == [DriftKind.MISSING] * len(REGISTRY.topics)
     assert second == []
     assert await differences(settings) == []
     assert {topic.partitions for topic in topics.values()} == {2}
@@ -51,7 +51,7 @@ async def test_apply_mends_configuration_and_keeps_the_rest(kafka: str, topic_pr
     own = (await standing(settings))[name].own_config
 
     assert [(d.kind, d.field, d.standing, d.wanted) for d in found] == [
-        (Kind.CONFIG, "retention.ms", "1000", "2592000000")
+        (DriftKind.CONFIG, "retention.ms", "1000", "2592000000")
     ]
     assert (own["retention.ms"], own["segment.ms"]) == ("2592000000", "3600000")
 

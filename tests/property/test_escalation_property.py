@@ -96,7 +96,7 @@ def run(
 def told(judged: Escalating, outputs: Sequence[OutputEvent]) -> list[Escalation]:
     """The judgement at the end, and those of all alerts on the way."""
     alerts = [out.escalation for out in outputs if isinstance(out, AlertChanged) and out.escalation is not None]
-    return [judged.told(0.45), *alerts]
+    return [judged.escalation(0.45), *alerts]
 
 
 @given(STEPS, MODELS, st.integers(1, 8), st.frozensets(st.integers(0, 50)))
@@ -138,7 +138,7 @@ def test_duplicates_change_nothing(steps: list[Step], data: st.DataObject) -> No
     before, after = run(inputs(steps), policy)[2], run(inputs([*steps, again]), policy)[2]
     if before is not None:
         assert after is not None
-        assert before.told(0.45) == after.told(0.45)
+        assert before.escalation(0.45) == after.escalation(0.45)
 
 
 @given(VALUES, RATIO, RATIO, MODELS)

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from jobs.lab.eval.escalation_scoring import Judged, by_source, figures, pr_auc, recall_at, roc_auc, roc_auc_interval
+from jobs.lab.eval.escalation_scoring import (
+    ScoredSession,
+    by_source,
+    figures,
+    pr_auc,
+    recall_at,
+    roc_auc,
+    roc_auc_interval,
+)
 
 tied = st.integers(0, 12).map(lambda tenth: tenth / 10)
 scores = st.lists(tied | st.floats(0, 1), min_size=1, max_size=60)
@@ -38,9 +46,9 @@ def test_recall_at_a_rate_is_the_highest_point_of_the_curve_within_it(
     assert recall_at(positive, negative, rate) == pytest.approx(found[false_alarms <= rate + 1e-12].max())
 
 
-def judged(name: str, source: str, score: float, *, escalating: bool, alerted: bool) -> Judged:
+def judged(name: str, source: str, score: float, *, escalating: bool, alerted: bool) -> ScoredSession:
     """A session of ten turns that alerted at the fourth, or never."""
-    return Judged(name, source, escalating, score, score, 10, 1.0, 4 if alerted else None)
+    return ScoredSession(name, source, escalating, score, score, 10, 1.0, 4 if alerted else None)
 
 
 sessions = st.lists(st.tuples(st.sampled_from("abc"), tied, st.booleans(), st.booleans()), max_size=30).map(
@@ -52,7 +60,7 @@ sessions = st.lists(st.tuples(st.sampled_from("abc"), tied, st.booleans(), st.bo
 
 
 @given(sessions)
-def test_sources_add_up_to_the_whole(found: list[Judged]) -> None:
+def test_sources_add_up_to_the_whole(found: list[ScoredSession]) -> None:
     """Sessions, detections and false alarms; what needs a label that is not there is None, never zero."""
     overall, sources = figures(found), by_source(found)
     rows = sources.values()

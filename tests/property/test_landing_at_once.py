@@ -15,7 +15,7 @@ from models.events import AlertStatus, ClockTicked, SessionEnded, SessionErased
 from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES, TURNS, WINDOWS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.landed import land, land_all
 from streams.archive.rows import Landed
 from streams.archive.schema import TABLES, Skipped
@@ -64,9 +64,9 @@ OUTPUTS: dict[Topic, list[Any]] = {
 }
 
 
-def one_by_one(of: Topic, records: list[Record]) -> Buffer:
+def one_by_one(of: Topic, records: list[Record]) -> LandingBuffer:
     """What `land` makes of each."""
-    buffer = Buffer()
+    buffer = LandingBuffer()
     for each in records:
         row = land(of, of.full_name(PREFIX), each, INTAKE)
         if isinstance(row, Landed):
@@ -76,16 +76,16 @@ def one_by_one(of: Topic, records: list[Record]) -> Buffer:
     return buffer
 
 
-def at_once(of: Topic, records: list[Record]) -> Buffer:
+def at_once(of: Topic, records: list[Record]) -> LandingBuffer:
     """What `land_all` makes of them."""
-    buffer = Buffer()
+    buffer = LandingBuffer()
     landing = land_all(of, of.full_name(PREFIX), records, INTAKE)
     buffer.take(landing.rows)
     buffer.skip_all(landing.skipped)
     return buffer
 
 
-def written(buffer: Buffer) -> tuple[dict[str, pl.DataFrame], list[Skipped], int, int]:
+def written(buffer: LandingBuffer) -> tuple[dict[str, pl.DataFrame], list[Skipped], int, int]:
     """What a landing would write of it."""
     frames = {name: TABLES[name].frame(rows) for name, rows in sorted(buffer.rows.items())}
     return frames, buffer.skipped, buffer.records, buffer.bytes

@@ -13,7 +13,7 @@ from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
 from models.language.valence import valence
 from models.policy.project import NarrativePolicy
-from models.project.narrative import SaidTurn, Watch, detect, merge_overlapping, narrative_arc
+from models.project.narrative import ConversationTurn, NarrativeState, detect, merge_overlapping, narrative_arc
 from tests.narrative_episodes import KEY, POLICY, episode, taken, turn
 
 _MOST_WATCH_BYTES = 4_096
@@ -48,12 +48,12 @@ _EPISODES = st.lists(
 )
 
 
-def _turns(said: list[tuple[int, str]]) -> list[SaidTurn]:
+def _turns(said: list[tuple[int, str]]) -> list[ConversationTurn]:
     return [turn(number, content, Role.USER if number % 2 else Role.ASSISTANT) for number, content in said]
 
 
-def _read(said: list[tuple[int, str]]) -> tuple[list[ProjectEpisode], Watch]:
-    watch = Watch()
+def _read(said: list[tuple[int, str]]) -> tuple[list[ProjectEpisode], NarrativeState]:
+    watch = NarrativeState()
     return [found for each in _turns(said) for found in detect(watch, each, [], KEY, POLICY)], watch
 
 
@@ -124,8 +124,8 @@ def test_valence_stays_in_range(content: str) -> None:
 @given(st.permutations(range(4)))
 def test_ids_do_not_depend_on_what_else_was_said(order: list[int]) -> None:
     """A decision's id follows from its place, so that a replay after other erasures names it the same."""
-    alone = detect(Watch(), turn(50, _SENTENCES[2]), [], KEY, POLICY)
-    watch = Watch()
+    alone = detect(NarrativeState(), turn(50, _SENTENCES[2]), [], KEY, POLICY)
+    watch = NarrativeState()
     for place in order:
         detect(watch, turn(place, f"Something else, {place}."), [], KEY, POLICY)
     found = detect(watch, turn(50, _SENTENCES[2]), [], KEY, POLICY)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, SessionErased
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
 from models.wire.codec import encode
 from tests.entity_driver import Entities, keep_entities
@@ -30,7 +30,7 @@ def events_of(sessions: int, turns: int, most: int) -> st.SearchStrategy[list[Ev
     return st.lists(event, max_size=most)
 
 
-def arrivals(events: Sequence[Event]) -> list[Arrival]:
+def arrivals(events: Sequence[Event]) -> list[DecodedArrival]:
     """A log: each event's time a little after, or long after, the one before."""
     now, log = START, []
     for offset, (kind, session, turn, risk, seconds) in enumerate(events):
@@ -48,12 +48,12 @@ def arrivals(events: Sequence[Event]) -> list[Arrival]:
                 event = SessionErased(session_id=session_id, timestamp=now, request_id="r")
             case _:
                 event = ClockTicked(session_id="clock-0", timestamp=now)
-        log.append(Arrival(event, Position("t", 0, offset), now, 0.1))
+        log.append(DecodedArrival(event, Position("t", 0, offset), now, 0.1))
     return log
 
 
 def fold_and_keep(
-    log: Sequence[Arrival], policy: Policy, cuts: Sequence[int], rewinds: Sequence[int] = (0,)
+    log: Sequence[DecodedArrival], policy: Policy, cuts: Sequence[int], rewinds: Sequence[int] = (0,)
 ) -> tuple[Entities, dict[str, bytes], PartitionFold]:
     """Fold and keep in batches of these sizes, each by a fresh fold from some records before it, as the role does.
 

@@ -172,12 +172,12 @@ def test_the_compacted_topic_has_what_the_state_has(steps: list[Step]) -> None:
     items = {kind: project.items(kind) for kind in kinds}
     if not project.state.known:
         return
-    head, standing = project.state.head, project.standing
+    head, stats = project.state.head, project.stats
     kept = (head.memories.count, head.episodes, head.chunks, head.conversations, head.pending)
     memories, episodes = items["memory"], items["episode"]
 
     assert kept == tuple(len(items[kind]) for kind in kinds)
-    assert kept[0] == standing.memories
+    assert kept[0] == stats.memories
     assert head.memories.archived == sum(memory.archived for memory in memories.values())
     assert all(edge.target_id in memories for memory in memories.values() for edge in memory.relationships)
     assert all(name in memories for episode in episodes.values() for name in episode.linked_memories)

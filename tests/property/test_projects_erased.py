@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models import events
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import ProjectItemChanged, ProjectOutput
 from models.wire.codec import encode
 from tests.project_driver import Project
@@ -72,10 +72,10 @@ def by_hand(project: Project, kind: str, pick: int) -> None:
             project.do(events.ConsolidationAsked)
 
 
-def standing(project: Project) -> list[ProjectOutput]:
+def stats(project: Project) -> list[ProjectOutput]:
     """What a reader of the compacted topic finds."""
     items: list[ProjectItemChanged] = [event for event in project.told.values() if event.active]
-    return [*items, project.standing]
+    return [*items, project.stats]
 
 
 def of_others(project: Project) -> set[str]:
@@ -97,8 +97,8 @@ def test_an_erased_session_is_forgotten(steps: list[Step]) -> None:
         take(project, step)
     kept, before = of_others(project), len(project.outputs)
     project.do(events.ProjectSessionErased, session_ids=[GONE])
-    subject = Subject("session", session_ids=frozenset({GONE})).follow(project.outputs)
-    left = standing(project)
+    subject = ErasureSubject("session", session_ids=frozenset({GONE})).follow(project.outputs)
+    left = stats(project)
 
     assert [] == [event for event in left if subject.concerns(event)]
     assert kept <= set(project.items("memory"))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.kafka.producer import Record
-from streams.state.changelog import Replay, key_of, keyed, name_of, records_of
+from streams.state.changelog import ChangelogReplay, key_of, keyed, name_of, records_of
 from streams.state.memory import MemoryTable
 
 WORKERS = 3
@@ -57,8 +57,8 @@ class Changelog:
 
     def read_into(self, table: MemoryTable, cuts: Sequence[int]) -> set[bytes]:
         """Bring a table from where it stands to the end, in polls of any size; returns the overruled keys."""
-        replay = Replay(table)
-        rest = [record for record in self.records if record.offset >= table.standing.applied]
+        replay = ChangelogReplay(table)
+        rest = [record for record in self.records if record.offset >= table.progress.applied]
         step = 0
         while rest:
             size = cuts[step % len(cuts)]
@@ -93,14 +93,14 @@ class Worker:
 
     def write(self, count: int) -> None:
         """Fold the next events as one batch. Fenced, it leaves its table as it was."""
-        first = self.table.standing.offset + 1
+        first = self.table.progress.offset + 1
         events = self.source[first : first + count]
         parts = keyed(folded(events, first))
         if not parts:
             return
         offset = first + len(events) - 1
         place = self.log.append(records_of(parts, offset))
-        if place == self.table.standing.applied:
+        if place == self.table.progress.applied:
             self.table.apply(parts, offset=offset, applied=self.log.end, tail=None, now_ms=0)
 
     def recover(self, cuts: Sequence[int]) -> None:
@@ -110,7 +110,7 @@ class Worker:
             for key in overruled:
                 entity, part = name_of(key)
                 parts[key] = self.table.entities.get(entity, {}).get(part)
-            self.log.append(records_of(parts, self.table.standing.offset))
+            self.log.append(records_of(parts, self.table.progress.offset))
         self.log.repaired = self.log.end
 
 
@@ -149,15 +149,15 @@ def test_any_recovery_gives_the_state_of_the_source(
                 log.compact(size * log.end // 100)
         fresh = MemoryTable()
         log.read_into(fresh, cuts)
-        assert fresh.entities == truth(source, fresh.standing.offset)
+        assert fresh.entities == truth(source, fresh.progress.offset)
         for worker in workers:
-            assert worker.table.entities == truth(source, worker.table.standing.offset)
+            assert worker.table.entities == truth(source, worker.table.progress.offset)
             onward = MemoryTable()
             for entity, parts in worker.table.entities.items():
                 onward.put(entity, dict(parts))
-            onward.standing = worker.table.standing
+            onward.progress = worker.table.progress
             log.read_into(onward, cuts)
-            assert onward.standing.offset == fresh.standing.offset
+            assert onward.progress.offset == fresh.progress.offset
             assert onward.entities == fresh.entities
 
 

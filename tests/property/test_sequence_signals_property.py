@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
-from models.risk.sequence.trend import HALF_LIFE_TURNS, Trend
+from models.risk.sequence.trend import HALF_LIFE_TURNS, RiskTrend
 from models.text.features import Features
 from tests.sequence_sessions import after, restored, risky, state_of
 
@@ -88,7 +88,7 @@ def test_a_value_that_matters_names_a_number_and_a_turn(seen: list[Observation])
 @given(RISKS.filter(lambda risks: len(risks) >= 3))
 def test_the_trend_is_the_weighted_regression(risks: list[float]) -> None:
     """Slope and error as matrices give them, from all turns at once."""
-    trend = Trend()
+    trend = RiskTrend()
     for observation in risky(risks):
         trend.observe(observation)
     n = len(risks)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models.events import Role
 from models.policy.topic import TopicPolicy
 from models.session.topics.packing import Codec, MessageEntry, json_bytes, pack, unpack
-from models.session.topics.state import Topic, entry_of
+from models.session.topics.state import TopicState, entry_of
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
@@ -103,7 +103,7 @@ def test_a_damaged_block_gives_what_is_whole(turns: list[BufferedTurn], edits: l
     """What comes out was said so, in order; the rest is named with the damaged bytes: nothing is made up or unnamed."""
     parts = Parts({})
     store = TopicStore(parts, TopicPolicy())
-    slot = store.add(Topic("t", "", turns[0].timestamp, turns[0].timestamp, 0.5))
+    slot = store.add(TopicState("t", "", turns[0].timestamp, turns[0].timestamp, 0.5))
     block = store.pack_block(slot, turns, codec, len(json_bytes([entry_of(turn) for turn in turns])))
     assert (turns, None) == store.read_block(slot, block)
     packed = store.packed_block(slot, block)

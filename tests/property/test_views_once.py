@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from models.events.topics import COMPACTIONS, PROFILES, TURNS
 from streams.archive.catalog import LAKE
-from streams.archive.progress import Move, Place
+from streams.archive.deduplication import deduplicate, look_again
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import RAW, ddl
-from streams.archive.settling import look_again, settle
 from streams.archive.views.definitions import ONCE, definitions
 from streams.archive.views.published import create_views, marks_of
 from streams.archive.writer import LakeWriter
@@ -37,9 +37,9 @@ class InMemory:
                 f"CREATE TABLE {RAW}.{table} ({', '.join(f'{n!r} {t}' for n, t in columns.items())})".replace("'", '"')
             )
         create_views(self.con)
-        self.next: dict[Place, int] = {}
+        self.next: dict[ArchivedPartition, int] = {}
 
-    def offsets(self) -> dict[Place, Move]:
+    def offsets(self) -> dict[ArchivedPartition, Move]:
         """Where each partition stands."""
         return {place: Move(next_, 0, next_) for place, next_ in self.next.items()}
 
@@ -52,7 +52,7 @@ class InMemory:
 
     def land(self, table: str, partition: int, keys: list[int]) -> None:
         """One record for each number; equal numbers have equal keys."""
-        place = Place(f"t.{_TABLES[table].name}", partition)
+        place = ArchivedPartition(f"t.{_TABLES[table].name}", partition)
         for number in keys:
             offset = self.next.get(place, 0)
             self.next[place] = offset + 1
@@ -109,7 +109,7 @@ def act(lake: InMemory, step: tuple[Any, ...]) -> None:
         case ("remove", table, partition, offset):
             lake.remove(table, partition, offset)
         case _:
-            settle(cast("LakeWriter", lake))
+            deduplicate(cast("LakeWriter", lake))
 
 
 @settings(max_examples=40)
@@ -128,7 +128,7 @@ def test_repeats_are_written_down() -> None:
     lake = InMemory()
     lake.land("turns", 1, [0, 0, 1])
 
-    found = settle(cast("LakeWriter", lake))
+    found = deduplicate(cast("LakeWriter", lake))
 
     assert ({0: 0, 1: 3}, 1) == (marks_of(lake.con, LAKE)["turns"], found)
     assert [("turns", 1, 1)] == lake.con.execute(

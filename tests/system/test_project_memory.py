@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.demo.conversations import Act, load_project_conversation, schedule
+from jobs.demo.conversations import CueAct, load_project_conversation, schedule
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import InputEvent, Turn
@@ -41,7 +41,7 @@ class Project:
         cues = schedule([load_project_conversation()])
         began = datetime.now(UTC) - cues[-1].at
         self.events: list[InputEvent] = [cue.event(began) for cue in cues]
-        self.said_at = {cue.turn: began + cue.at for cue in cues if cue.act is Act.TURN}
+        self.said_at = {cue.turn: began + cue.at for cue in cues if cue.act is CueAct.TURN}
         self.roles = roles
         self._settings = settings
         self._http = http
@@ -114,9 +114,9 @@ async def takes_in_the_conversation_though_it_is_killed(project: Project) -> Non
     project.roles["memory"].start()
     await project.roles["memory"].ready()
     await until(project.ended, "the end of the conversation is in")
-    standing = await project.get("standing")
+    stats = await project.get("standing")
 
-    assert standing["turn_count"] == sum(isinstance(event, Turn) for event in project.events) == 250
+    assert stats["turn_count"] == sum(isinstance(event, Turn) for event in project.events) == 250
 
 
 async def keeps_what_was_said(project: Project) -> None:

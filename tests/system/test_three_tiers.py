@@ -71,9 +71,9 @@ async def _episodes(http: httpx.AsyncClient, wanted: int) -> tuple[list[str], di
     """Turn ranges of the user's episodes and how far she is, once both know of so many: they come by two topics."""
     while True:
         answer = await http.get("/v1/users/alex/episodes?app_id=assistant")
-        standing = (await http.get("/v1/users/alex?app_id=assistant")).json()
-        if min(len(answer.json()), standing["episodes"]) >= wanted:
-            return [episode["turn_range"] for episode in answer.json()], standing
+        stats = (await http.get("/v1/users/alex?app_id=assistant")).json()
+        if min(len(answer.json()), stats["episodes"]) >= wanted:
+            return [episode["turn_range"] for episode in answer.json()], stats
         await asyncio.sleep(0.2)  # poll the index
 
 
@@ -92,7 +92,7 @@ async def test_a_hundred_turns_are_remembered(settings: Settings, tmp_path: Path
         async with httpx.AsyncClient(base_url=url, timeout=30) as http, asyncio.timeout(60):
             after = {"session_id": "s-4", "turn": 19, "timeout_ms": 10_000}
             named = await _ask(http, "/v1/retrieve", query="What's my name?", after=after, format=True)
-            ranges, standing = await _episodes(http, 5)
+            ranges, stats = await _episodes(http, 5)
             found = await _ask(http, "/v1/retrieve", query="What did we discuss about databases?", format=True)
             facts = await _tool(url, "list_facts")
             searched = await _tool(url, "search_memory", query="What did we discuss about databases?")
@@ -103,7 +103,7 @@ async def test_a_hundred_turns_are_remembered(settings: Settings, tmp_path: Path
     assert found["episodic_context"][0]["turn_range"] == "turns 61-80"
     assert "- turns 61-80: " in found["injection"].partition("## Recent Context")[2]
     assert (100, 100, 5, 10) == (
-        standing["turn_count"], standing["compressed_turns"], standing["episodes"], len(standing["short_term"])
+        stats["turn_count"], stats["compressed_turns"], stats["episodes"], len(stats["short_term"])
     )  # fmt: skip
     assert "Alex" in facts
     assert "vegetarian" in facts

@@ -8,21 +8,21 @@ import pytest
 
 from models.events import AlertStatus, Mode, Severity
 from models.policy import AlertPolicy
-from models.risk.alerts import Alert, Cause, Situation, acknowledge, after_turn
+from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = AlertPolicy()
 
 
 def step(
-    alert: Alert | None, mode: Mode, minutes: float = 0, scored: int = 9, risk: float | None = 0.1
-) -> tuple[Alert | None, Cause | None]:
+    alert: OpenAlert | None, mode: Mode, minutes: float = 0, scored: int = 9, risk: float | None = 0.1
+) -> tuple[OpenAlert | None, Cause | None]:
     """One turn, so many minutes after noon."""
     situation = Situation(NOON + timedelta(minutes=minutes), mode, scored, risk)
     return after_turn(alert, situation, POLICY, lambda: "new")
 
 
-def raised(mode: Mode = Mode.ELEVATED) -> Alert:
+def raised(mode: Mode = Mode.ELEVATED) -> OpenAlert:
     """An alert raised at noon."""
     alert, _ = step(None, mode)
     assert alert is not None
@@ -92,7 +92,7 @@ def test_critical_alert_stays_critical_when_the_mode_falls_to_elevated() -> None
 
 def test_resolved_after_quiet_turns() -> None:
     """Five turns below elevated resolve it; an elevated one in between begins anew."""
-    alert: Alert | None = raised()
+    alert: OpenAlert | None = raised()
     causes: list[Cause | None] = []
     for mode in [Mode.WATCH] * 4 + [Mode.ELEVATED] + [Mode.CALM] * 5:
         alert, cause = step(alert, mode, minutes=1)

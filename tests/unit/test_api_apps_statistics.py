@@ -23,7 +23,7 @@ def served(served: Served) -> Served:
         memory(1, "x", app="b", shared_with=["a"]),
     ]
     counts: dict[str, Any] = {"created": 14, "compactions": 4, "skipped": 1, "edited": 2, "waiting": 3}
-    served.apps.standings += [
+    served.apps.all_stats += [
         space("a", memories=2, spent_units=260.0, **counts),
         space("b", memories=1, spent_units=300.0, uninstalled=True),
     ]
@@ -41,7 +41,7 @@ async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: floa
 async def test_an_admin_of_some_apps_counts_those(served: Served) -> None:
     """How many apps there are besides is not told."""
     bound = Served(settings=settings_of("a", "b", admin=True))
-    bound.apps.known, bound.apps.standings = served.apps.known, served.apps.standings
+    bound.apps.known, bound.apps.all_stats = served.apps.known, served.apps.all_stats
     async with bound.client({**bearer("a"), "Accept": "application/json"}) as client:
         found = (await client.get("/apps/statistics")).json()
     await bound.close()
@@ -79,7 +79,7 @@ class _Parsed(HTMLParser):
 
 async def test_the_page_is_whole_and_loads_nothing(served: Served, client: httpx.AsyncClient) -> None:
     """Every element is closed, a picture for each of the six figures, and neither scripts nor addresses."""
-    served.apps.standings.append(space(HOSTILE, memories=7, spent_units=1.0))
+    served.apps.all_stats.append(space(HOSTILE, memories=7, spent_units=1.0))
     answer = await client.get("/apps/statistics", headers={"Accept": "text/html,*/*;q=0.8"})
     page = _Parsed(answer.text)
 
@@ -92,7 +92,7 @@ async def test_the_page_is_whole_and_loads_nothing(served: Served, client: httpx
 
 async def test_the_page_before_there_is_anything(served: Served, client: httpx.AsyncClient) -> None:
     """No pictures of nothing; it says what memories are made of."""
-    served.apps.standings.clear()
+    served.apps.all_stats.clear()
     answer = await client.get("/apps/statistics")
 
     assert ("<svg" in answer.text, "when conversations end" in answer.text) == (False, True)

@@ -24,13 +24,13 @@ class Late(Apps):
     def __init__(self, seen_after: int, **seen: Any) -> None:
         super().__init__(away=True)
         self.looks, self.seen_after = 0, seen_after
-        self.standings = [space("a", **seen)]
+        self.all_stats = [space("a", **seen)]
 
-    async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
+    async def stats(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
         """What is in memory by now."""
         _ = app_id, user_id
         self.looks += 1
-        return self.standings[0] if self.looks > self.seen_after else None
+        return self.all_stats[0] if self.looks > self.seen_after else None
 
 
 def commands_over(apps: Apps, clock: Clock) -> SpaceCommands:
@@ -70,7 +70,7 @@ async def test_waiters_do_not_shut_out_readers() -> None:
 
     async def sleep(_seconds: float) -> None:
         await release.wait()
-        apps.seen_after, apps.standings = 0, [space("a", results=[DONE])]
+        apps.seen_after, apps.all_stats = 0, [space("a", results=[DONE])]
 
     commands = SpaceCommands(apps, apps, sleep=sleep)
     waiting = [asyncio.create_task(commands.carry_out(COMMAND)) for _ in range(MAX_WAITING)]

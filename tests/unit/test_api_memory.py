@@ -9,7 +9,7 @@ import pytest
 
 from models.events import Role
 from models.events.user import FactCategory
-from tests.api_doubles import AT, Served, episode, fact, said, standing
+from tests.api_doubles import AT, Served, episode, fact, said, stats
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ async def served(served: Served) -> Served:
         episode(1, "vector databases of somebody else", app="b"),
     ]
     served.users.known_users += [
-        standing(("s", 0), ("t", 0), ("s", 1), facts=3, episodes=2, compressed_turns=40, turn_count=43),
-        standing(("other", 0), app="b"),
+        stats(("s", 0), ("t", 0), ("s", 1), facts=3, episodes=2, compressed_turns=40, turn_count=43),
+        stats(("other", 0), app="b"),
     ]
     await served.say(
         said(0, "hello there"),

@@ -17,7 +17,7 @@ ODD = "web/2 ü%2F"
 QUESTION = "What was our database decision?"
 
 
-async def tell(served: Served, project: str = "p") -> None:
+async def emit(served: Served, project: str = "p") -> None:
     """The source's conversation, as the roles would have it."""
     for role, content in SAID:
         turn = served.projects.say(role, content, project=project)
@@ -27,7 +27,7 @@ async def tell(served: Served, project: str = "p") -> None:
 @pytest.fixture
 async def served(served: Served) -> Served:
     """A role that knows a project in which the database was chosen."""
-    await tell(served)
+    await emit(served)
     return served
 
 

@@ -12,7 +12,7 @@ from models.errors import ConfigurationError
 from streams.http import security
 from streams.http.health import create_api, serve
 from streams.http.problems import Problem
-from streams.http.security import Access, Caller, access_of, digest_of
+from streams.http.security import Caller, ReadAccess, access_of, digest_of
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import memory
@@ -225,7 +225,7 @@ def test_a_token_without_apps_reads_all() -> None:
     access = access_of(HttpSettings(tokens=[ApiToken(token=SecretStr(ADMIN))]))
 
     assert access.holder_of(digest_of(ADMIN)) == Caller(None, TokenRole.READER)
-    assert Access().holder_of(digest_of(ADMIN)) is None
+    assert ReadAccess().holder_of(digest_of(ADMIN)) is None
 
 
 def test_a_token_without_a_name_has_one_in_the_audit() -> None:

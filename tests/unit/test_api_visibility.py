@@ -13,7 +13,7 @@ from streams.api.users import visibility
 from streams.api.users.messages import After
 from streams.api.users.visibility import Waiting, is_visible
 from streams.http.problems import Problem
-from tests.api_doubles import Clock, Served, fact, said, standing
+from tests.api_doubles import Clock, Served, fact, said, stats
 
 AT_OFFSET_7 = Position(TURNS.name, 3, 7)
 
@@ -40,7 +40,7 @@ async def test_a_users_turn_is_visible_when_its_memory_has_it(
     """The turn's point alone is not enough: its facts may be missing. Offsets count within a partition."""
     await served.say(said(0, "my name is Alex"), places=[AT_OFFSET_7])
     if seen is not None:
-        served.users.known_users.append(standing(("s", 0), seen=seen))
+        served.users.known_users.append(stats(("s", 0), seen=seen))
 
     assert await is_visible(served.turns, served.users, "s", 0) is expected
 
@@ -100,7 +100,7 @@ async def test_a_request_reads_what_was_just_written(served: Served) -> None:
     async with served.client() as client:
         early = [await client.post(path, json=asked) for path in ("/v1/retrieve", "/v1/context")]
         served.users.known_facts.append(fact("name", "Alex"))
-        served.users.known_users.append(standing(("s", 0), seen={"3": 7}))
+        served.users.known_users.append(stats(("s", 0), seen={"3": 7}))
         found = (await client.post("/v1/retrieve", json=asked)).json()
 
     assert [(504, "turn_not_visible")] * 2 == [(answer.status_code, answer.json()["code"]) for answer in early]

@@ -26,7 +26,7 @@ def test_a_command_to_an_unknown_space_is_answered(kind: type, fields: dict[str,
     audited = space.command(kind, **fields)
 
     assert (audited.outcome, audited.count, audited.request_id, audited.by) == (outcome, 0, "r0", "root")
-    assert [(r.request_id, r.outcome, r.count) for r in space.standing.results] == [("r0", outcome, 0)]
+    assert [(r.request_id, r.outcome, r.count) for r in space.stats.results] == [("r0", outcome, 0)]
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -50,7 +50,7 @@ def test_deleting_twice_is_no_error() -> None:
     first, second = space.command(MemoryDeleted, memory_id=2), space.command(MemoryDeleted, memory_id=2)
 
     assert [(a.outcome, a.count, a.memory_id) for a in (first, second)] == [("done", 1, 2), ("not_found", 0, 2)]
-    assert (sorted(space.active), space.told[1].content, space.standing.memories) == ([1, 3], "", 2)
+    assert (sorted(space.active), space.told[1].content, space.stats.memories) == ([1, 3], "", 2)
     space.end()
     assert (space.active[4].slot, sorted(space.active)) == (1, [1, 3, 4])
 
@@ -70,7 +70,7 @@ def test_an_edit_changes_what_it_names() -> None:
     assert (after.importance, after.tags, after.created_at) == (before.importance, before.tags, before.created_at)
     space.command(MemoryEdited, memory_id=1, importance=1.0, tags=["bike", "bike", " wheels "])
     assert (space.active[1].importance, space.active[1].tags) == (1.0, ["bike", "wheels"])
-    assert space.standing.edited == 2
+    assert space.stats.edited == 2
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_edit_that_changes_nothing_says_so(fields: dict[str, Any]) -> None:
     audited = space.command(MemoryEdited, memory_id=1, **fields)
 
     assert (audited.outcome, audited.count) == ("unchanged", 0)
-    assert (space.active[1], space.standing.edited) == (before, 1)
+    assert (space.active[1], space.stats.edited) == (before, 1)
 
 
 def test_a_text_that_is_too_long_is_refused_as_a_whole() -> None:
@@ -164,6 +164,6 @@ def test_the_latest_outcomes_are_remembered() -> None:
         space.command(MemoryDeleted, memory_id=n + 1, request_id=f"q{n}")
     space.store()
 
-    assert [r.request_id for r in space.standing.results] == ["q2", "q3", "q4"]
+    assert [r.request_id for r in space.stats.results] == ["q2", "q3", "q4"]
     assert space.command(MemoriesPurged, request_id="q5").outcome == "unchanged"
-    assert [r.request_id for r in space.standing.results] == ["q3", "q4", "q5"]
+    assert [r.request_id for r in space.stats.results] == ["q3", "q4", "q5"]

@@ -26,17 +26,17 @@ def test_a_memory_is_asked_for_and_made_of_the_answer() -> None:
     """One line of it, with what it says of importance and tags."""
     space = Space(ask=True)
     turns = [RequestedTurn(Role.USER, "I decided to buy a red bicycle.")]
-    request, standing = space.end(session="s1", turns=turns)
+    request, stats = space.end(session="s1", turns=turns)
     assert isinstance(request, MemoryRequested)
-    assert (request.request, request.session_id, request.turns, standing.waiting) == (1, "s1", turns, 1)  # type: ignore[union-attr]
+    assert (request.request, request.session_id, request.turns, stats.waiting) == (1, "s1", turns, 1)  # type: ignore[union-attr]
     space.propose(
         " User buys\n a red bicycle. ", importance=0.7, tags=["bike", "bike", " "], tokens=500, elapsed_ms=2_000
     )
     memory = space.active[1]
 
     assert (memory.content, memory.importance, memory.tags) == ("User buys a red bicycle.", 0.7, ["bike"])
-    assert (memory.session_id, memory.made_by, space.standing.waiting) == ("s1", "llm", 0)
-    assert space.standing.spent_units == pytest.approx(10 + 500 / 1_000 * 2 + 2)
+    assert (memory.session_id, memory.made_by, space.stats.waiting) == ("s1", "llm", 0)
+    assert space.stats.spent_units == pytest.approx(10 + 500 / 1_000 * 2 + 2)
 
 
 def test_one_request_at_a_time() -> None:
@@ -44,7 +44,7 @@ def test_one_request_at_a_time() -> None:
     space = Space(ask=True)
     for session in "abc":
         space.end(session=session)
-    assert ([r.session_id for r in space.asked_for_memories], space.standing.waiting) == (["a"], 3)
+    assert ([r.session_id for r in space.asked_for_memories], space.stats.waiting) == (["a"], 3)
     for n in range(3):
         space.store()
         space.propose(f"User likes thing {n}.")
@@ -72,7 +72,7 @@ def test_an_answer_without_a_usable_memory_skips_it(answer: dict[str, Any], reas
     space.propose(**answer)
     space.propose("User likes tea.")
 
-    assert (space.skipped, space.contents, space.standing.skipped) == ([("a", reason)], ["User likes tea."], 1)
+    assert (space.skipped, space.contents, space.stats.skipped) == ([("a", reason)], ["User likes tea."], 1)
 
 
 @pytest.mark.parametrize("answered", [True, False])
@@ -128,7 +128,7 @@ def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     space.propose("User likes tea.", request=1)
 
     assert (space.skipped, space.contents, space.due) == ([("a", "no_answer")], [], None)
-    assert space.standing.spent_units == 10
+    assert space.stats.spent_units == 10
 
 
 def test_only_the_worker_says_that_an_answer_is_overdue() -> None:
@@ -165,7 +165,7 @@ def test_nobody_knows_the_candidate_before_it_is_decided() -> None:
 
     assert sorted(space.active) == [m.memory_id for m in request.memories] == [*range(1, 11)]
     assert (request.new_memory.memory_id, request.new_memory.content) == (11, f"User bought {THINGS[10]}.")
-    assert (space.standing.memories, space.standing.waiting, space.standing.created) == (10, 1, 11)
+    assert (space.stats.memories, space.stats.waiting, space.stats.created) == (10, 1, 11)
 
 
 @pytest.mark.parametrize("target", [1, 5, 10, 11])
@@ -178,7 +178,7 @@ def test_the_decided_one_goes(target: int) -> None:
     assert sorted(space.active) == [n for n in range(1, 12) if n != target]
     assert (compaction.action, compaction.target_memory_id, compaction.merged_memory_id) == ("delete", target, None)
     assert (compaction.decided_by, compaction.fallback, compaction.reason) == ("llm", "", "it is old")
-    assert space.standing.spent_units == pytest.approx(11 * 10 + 20 + 2 + 3)
+    assert space.stats.spent_units == pytest.approx(11 * 10 + 20 + 2 + 3)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_decision_that_never_comes_lets_the_oldest_go() -> None:
 
     assert (compaction.decided_by, compaction.fallback, compaction.target_memory_id) == ("fifo", "no_answer", 1)
     assert space.decide(request=12) == []
-    assert space.standing.spent_units == 11 * 10 + 20
+    assert space.stats.spent_units == 11 * 10 + 20
 
 
 def test_where_a_memory_was_deleted_meanwhile_the_candidate_takes_its_place() -> None:
@@ -254,7 +254,7 @@ def test_where_a_memory_was_deleted_meanwhile_the_candidate_takes_its_place() ->
     assert space.active[11].slot == 3
     space.decide("delete", 1, request=12)
 
-    assert (sorted(space.active), space.compactions, space.standing.waiting) == ([1, 2, 3, *range(5, 12)], [], 0)
+    assert (sorted(space.active), space.compactions, space.stats.waiting) == ([1, 2, 3, *range(5, 12)], [], 0)
     space.end(session="next")
     assert space.asked_for_memories[-1].session_id == "next"
 
@@ -265,7 +265,7 @@ def test_a_purge_takes_the_candidate_and_what_waits_with_it() -> None:
     space.end()
     space.end()
     audited = space.command(MemoriesPurged)
-    assert (audited.count, space.standing.memories, space.standing.waiting) == (10, 0, 0)
+    assert (audited.count, space.stats.memories, space.stats.waiting) == (10, 0, 0)
     space.decide("delete", 1, request=12)
     space.propose("User likes tea.", request=12)
     space.end()

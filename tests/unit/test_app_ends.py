@@ -42,7 +42,7 @@ def test_a_conversation_that_leaves_nothing_is_skipped(ask: bool, end: dict[str,
 
     assert [type(output) for output in outputs] == [AppMemorySkipped, AppMemoriesChanged]
     assert (space.skipped, space.active) == ([("s9", "nothing_said")], {})
-    assert (space.standing.skipped, space.standing.spent_units) == (1, 0.0)
+    assert (space.stats.skipped, space.stats.spent_units) == (1, 0.0)
 
 
 def test_a_conversation_that_went_on_has_its_memory_remade() -> None:
@@ -57,7 +57,7 @@ def test_a_conversation_that_went_on_has_its_memory_remade() -> None:
     assert "red bicycle" in remade.content
     assert "morning" in remade.content
     assert (remade.created_at, remade.updated_at) == (NOON, NOON + timedelta(seconds=2))
-    assert space.standing.created == 2
+    assert space.stats.created == 2
 
 
 def test_what_was_decided_anew_stands_alone() -> None:

@@ -88,15 +88,15 @@ def test_without_energy_conversations_wait_and_none_is_lost() -> None:
     for _ in range(7):
         space.end()
         space.store()
-    assert (len(space.active), space.standing.waiting) == (4, 3)
-    assert space.standing.energy_units <= 10
+    assert (len(space.active), space.stats.waiting) == (4, 3)
+    assert space.stats.energy_units <= 10
     for left in (2, 1, 0):
         due = space.due
         assert due is not None
         space.now = due - timedelta(seconds=1)
         space.wait()
         space.store()
-        assert space.standing.waiting == left
+        assert space.stats.waiting == left
 
     assert [m.session_id for m in space.active.values()] == [f"s{n}" for n in range(7)]
     assert space.due is None
@@ -106,23 +106,23 @@ def test_other_events_move_waiting_work_on_too() -> None:
     """Whatever comes next, if there is energy by then; an event for which there is still none says nothing."""
     space = poor()
     space.fill(5)
-    assert space.standing.waiting == 1
+    assert space.stats.waiting == 1
     assert space.wait(seconds=1) == []
     space.now += timedelta(hours=1)
     space.end()
 
-    assert (space.standing.waiting, len(space.active)) == (0, 6)
+    assert (space.stats.waiting, len(space.active)) == (0, 6)
 
 
 def test_the_candidate_waits_for_energy_too() -> None:
     """It is told of when there is energy to decide which goes."""
     space = poor(capacity=35.0, most=2, most_pinned=0, redundant_similarity=1.0)
     space.fill(3)
-    assert (len(space.active), space.standing.waiting, space.compactions, space.standing.created) == (2, 1, [], 3)
+    assert (len(space.active), space.stats.waiting, space.compactions, space.stats.created) == (2, 1, [], 3)
     space.store()
     space.wait(hours=1)
 
-    assert (space.standing.waiting, len(space.compactions), space.standing.memories) == (0, 1, 2)
+    assert (space.stats.waiting, len(space.compactions), space.stats.memories) == (0, 1, 2)
 
 
 def test_where_too_many_wait_for_an_answer_the_rules_work() -> None:
@@ -145,7 +145,7 @@ def test_spending_is_told_by_kind() -> None:
     assert set(spent) == {"creation", "compaction"}
     assert 30 <= spent["creation"] <= 45
     assert 20 <= spent["compaction"] <= 30
-    assert space.standing.spent_units == pytest.approx(sum(spent.values()))
+    assert space.stats.spent_units == pytest.approx(sum(spent.values()))
     assert [s.spent_units for s in space.of(AppMemoriesChanged)] == sorted(
         s.spent_units for s in space.of(AppMemoriesChanged)
     )
@@ -157,7 +157,7 @@ def test_a_candidate_without_energy_is_told_by_the_standing_alone() -> None:
     for n in range(3):
         space.end()
         outputs = space.propose(f"User bought {THINGS[n]}.", elapsed_ms=2_000)
-    (standing,) = outputs
+    (stats,) = outputs
 
-    assert isinstance(standing, AppMemoriesChanged)
-    assert (standing.memories, standing.created, standing.waiting) == (2, 3, 1)
+    assert isinstance(stats, AppMemoriesChanged)
+    assert (stats.memories, stats.created, stats.waiting) == (2, 3, 1)

@@ -42,8 +42,8 @@ def test_an_erased_space_leaves_nothing() -> None:
     space.told.clear()
     space.end()
 
-    assert (space.standing.memories, space.standing.created, space.standing.results) == (1, 1, [])
-    assert space.standing.energy_units == pytest.approx(10_000, abs=20)
+    assert (space.stats.memories, space.stats.created, space.stats.results) == (1, 1, [])
+    assert space.stats.energy_units == pytest.approx(10_000, abs=20)
 
 
 def test_nothing_is_written_of_a_space_that_nobody_knows() -> None:
@@ -86,7 +86,7 @@ def test_what_waits_of_erased_sessions_goes(which: int) -> None:
     for n in range(3):
         space.end(session=f"s{n}")
         space.propose(f"User bought {THINGS[n]}.")
-    assert space.standing.waiting == 1
+    assert space.stats.waiting == 1
     if which > 1:
         space.decide("delete", 1)
         space.end(session="s3")
@@ -112,7 +112,7 @@ def test_what_waits_of_erased_sessions_goes(which: int) -> None:
         assert outputs[-1].waiting == 1
         assert CANARY not in str(space.stored)
         space.propose("User bought all.", request=request)
-        assert space.standing.created == 4
+        assert space.stats.created == 4
 
 
 def test_what_is_asked_of_others_is_still_waited_for() -> None:
@@ -126,7 +126,7 @@ def test_what_is_asked_of_others_is_still_waited_for() -> None:
     erase_sessions(space, "s3")
     space.decide("delete", 1, request=request)
 
-    assert (sorted(space.active), space.standing.waiting) == ([2, 3], 0)
+    assert (sorted(space.active), space.stats.waiting) == ([2, 3], 0)
 
 
 def test_conversations_beyond_those_that_are_named_are_found() -> None:
@@ -167,4 +167,4 @@ def test_erasing_does_not_undo_what_admins_did() -> None:
     erase_sessions(space, "s0")
 
     assert [(m.memory_id, m.pinned) for m in space.active.values()] == [(2, True), (3, False)]
-    assert (space.standing.created, space.standing.edited) == (3, 1)
+    assert (space.stats.created, space.stats.edited) == (3, 1)

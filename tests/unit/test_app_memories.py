@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from models.app.rules import Decision, Subject, decide, merged_into, oldest, refusal
+from models.app.rules import CompactionDecision, MemorySubject, decide, merged_into, oldest, refusal
 from models.events.app import MemoryToKeep
 from models.language.contradiction import conflicts, facts_of, sentences_of
 from models.language.likeness import likeness
@@ -38,9 +38,11 @@ def memory(
     )
 
 
-def decision(action: str, target: int, content: str | None = None, merged: int | None = None) -> Decision:
+def decision(action: str, target: int, content: str | None = None, merged: int | None = None) -> CompactionDecision:
     """What somebody decided."""
-    return Decision(action=action, target_memory_id=target, new_content=content, reason="", merged_memory_id=merged)
+    return CompactionDecision(
+        action=action, target_memory_id=target, new_content=content, reason="", merged_memory_id=merged
+    )
 
 
 TEN = [memory(number) for number in range(1, 11)]
@@ -143,7 +145,7 @@ def test_pinned_memories_are_neither_deleted_nor_merged() -> None:
         (decision("edit", 3, "x" * 401), "too_long"),
     ],
 )
-def test_decisions_are_checked(made: Decision, expected: str) -> None:
+def test_decisions_are_checked(made: CompactionDecision, expected: str) -> None:
     """Whoever made them; a language model says anything."""
     assert expected == refusal(made, [memory(1, pinned=True), *TEN[1:]], NEW, POLICY)
 
@@ -192,10 +194,10 @@ SHEET = memory(3, "Conversation about spreadsheet, shared and column. The sums a
 SHARES = memory(11, "Conversation about Noor, share and spreadsheet. User decided to pay by rooms.", importance=0.8)
 
 
-def subjects(**topics: str) -> dict[int, Subject]:
+def subjects(**topics: str) -> dict[int, MemorySubject]:
     """Of the two above, and of the others, who have no topics in common."""
-    told = {number: Subject("anna", frozenset({HOBBIES[number % 11], "tea"})) for number in range(1, 11)}
-    return told | {int(name[1:]): Subject("anna", frozenset(each.split())) for name, each in topics.items()}
+    told = {number: MemorySubject("anna", frozenset({HOBBIES[number % 11], "tea"})) for number in range(1, 11)}
+    return told | {int(name[1:]): MemorySubject("anna", frozenset(each.split())) for name, each in topics.items()}
 
 
 def test_two_of_the_same_user_and_subject_are_merged() -> None:
@@ -216,13 +218,14 @@ def test_two_of_the_same_user_and_subject_are_merged() -> None:
     [
         subjects(m3="spreadsheet column", m11="noor spreadsheet"),
         subjects(m3="spreadsheet shared", m11="spreadsheet shared", m5="shared"),
-        subjects(m3="spreadsheet shared", m11="spreadsheet shared") | {3: Subject("bo", frozenset({"spreadsheet"}))},
-        {number: Subject("", frozenset({"spreadsheet", "shared"})) for number in (3, 11)},
+        subjects(m3="spreadsheet shared", m11="spreadsheet shared")
+        | {3: MemorySubject("bo", frozenset({"spreadsheet"}))},
+        {number: MemorySubject("", frozenset({"spreadsheet", "shared"})) for number in (3, 11)},
         {},
     ],
     ids=["one topic", "others have it too", "another user", "nobody's", "unknown"],
 )
-def test_what_is_not_of_the_same_subject_is_not_merged(of: dict[int, Subject]) -> None:
+def test_what_is_not_of_the_same_subject_is_not_merged(of: dict[int, MemorySubject]) -> None:
     """The one that is worth least goes."""
     made = decide([*TEN[:2], SHEET, *TEN[3:]], SHARES, NOON, POLICY, subjects=of)
 

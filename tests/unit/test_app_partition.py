@@ -10,7 +10,7 @@ from models.events.app import MemoriesPurged
 from models.events.erase import SpaceErased, UserErased
 from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
-from models.state.entity import Due
+from models.state.entity import DueEntity
 from tests.app_driver import Space
 from tests.entity_driver import NOON, Entities
 from tests.user_driver import added
@@ -74,8 +74,8 @@ def test_due_spaces_are_known() -> None:
     first = NOON + timedelta(minutes=5)
     minute = timedelta(minutes=1)
     expected = [
-        Due(first, "app0", "", awaits_answer=True),
-        Due(first + minute, "app1", "u", awaits_answer=True),
+        DueEntity(first, "app0", "", awaits_answer=True),
+        DueEntity(first + minute, "app1", "u", awaits_answer=True),
     ]
 
     for progress in (fold.progress["app"], MemoryPartitionFold(entities, space.policy).progress["app"]):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from models.state.entity import Due
-from streams.roles.memory import TELL_AGAIN_S, Reminders
+from models.state.entity import DueEntity
+from streams.roles.memory import REMIND_AGAIN_S, Reminders
 from tests.app_driver import Space
 from tests.entity_driver import NOON
 
-RESTED = [Due(NOON, f"app{n}", "") for n in range(5)]
-OVERDUE = Due(NOON, "shop", "", awaits_answer=True)
+RESTED = [DueEntity(NOON, f"app{n}", "") for n in range(5)]
+OVERDUE = DueEntity(NOON, "shop", "", awaits_answer=True)
 MINUTE = timedelta(minutes=1)
 
 
@@ -20,8 +20,8 @@ def test_a_space_is_told_once_in_a_while() -> None:
 
     assert reminders.choose(RESTED[:2], 100.0, 9) == RESTED[:2]
     assert reminders.choose(RESTED[:3], 101.0, 9) == RESTED[2:3]
-    assert reminders.choose([Due(NOON + MINUTE, "app0", "")], 102.0, 9) == [Due(NOON + MINUTE, "app0", "")]
-    assert reminders.choose(RESTED[:3], 100.0 + TELL_AGAIN_S, 9) == RESTED[:2]
+    assert reminders.choose([DueEntity(NOON + MINUTE, "app0", "")], 102.0, 9) == [DueEntity(NOON + MINUTE, "app0", "")]
+    assert reminders.choose(RESTED[:3], 100.0 + REMIND_AGAIN_S, 9) == RESTED[:2]
 
 
 def test_only_so_many_are_told_at_once() -> None:
@@ -41,7 +41,7 @@ def test_an_answer_is_overdue_only_if_there_was_time_for_it() -> None:
     assert reminders.choose([OVERDUE], 159.0, 9) == []
     assert reminders.choose([OVERDUE], 160.0, 9) == [OVERDUE]
     assert reminders.choose([OVERDUE], 161.0, 9) == []
-    assert reminders.choose([OVERDUE], 160.0 + TELL_AGAIN_S, 9) == [OVERDUE]
+    assert reminders.choose([OVERDUE], 160.0 + REMIND_AGAIN_S, 9) == [OVERDUE]
 
 
 def test_a_worker_that_begins_gives_time_anew() -> None:
@@ -59,5 +59,5 @@ def test_what_was_answered_is_forgotten() -> None:
     reminders.asked(space.asked_for_memories[0], 50.0)
 
     assert reminders.choose([OVERDUE], 100.0, 9) == []
-    assert reminders.choose([], 100.0 + 60 + 2 * TELL_AGAIN_S, 9) == []
+    assert reminders.choose([], 100.0 + 60 + 2 * REMIND_AGAIN_S, 9) == []
     assert reminders.choose([OVERDUE], 300.0, 9) == []

@@ -22,7 +22,7 @@ from tests.user_partition import commands, keep
 def test_creates_memory_when_conversation_ends() -> None:
     """App memory: it is told of at once, with its source, importance, tags and times."""
     space = Space()
-    told, standing = space.end(said="I decided to buy a red bicycle.", session="s1", key_topics=["bicycle"])
+    told, stats = space.end(said="I decided to buy a red bicycle.", session="s1", key_topics=["bicycle"])
 
     assert isinstance(told, AppMemoryChanged)
     assert "decided to buy a red bicycle" in told.content
@@ -32,8 +32,8 @@ def test_creates_memory_when_conversation_ends() -> None:
     assert (told.created_at, told.updated_at, told.made_by) == (NOON, NOON, EXTRACTIVE)
     assert 0 < told.importance <= 1
     assert "bicycle" in told.tags
-    assert isinstance(standing, AppMemoriesChanged)
-    assert (standing.memories, standing.created, standing.waiting) == (1, 1, 0)
+    assert isinstance(stats, AppMemoriesChanged)
+    assert (stats.memories, stats.created, stats.waiting) == (1, 1, 0)
 
 
 def test_isolates_memories_between_apps() -> None:
@@ -63,12 +63,12 @@ def test_compacts_memories_when_limit_reached() -> None:
     space.end()
     (compaction,) = space.compactions
 
-    assert len(space.active) == len(space.memories) == space.standing.memories == 10
+    assert len(space.active) == len(space.memories) == space.stats.memories == 10
     assert ([m.memory_id for m in compaction.before], len(compaction.after)) == ([*range(1, 12)], 10)
     assert {m.memory_id: m.content for m in compaction.after} == {n: m.content for n, m in space.active.items()}
     assert (compaction.decided_by, compaction.fallback) == ("rules", "")
     assert compaction.reason
-    assert (space.standing.created, space.standing.compactions) == (11, 1)
+    assert (space.stats.created, space.stats.compactions) == (11, 1)
 
 
 def test_retains_memories_after_app_uninstall() -> None:
@@ -80,10 +80,10 @@ def test_retains_memories_after_app_uninstall() -> None:
 
     assert (audited.action, audited.outcome, audited.count) == ("app_uninstalled", "done", 0)
     assert space.active == before
-    assert space.standing.uninstalled
+    assert space.stats.uninstalled
     assert space.command(AppUninstalled).outcome == "unchanged"
     space.end()
-    assert (space.standing.uninstalled, space.standing.memories) == (False, 4)
+    assert (space.stats.uninstalled, space.stats.memories) == (False, 4)
 
 
 def test_purges_memories_after_app_uninstall_if_asked() -> None:
@@ -93,7 +93,7 @@ def test_purges_memories_after_app_uninstall_if_asked() -> None:
     audited = space.command(AppUninstalled, purge_memories=True)
 
     assert (audited.outcome, audited.count, space.active) == ("done", 3, {})
-    assert (space.standing.uninstalled, space.standing.memories) == (True, 0)
+    assert (space.stats.uninstalled, space.stats.memories) == (True, 0)
 
 
 def test_purges_memories_on_admin_request() -> None:

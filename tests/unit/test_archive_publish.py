@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events.topics import PROFILES
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.mined import FOLDER
@@ -29,7 +29,7 @@ from tests.lake_records import NOW, buffer_of, profile, turn
 AGED, ERASED, KEPT = "hippopotamus", "canaryfeathers", "zebrastripes"
 _LONG_AGO = datetime(2001, 2, 3, tzinfo=UTC)
 _POLICY = "[archive.retention]\nidentified_days = 3650\n"
-_CANARIES = Subject("session", session_ids=frozenset({f"s-{ERASED}"}))
+_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{ERASED}"}))
 
 
 def _shape(result: dict[str, Any]) -> tuple[int, int, int]:

@@ -9,15 +9,15 @@ import pytest
 
 from jobs.escalation.backtest import left_out
 from jobs.escalation.backtest.contenders import Contender, contenders_of
-from jobs.escalation.backtest.judging import Judging, judge
+from jobs.escalation.backtest.judging import JudgingReplay, judge
 from jobs.escalation.backtest.labelled import as_log
 from jobs.escalation.backtest.left_out import judged_left_out
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.escalation.backtest.tables import notes_on
-from jobs.escalation.backtest.traffic import Traffic
+from jobs.escalation.backtest.traffic import LabelledTraffic
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.sessions import turns_of_dialogue
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.policy import Policy
@@ -33,14 +33,14 @@ EMBEDDER = WordLlamaEmbedder()
 SHIPPED_MODEL = model_at(None)
 
 
-def dialogues_file(file: Path, dialogues: list[Dialogue], sources: dict[str, str]) -> Path:
+def dialogues_file(file: Path, dialogues: list[LabelledDialogue], sources: dict[str, str]) -> Path:
     """The dialogues of these sources, under other source names."""
     return labelled_file(
         file, [(each.session_id, sources[each.source], each.label, each.said_by_user) for each in dialogues]
     )
 
 
-def own(count: int, *sources: str) -> list[Dialogue]:
+def own(count: int, *sources: str) -> list[LabelledDialogue]:
     """So many dialogues of each of the project's own sources."""
     return [
         each
@@ -177,12 +177,16 @@ def test_columns_bear_what_tells_contenders_apart() -> None:
     ]
 
 
-def _first_user_turn(dialogue: Dialogue) -> Turn:
+def _first_user_turn(dialogue: LabelledDialogue) -> Turn:
     return next(turn for turn in turns_of_dialogue(dialogue) if turn.role is Role.USER)
 
 
-def _noting(asked: list[tuple[str, list[str]]]) -> Callable[[Traffic, Sequence[Contender], Embedder], list[Judging]]:
-    def judge_and_note(traffic: Traffic, contenders: Sequence[Contender], embedder: Embedder) -> list[Judging]:
+def _noting(
+    asked: list[tuple[str, list[str]]],
+) -> Callable[[LabelledTraffic, Sequence[Contender], Embedder], list[JudgingReplay]]:
+    def judge_and_note(
+        traffic: LabelledTraffic, contenders: Sequence[Contender], embedder: Embedder
+    ) -> list[JudgingReplay]:
         scorer = contenders[0].scorer
         assert isinstance(scorer, TrainedScorer)
         name = scorer.model.file.version.removeprefix("without-")

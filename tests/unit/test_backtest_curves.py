@@ -21,11 +21,11 @@ from jobs.escalation.backtest.curves import (
     sweep,
 )
 from jobs.escalation.backtest.figures import differences, figures_by_app, figures_of, span_of, wilson_interval
-from jobs.escalation.backtest.judging import Judged
+from jobs.escalation.backtest.judging import JudgedSession
 from tests.backtest_sessions import judged
 
 
-def drawn(seed: int, digits: int) -> list[Judged]:
+def drawn(seed: int, digits: int) -> list[JudgedSession]:
     """Eighty sessions of both kinds, with scores of so many digits: few digits make many equal."""
     rng = random.Random(seed)
     return [
@@ -67,7 +67,7 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(digits: int) -> None:
     assert area_under([]) is None
 
 
-def pairs_in_order(many: list[Judged], score: Callable[[Judged], float]) -> float:
+def pairs_in_order(many: list[JudgedSession], score: Callable[[JudgedSession], float]) -> float:
     """Of all pairs of an escalating and a benign session those in which the former scores higher."""
     pairs = [(score(one), score(other)) for one in many if one.escalating for other in many if not other.escalating]
     return sum((one > other) + 0.5 * (one == other) for one, other in pairs) / len(pairs)

@@ -10,14 +10,14 @@ import pytest
 from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.judging import Judged, judge, selected
+from jobs.escalation.backtest.judging import JudgedSession, judge, selected
 from jobs.escalation.backtest.labelled import as_log, records_in
 from jobs.shared.dialogues import read_dialogues
 from models.errors import ConfigurationError
 from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
-from streams.oracle.replay import Replay
+from streams.oracle.replay import SessionReplay
 from tests.backtest_sessions import CALM, LOUD, RISING, TOPIC, conversation, label, labelled_file, log_of, traffic_of
 from tests.lake_records import NOW, turn
 from tests.zero_embedder import ZeroEmbedder
@@ -39,7 +39,7 @@ EVENTS: list[InputEvent] = [
 ]
 
 
-def sessions(policy: Policy = POLICY, events: Sequence[InputEvent] = EVENTS) -> dict[str, Judged]:
+def sessions(policy: Policy = POLICY, events: Sequence[InputEvent] = EVENTS) -> dict[str, JudgedSession]:
     """Judged sessions by id."""
     records = log_of(events)
     (judging,) = judge(traffic_of(records), [Contender(policy)], ZeroEmbedder())
@@ -48,7 +48,7 @@ def sessions(policy: Policy = POLICY, events: Sequence[InputEvent] = EVENTS) -> 
 
 def test_alerts_are_those_of_the_replay_with_every_memory_on() -> None:
     """Switching memories off for speed changes no alert: the same ids at the same turns, and the same scores."""
-    replay = Replay(POLICY, ZeroEmbedder(), RuleScorer())
+    replay = SessionReplay(POLICY, ZeroEmbedder(), RuleScorer())
     replay.fold(0, log_of(EVENTS))
     raised = [event for event in replay.result().outputs.values() if isinstance(event, AlertChanged)]
     expected = {

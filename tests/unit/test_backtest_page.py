@@ -9,7 +9,7 @@ from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.drawing import draw_histogram
-from jobs.escalation.backtest.judging import Judged
+from jobs.escalation.backtest.judging import JudgedSession
 from jobs.escalation.backtest.page import render
 from jobs.escalation.backtest.report import Backtest, backtest_of
 from jobs.escalation.backtest.tables import cell, compared_rows, notes_on, source_rows
@@ -21,7 +21,7 @@ ONE, OTHER = Policy(), structs.replace(Policy(), version="stricter-2")
 NASTY = '<script>"&'
 
 
-def sessions(policy_alerts: dict[str, int], *, labelled: bool = True) -> list[Judged]:
+def sessions(policy_alerts: dict[str, int], *, labelled: bool = True) -> list[JudgedSession]:
     """Six sessions of two sources, with the turn of the alert of those that have one."""
     kinds = {"e1": True, "e2": True, "e3": True, "b1": False, "b2": False, NASTY: False}
     return [

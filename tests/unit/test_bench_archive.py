@@ -12,9 +12,9 @@ import pytest
 
 from jobs.lab.bench.archive import read_views, stored
 from jobs.lab.bench.archive_landing import fill, kept, speed
-from jobs.lab.bench.archive_traffic import Size, Traffic, plan
+from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic, plan
 from jobs.lab.bench.page import section_of, write_page
-from jobs.lab.bench.page_parts import Measured
+from jobs.lab.bench.page_parts import PrintedResult
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
@@ -22,7 +22,7 @@ from models.wire.codec import decode_input, decode_output
 from streams.archive.catalog import LakePaths, reading
 from streams.settings.archive import ArchiveSettings
 
-TINY = Size(sessions=40, turns_per_session=30, days=3, seed=7)
+TINY = ArchiveSize(sessions=40, turns_per_session=30, days=3, seed=7)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 TOPIC_OF_NAME = {topic.name: topic for topic in REGISTRY.topics}
 
@@ -38,7 +38,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakePaths]:
 
 def test_lengths_are_many_short_and_few_long() -> None:
     """The mean is what was asked for, half of the sessions are far below it."""
-    lengths = plan(Size(sessions=4_000, turns_per_session=400)).lengths
+    lengths = plan(ArchiveSize(sessions=4_000, turns_per_session=400)).lengths
 
     assert lengths.mean() == pytest.approx(400, rel=0.02)
     assert np.median(lengths) < 200
@@ -48,7 +48,8 @@ def test_lengths_are_many_short_and_few_long() -> None:
 def test_the_same_seed_gives_the_same_records() -> None:
     """And another one others."""
     first, again, other = (
-        [chunk.fetched for chunk in Traffic(msgspec.structs.replace(TINY, seed=seed)).chunks()] for seed in (7, 7, 8)
+        [chunk.fetched for chunk in ArchiveTraffic(msgspec.structs.replace(TINY, seed=seed)).chunks()]
+        for seed in (7, 7, 8)
     )
 
     assert first == again
@@ -58,7 +59,7 @@ def test_the_same_seed_gives_the_same_records() -> None:
 def test_every_record_is_a_true_event() -> None:
     """Offsets are without holes, turns pass intake, and about half of the turns are scored."""
     ends: dict[tuple[str, int], int] = {}
-    for chunk in Traffic(TINY).chunks():
+    for chunk in ArchiveTraffic(TINY).chunks():
         for poll in chunk.fetched:
             for record in poll.records:
                 assert record.offset == ends.get((poll.topic, poll.partition), 0)
@@ -93,7 +94,7 @@ def test_a_kept_archive_is_used_again_and_another_is_left_alone(filled: tuple[Pa
 
     assert fill(home, paths, TINY, progress=lambda *_: None) == before
     with pytest.raises(ConfigurationError, match="--data-dir"):
-        fill(home, paths, Size(sessions=41), progress=lambda *_: None)
+        fill(home, paths, ArchiveSize(sessions=41), progress=lambda *_: None)
 
 
 def test_views_are_asked_and_files_counted(filled: tuple[Path, LakePaths]) -> None:
@@ -112,7 +113,7 @@ def test_landing_and_the_limit_take_the_same_turns(tmp_path: Path) -> None:
     """And nothing of it is left behind."""
     folder = tmp_path / "speed"
     folder.mkdir()
-    spent, raw = speed(folder, Traffic(TINY).chunks(), ArchiveSettings())
+    spent, raw = speed(folder, ArchiveTraffic(TINY).chunks(), ArchiveSettings())
 
     assert {spent.turns} == {each.turns for each in raw.values()}
     assert set(raw) == {"duckdb", "polars"}
@@ -124,7 +125,7 @@ def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
     printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "ratio_raw_write": 0.5}
     (tmp_path / "archive.json").write_text(json.dumps(printed))
     verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
-    section = section_of("archive", Measured(printed))
+    section = section_of("archive", PrintedResult(printed))
 
     assert verdicts == [
         ("archive: landing to raw write", False),

@@ -11,11 +11,11 @@ from aiokafka.structs import ConsumerRecord
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing, medians, ratio
 from jobs.lab.bench.sessions_role import time_of
 from jobs.lab.bench.stream import Latency, Round, figure_rows, latency, order, summarise
-from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
+from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
 from models.events import AlertChanged, Turn
 from models.policy import Policy
 from models.wire.codec import encode
-from streams.oracle.replay import Replay
+from streams.oracle.replay import SessionReplay
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -135,7 +135,7 @@ def test_time_begins_after_the_warm_up() -> None:
 
 def test_backlog_is_many_conversations_at_once_each_in_order() -> None:
     """Every session counts from nought without a gap, and no turn brings a risk or a repeated event time."""
-    turns = list(Traffic(1).backlog(5_000, ends_at=NOW))
+    turns = list(TurnTraffic(1).backlog(5_000, ends_at=NOW))
     by_session: dict[str, list[Turn]] = {}
     for turn in turns:
         by_session.setdefault(turn.session_id, []).append(turn)
@@ -149,7 +149,7 @@ def test_backlog_is_many_conversations_at_once_each_in_order() -> None:
 
 def test_alarming_turns_alert_by_themselves() -> None:
     """One turn per session is above the policy's limit for a single turn, and it is the one that is announced."""
-    traffic, limit = Traffic(), Policy().alerts.single_turn_risk
+    traffic, limit = TurnTraffic(), Policy().alerts.single_turn_risk
     turns = [traffic.alarming(n, NOW) for n in range(10 * TURNS_PER_ALARM)]
     alarms = Counter(turn.session_id for turn in turns if (turn.risk or 0) >= limit)
 
@@ -159,9 +159,9 @@ def test_alarming_turns_alert_by_themselves() -> None:
 
 def test_nothing_else_alerts_in_the_alarming_sessions() -> None:
     """By the shipped policy and scorer: a session with an alert before would not have another one on time."""
-    settings, traffic = load_settings(), Traffic()
+    settings, traffic = load_settings(), TurnTraffic()
     embedder = stream_embedder_of(settings)
-    replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
+    replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
     turns = [traffic.alarming(n, NOW + n * timedelta(seconds=1)) for n in range(30 * TURNS_PER_ALARM)]
     times_ms = [int(turn.timestamp.timestamp() * 1000) for turn in turns]
     replay.fold(0, [

@@ -13,10 +13,10 @@ from jobs.lab.bench.contender import command_of, missing_package
 from jobs.lab.bench.contender_folds import EventFold
 from jobs.lab.bench.folds import record_of
 from jobs.lab.bench.kills import KILL_AFTER_S, kill_moments_s
-from jobs.lab.bench.kills_count import Alerts, Turns, count_alerts, count_turns
-from jobs.lab.bench.traffic import Traffic
+from jobs.lab.bench.kills_count import Alerts, WrongTurns, count_alerts, count_turns
+from jobs.lab.bench.traffic import TurnTraffic
 from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, SessionEnded, Turn
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.wire.codec import encode
 from streams.settings import load_settings
 from tests.session_driver import NOON, Session
@@ -48,7 +48,7 @@ def test_nothing_lost_is_nothing_counted() -> None:
     alerts = [event for event in events if isinstance(event, AlertChanged)]
 
     assert alerts
-    assert count_turns(events, [*events, *events]) == Turns(0, 0)
+    assert count_turns(events, [*events, *events]) == WrongTurns(0, 0)
     assert count_alerts(events, [*events, *alerts]) == Alerts(0, 0, len(alerts), 0)
 
 
@@ -57,16 +57,16 @@ def test_lost_turns_are_counted_by_session() -> None:
     expected = [*conversation("a"), *conversation("b")]
     found = [*closing(conversation("a"), turn_count=9), *closing(conversation("b"), duplicate_turns=4)]
 
-    assert count_turns(expected, found) == Turns(lost=3, doubled=4)
+    assert count_turns(expected, found) == WrongTurns(lost=3, doubled=4)
 
     expected = conversation()
     found = [event for event in expected if not isinstance(event, ProfileUpdated) or event.open]
 
-    assert count_turns(expected, found) == Turns(lost=12, doubled=0)
+    assert count_turns(expected, found) == WrongTurns(lost=12, doubled=0)
 
     expected = conversation()
 
-    assert count_turns(expected, [*closing(expected, turn_count=10), *expected]) == Turns(0, 0)
+    assert count_turns(expected, [*closing(expected, turn_count=10), *expected]) == WrongTurns(0, 0)
 
 
 def test_alerts_missing_false_and_repeated_under_another_id() -> None:
@@ -87,9 +87,9 @@ def test_alerts_missing_false_and_repeated_under_another_id() -> None:
 
 
 @pytest.fixture
-def arrivals(tmp_path: Path) -> list[Arrival]:
+def arrivals(tmp_path: Path) -> list[DecodedArrival]:
     """One session's turns as the contenders decode them."""
-    turns = [turn for turn in Traffic(2).backlog(1_000, ends_at=datetime.now(UTC)) if turn.session_id == "bench-1"]
+    turns = [turn for turn in TurnTraffic(2).backlog(1_000, ends_at=datetime.now(UTC)) if turn.session_id == "bench-1"]
     fold = EventFold(load_settings(data_dir=tmp_path))
     return fold.arrivals([record(offset, turn) for offset, turn in enumerate(turns)])
 
@@ -101,7 +101,7 @@ def record(offset: int, turn: Turn) -> ConsumerRecord:
 
 @pytest.mark.parametrize(("guarded", "duplicates"), [(True, 0), (False, 3)])
 def test_what_comes_again_is_folded_again_without_the_guard(
-    tmp_path: Path, arrivals: list[Arrival], *, guarded: bool, duplicates: int
+    tmp_path: Path, arrivals: list[DecodedArrival], *, guarded: bool, duplicates: int
 ) -> None:
     """The contenders' fold shows what their framework lets through; the role's own guard would hide it."""
     fold = EventFold(load_settings(data_dir=tmp_path), guarded=guarded)
@@ -109,12 +109,14 @@ def test_what_comes_again_is_folded_again_without_the_guard(
     for arrival in [*arrivals[:6], *arrivals[3:6], *arrivals[6:]]:
         parts = fold.fold(arrival, parts).parts
     ended = SessionEnded(session_id="bench-1", timestamp=datetime.now(UTC))
-    outputs = fold.fold(Arrival(ended, Position(TOPIC, 0, len(arrivals)), NOON), parts).outputs
+    outputs = fold.fold(DecodedArrival(ended, Position(TOPIC, 0, len(arrivals)), NOON), parts).outputs
 
     assert [event.duplicate_turns for event in outputs if isinstance(event, ProfileUpdated)] == [duplicates]
 
 
-def test_a_fold_that_starts_anew_from_stored_parts_goes_on_as_before(tmp_path: Path, arrivals: list[Arrival]) -> None:
+def test_a_fold_that_starts_anew_from_stored_parts_goes_on_as_before(
+    tmp_path: Path, arrivals: list[DecodedArrival]
+) -> None:
     """What the store holds is all that is needed: a killed contender loses nothing by its fold."""
     settings = load_settings(data_dir=tmp_path)
     through, before = EventFold(settings), EventFold(settings)

@@ -10,8 +10,8 @@ import pytest
 
 from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.memories import Size, app_of, measure, memories_for
-from jobs.lab.bench.memories_work import Walked, ended_in, log_of, sessions_folded, taken_in, walk
+from jobs.lab.bench.memories import AppMemorySize, app_of, measure, memories_for
+from jobs.lab.bench.memories_work import AppMemoryWork, ended_in, log_of, sessions_folded, taken_in, walk
 from jobs.lab.bench.page import write_page
 from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
@@ -19,7 +19,7 @@ from models.policy import Policy
 from models.policy.app import AppPolicy
 from streams.inference.wordllama import WordLlamaEmbedder
 
-TINY = Size(turns=1_000, rounds=1, walked=1, apps=20, asked=5)
+TINY = AppMemorySize(turns=1_000, rounds=1, walked=1, apps=20, asked=5)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def ended(embedder: WordLlamaEmbedder) -> list[ConversationEnded]:
 
 
 @pytest.fixture(scope="module")
-def walked(ended: list[ConversationEnded]) -> Walked:
+def walked(ended: list[ConversationEnded]) -> AppMemoryWork:
     """A hundred ends on each of two apps."""
     return walk(ended, Policy(), apps=2)
 
@@ -46,7 +46,7 @@ def test_each_conversation_that_came_to_its_end_has_ended(ended: list[Conversati
     assert len({event.session_id for event in ended}) == len(ended) > 5
 
 
-def test_a_hundred_ends_are_ten_memories(walked: Walked) -> None:
+def test_a_hundred_ends_are_ten_memories(walked: AppMemoryWork) -> None:
     """Beyond the tenth each one is compacted; nobody ever sees eleven, and apps are apart."""
     assert (walked.most, walked.left) == (10, (10, 10))
     assert len(walked.compacted_ms) == 2 * (walked.merged + walked.deleted) == 180
@@ -54,7 +54,7 @@ def test_a_hundred_ends_are_ten_memories(walked: Walked) -> None:
     assert {change.app_id for change in walked.memories} == {"bench-app-0", "bench-app-1"}
 
 
-def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(walked: Walked) -> None:
+def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(walked: AppMemoryWork) -> None:
     """Each under a number and a place of its own."""
     made = memories_for(walked, 3, 10)
 

@@ -89,10 +89,10 @@ def test_same_figures_give_the_same_bytes_without_a_ground(
 
 
 @pytest.mark.parametrize("ground", ["#ffffff", "#0d1117"])
-def test_colours_are_seen_on_light_and_dark_grounds(ground: str) -> None:
+def test_colours_are_seen_on_light_and_dark_grounds(background: str) -> None:
     """Text has the contrast of large text and more (WCAG 2: 3), lines and bars that of graphics (3)."""
-    assert contrast(INK, ground) > 4
-    assert {colour for colour in COLOURS if contrast(colour, ground) < 2.9} == set()
+    assert contrast(INK, background) > 4
+    assert {colour for colour in COLOURS if contrast(colour, background) < 2.9} == set()
 
 
 def test_short_keeps_three_figures() -> None:

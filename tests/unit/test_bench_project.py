@@ -10,12 +10,12 @@ import pytest
 
 from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.page import write_page
-from jobs.lab.bench.project import Size, measure, talk_of
+from jobs.lab.bench.project import ProjectSize, measure, talk_of
 from jobs.lab.bench.project_work import FILLED, Log, consolidated, filled, read, retrieved, spoken
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
 
-TINY = Size(memories=80, asked=5, talks=((40, 1),))
+TINY = ProjectSize(memories=80, asked=5, talks=((40, 1),))
 
 
 def test_a_filled_project_holds_what_was_put_into_it() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.lab.bench.recovery import Size, report_of, row_of
+from jobs.lab.bench.recovery import RecoverySize, report_of, row_of
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.roles.sessions import SessionsRole
 from streams.settings import load_settings
-from streams.state.recovery import Progress
+from streams.state.recovery import RecoveryProgress
 
 
 def seconds(ours: float, stock: float | None = None) -> dict[str, float]:
@@ -21,7 +21,7 @@ def seconds(ours: float, stock: float | None = None) -> dict[str, float]:
 
 def test_ratio_is_taken_where_both_ran_and_medians_over_all() -> None:
     """Stock Faust may take part in fewer rounds; the ratio pairs what ran side by side."""
-    row = row_of(Size(1_000, runs=3, stock_runs=1), [seconds(4.0, 80.0), seconds(1.0), seconds(2.0)])
+    row = row_of(RecoverySize(1_000, runs=3, stock_runs=1), [seconds(4.0, 80.0), seconds(1.0), seconds(2.0)])
 
     assert (20.0, 2.0, 80.0) == (row["recovery_ratio"], row["seconds"], row["stock_seconds"])
     assert (500.0, 12.5) == (row["records_per_s"], row["stock_records_per_s"])
@@ -30,7 +30,7 @@ def test_ratio_is_taken_where_both_ran_and_medians_over_all() -> None:
 
 def test_the_first_size_stands_for_the_report() -> None:
     """What is held to a bound is the first row."""
-    rows = [row_of(Size(keys, 1, 1), [seconds(1.0, ratio)]) for keys, ratio in ((100, 11.0), (1_000, 30.0))]
+    rows = [row_of(RecoverySize(keys, 1, 1), [seconds(1.0, ratio)]) for keys, ratio in ((100, 11.0), (1_000, 30.0))]
     report = report_of(rows)
 
     assert (100, 11.0, 100.0) == (report["keys"], report["recovery_ratio"], report["records_per_s"])
@@ -39,7 +39,7 @@ def test_the_first_size_stands_for_the_report() -> None:
 async def test_readiness_tells_how_far_recovery_is(tmp_path: Path) -> None:
     """Whoever asks /readyz while state is rebuilt is told what it waits for."""
     role = SessionsRole(load_settings(data_dir=tmp_path), Policy(), WordLlamaEmbedder(), RuleScorer())
-    progress = role._table._recovering = Progress("state")
+    progress = role._table._recovering = RecoveryProgress("state")
     progress.begin(200)
     progress.note(50, 150)
 

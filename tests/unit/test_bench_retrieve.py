@@ -13,7 +13,7 @@ import pytest
 from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.measuring import BenchFailed, Figures
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import Held, Measured
+from jobs.lab.bench.page_parts import HeldFigure, PrintedResult
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -23,7 +23,16 @@ from jobs.lab.bench.retrieve_corpus import (
     user_of,
     users_for,
 )
-from jobs.lab.bench.retrieve_http import CONNECTIONS, WARM_UP_S, Load, Loaded, Route, Timetable, Within, route_of
+from jobs.lab.bench.retrieve_http import (
+    CONNECTIONS,
+    WARM_UP_S,
+    Loaded,
+    RequestLoad,
+    RouteTimes,
+    Timetable,
+    Within,
+    route_of,
+)
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
@@ -39,13 +48,13 @@ def corpus() -> Corpus:
     return Corpus(Policy())
 
 
-def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside: Within | None = None) -> Route:
+def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside: Within | None = None) -> RouteTimes:
     """A route as it was measured."""
     ratio = None if inside is None else p99_ms / inside.p99_ms
-    return Route("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside, ratio)
+    return RouteTimes("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside, ratio)
 
 
-def report(retrieve: Route, end_to_end: Figures | None = None) -> Figures:
+def report(retrieve: RouteTimes, end_to_end: Figures | None = None) -> Figures:
     """A report of 200 requests a second."""
     return {
         "memories": 1_000,
@@ -62,9 +71,9 @@ def report(retrieve: Route, end_to_end: Figures | None = None) -> Figures:
     }
 
 
-def held_of(measured: Figures) -> Sequence[Held]:
+def held_of(measured: Figures) -> Sequence[HeldFigure]:
     """What the page holds to a limit."""
-    return section_of("retrieve", Measured(msgspec.to_builtins(measured))).held
+    return section_of("retrieve", PrintedResult(msgspec.to_builtins(measured))).held
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
@@ -75,7 +84,7 @@ def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
 
     assert len(made.turns) + len(made.episodes) + len(facts) == pytest.approx(MEMORIES_EACH, rel=0.01)
     assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
-    assert TURNS_EACH - ranges[-1][1] <= len(made.standing.short_term[-1].turns)
+    assert TURNS_EACH - ranges[-1][1] <= len(made.stats.short_term[-1].turns)
     assert len(facts) > 15
 
 
@@ -110,20 +119,20 @@ async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Pa
         counted = await store.count(FACTS.name) + await store.count(EPISODES.name) + await turns.count()
         facts = await users.facts(*whose, min_importance=0.5)
         near = await users.find_episodes(*whose, question.query, max_distance=0.7, top_k=3)
-        standing = await users.standing(*whose)
+        stats = await users.stats(*whose)
     finally:
         await store.close()
 
     assert counted == pytest.approx(MEMORIES_EACH, rel=0.05)
     assert len(facts) > 10
     assert len(near) == 3
-    assert standing is not None
-    assert [turn for run in standing.short_term for turn in run.turns] == list(range(20, 30))
+    assert stats is not None
+    assert [turn for run in stats.short_term for turn in run.turns] == list(range(20, 30))
 
 
 def test_requests_are_due_at_the_rate_from_the_start() -> None:
     """Over all users one after the other, at equal distances, whatever the answers take."""
-    table = Timetable(Load("", [], rate=200.0, seconds=10.0), now_s=100.0)
+    table = Timetable(RequestLoad("", [], rate=200.0, seconds=10.0), now_s=100.0)
     due_s = sorted(table.due_s(user, n) for user in range(CONNECTIONS) for n in range(4))
     gaps_s = [after - before for before, after in pairwise(due_s)]
 
@@ -148,7 +157,7 @@ def test_a_run_is_measured_from_when_requests_were_due() -> None:
     ("measured", "reached"),
     [(route(), True), (route(p99_ms=15.1), False), (route(errors=1), False), (route(rate=190.0), False)],
 )
-def test_the_limit_holds_only_for_answers_that_keep_up(measured: Route, reached: bool) -> None:
+def test_the_limit_holds_only_for_answers_that_keep_up(measured: RouteTimes, reached: bool) -> None:
     """A server that refuses or falls behind has not reached it, however fast the others were answered."""
     (held,) = held_of(report(measured))
 

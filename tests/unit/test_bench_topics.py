@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.page import PAGE, section_of, write_page
-from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.topics import Size, measure
+from jobs.lab.bench.page_parts import PrintedResult
+from jobs.lab.bench.topics import TopicSize, measure
 from jobs.lab.bench.topics_ratio import (
     conversations_of,
     packing_rows,
@@ -34,7 +34,7 @@ from jobs.lab.bench.topics_work import (
     match_ms,
     walk,
 )
-from jobs.lab.eval.topics_dialogues import BEGINS, Dialogue, read_dialogues
+from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -76,7 +76,7 @@ def test_dialogues_are_strung_together_in_order(sessions: list[LongSession]) -> 
 def test_users_who_say_much_have_sessions_of_their_own(embedder: WordLlamaEmbedder) -> None:
     """What does not fit begins a new session; the most are chosen from all over the file."""
     turn = Turn(session_id="s", user_id="u", app_id="a", turn=0, role=Role.USER, content="boat", timestamp=BEGINS)
-    much = [Dialogue("file", f"user-{n}", [turn] * (SESSION_TURNS - 1)) for n in range(4)]
+    much = [TopicDialogue("file", f"user-{n}", [turn] * (SESSION_TURNS - 1)) for n in range(4)]
 
     assert [len(session.turns) for session in long_sessions(much, embedder, most=9)] == [SESSION_TURNS - 1] * 4
     assert len(long_sessions(much, embedder, most=2)) == 2
@@ -172,13 +172,13 @@ def test_first_sentence(content: str, wanted: str) -> None:
 
 async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
     """Without a broker all figures but the role's are there, each verdict is that of its numbers."""
-    size = Size(sessions=1, searched=10, runs=1, fold_turns=100, role_turns=0)
+    size = TopicSize(sessions=1, searched=10, runs=1, fold_turns=100, role_turns=0)
     said: list[str] = []
     dialogues = read_dialogues([], {})
 
-    report = await measure(dialogues, embedder, policy_of(load_settings()), size, ground=None, say=said.append)
+    report = await measure(dialogues, embedder, policy_of(load_settings()), size, environment=None, say=said.append)
 
-    held = section_of("topics", Measured(msgspec.to_builtins(report))).held
+    held = section_of("topics", PrintedResult(msgspec.to_builtins(report))).held
     figures = {figure.what.removeprefix("topics: ") for figure in held}
     assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures
     assert "saved at 50 messages, gzip and base64" in figures
@@ -207,8 +207,8 @@ def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) ->
     assert (tmp_path / "eval-topics-wordllama.svg").is_file()
     held = json.loads(printed)["held"]
     assert [(f.what, f.reached) for f in figures] == [(row["figure"], row["reached"]) for row in held]
-    assert not section_of("eval-topics", Measured({})).pictures
-    assert not section_of("topics", Measured({})).held
+    assert not section_of("eval-topics", PrintedResult({})).pictures
+    assert not section_of("topics", PrintedResult({})).held
 
 
 def test_command_prints_every_key(printed: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
-from models.partition.sessions import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
+from models.partition.sessions import PARTITION_ENTITY, DecodedArrival, PartitionFold, PartitionFolded
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
 from models.policy.app import AppPolicy
 from models.policy.escalation import CombinationModel, EscalationPolicy
@@ -53,10 +53,10 @@ def turn(session: str, number: int, content: str, at: datetime = START, app: str
     return Turn(session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at)
 
 
-def log(events: Iterator[InputEvent]) -> list[Arrival]:
+def log(events: Iterator[InputEvent]) -> list[DecodedArrival]:
     """Arrivals with vectors, one after the other."""
     vector = np.linspace(-1, 1, 256, dtype=np.float32)
-    return [Arrival(e, Position("t" * 249, 0, n), e.timestamp, 0.9, vector) for n, e in enumerate(events)]
+    return [DecodedArrival(e, Position("t" * 249, 0, n), e.timestamp, 0.9, vector) for n, e in enumerate(events)]
 
 
 def folded(events: Iterator[InputEvent], policy: Policy) -> tuple[list[PartitionFolded], MemoryTable]:

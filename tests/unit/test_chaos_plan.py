@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.lab.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, Act, Outage, plan
-from jobs.lab.chaos.delays import Delays, Harm, Raised, delays
+from jobs.lab.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, FaultKind, Outage, plan
+from jobs.lab.chaos.delays import AlertTimes, Delays, Fault, delays
 from jobs.lab.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
 from models.errors import InvalidRecord
 from models.events import FactChanged, SessionEnded, Turn
@@ -42,30 +42,30 @@ def test_plan_keeps_its_bounds(seed: int) -> None:
     """In order, within the run, a kill first; freezes outlast the session time-out; only the third worker joins."""
     acts = plan(seed, seconds=60, session_timeout_s=6)
 
-    assert Act.KILL == acts[0].act
+    assert FaultKind.KILL == acts[0].act
     assert sorted(act.at_s for act in acts) == [act.at_s for act in acts]
     assert all(0 < act.at_s < 60 for act in acts)
-    assert all(act.lasts_s > 6 for act in acts if act.act is Act.FREEZE)
+    assert all(act.lasts_s > 6 for act in acts if act.act is FaultKind.FREEZE)
     assert {act.place for act in acts} <= {*PLACES, *Outage, *REJECTING, ""}
-    assert {act.act for act in acts if act.place == JOINER} <= {Act.JOIN_OR_LEAVE}
-    assert {act.act for act in acts if act.place in REJECTING} <= {Act.REJECT}
-    assert all(act.lasts_s > 0 for act in acts if act.act in {Act.BROKER, Act.VECTORS, Act.REJECT})
+    assert {act.act for act in acts if act.place == JOINER} <= {FaultKind.JOIN_OR_LEAVE}
+    assert {act.act for act in acts if act.place in REJECTING} <= {FaultKind.REJECT}
+    assert all(act.lasts_s > 0 for act in acts if act.act in {FaultKind.BROKER, FaultKind.VECTORS, FaultKind.REJECT})
 
 
 def test_every_act_comes_in_a_long_run_and_a_kill_in_the_shortest() -> None:
     """No kind of harm is out of reach; twenty runs of half a minute kill two hundred times."""
-    assert set(Act) == {act.act for act in plan(1, seconds=1_200, session_timeout_s=6)}
+    assert set(FaultKind) == {act.act for act in plan(1, seconds=1_200, session_timeout_s=6)}
 
-    assert [Act.KILL] == [act.act for act in plan(1, seconds=0.1, session_timeout_s=6)]
+    assert [FaultKind.KILL] == [act.act for act in plan(1, seconds=0.1, session_timeout_s=6)]
 
     plans = [plan(seed, seconds=30, session_timeout_s=6) for seed in range(1, 21)]
 
-    assert sum(act.act is Act.KILL for acts in plans for act in acts) >= 200
+    assert sum(act.act is FaultKind.KILL for acts in plans for act in acts) >= 200
 
 
 def test_every_role_is_killed() -> None:
     """Sessions and memory, which keep state, more often than the others; each place is a role that can be started."""
-    kills = Counter(act.place for act in plan(1, seconds=1_200, session_timeout_s=6) if act.act is Act.KILL)
+    kills = Counter(act.place for act in plan(1, seconds=1_200, session_timeout_s=6) if act.act is FaultKind.KILL)
 
     assert {*PLACES} - {JOINER} == {*kills}
     assert min(kills[place] for place in (*SESSIONS, MEMORY)) > max(kills[name] for name in ("enrich", "index"))
@@ -79,8 +79,8 @@ def test_every_topic_of_a_folding_role_may_refuse() -> None:
     assert {MEMORY_STATE.name, "facts.v1", "user-episodes.v1", "requests.v1", *memories} == REJECTING_USERS
 
 
-@pytest.mark.parametrize("acts", [{Act.KILL}, {Act.STOP, Act.REJECT}])
-def test_only_allowed_acts_come(acts: set[Act]) -> None:
+@pytest.mark.parametrize("acts", [{FaultKind.KILL}, {FaultKind.STOP, FaultKind.REJECT}])
+def test_only_allowed_acts_come(acts: set[FaultKind]) -> None:
     """What is not named is not done, not even the first kill."""
     assert acts == {act.act for act in plan(1, seconds=120, session_timeout_s=6, acts=acts)}
 
@@ -140,25 +140,25 @@ def test_what_users_tell_changes_facts_in_every_way() -> None:
     assert causes.total() > 10
 
 
-KILL = Harm(Act.KILL, "sessions-0", 10_000, 10_000)
+KILL = Fault(FaultKind.KILL, "sessions-0", 10_000, 10_000)
 
 
-def late(alerts: list[Raised], *harms: Harm) -> Delays:
+def late(alerts: list[AlertTimes], *faults: Fault) -> Delays:
     """The delays with a session time-out of six seconds."""
-    return delays(alerts, harms, session_timeout_s=6)
+    return delays(alerts, faults, session_timeout_s=6)
 
 
 @pytest.mark.parametrize(
     ("raised", "expected"),
     [
-        (Raised(9_000, 12_500), (3.5, 2.5, 1)),
-        (Raised(11_000, 12_500), (1.5, 1.5, 1)),
-        (Raised(16_999, 17_010), (0.011, 0.011, 1)),
-        (Raised(17_001, 17_010), (0.009, 0.0, 0)),
-        (Raised(8_000, 9_999), (1.999, 0.0, 0)),
+        (AlertTimes(9_000, 12_500), (3.5, 2.5, 1)),
+        (AlertTimes(11_000, 12_500), (1.5, 1.5, 1)),
+        (AlertTimes(16_999, 17_010), (0.011, 0.011, 1)),
+        (AlertTimes(17_001, 17_010), (0.009, 0.0, 0)),
+        (AlertTimes(8_000, 9_999), (1.999, 0.0, 0)),
     ],
 )
-def test_from_the_later_of_turn_and_kill(raised: Raised, expected: tuple[float, float, int]) -> None:
+def test_from_the_later_of_turn_and_kill(raised: AlertTimes, expected: tuple[float, float, int]) -> None:
     """A turn before the kill waits since the kill; one that comes later, since itself; others have nothing to do."""
     found = late([raised], KILL)
 
@@ -167,9 +167,9 @@ def test_from_the_later_of_turn_and_kill(raised: Raised, expected: tuple[float, 
 
 def test_the_last_of_several_kills_counts() -> None:
     """Killed again while it starts, alerts come after the second one; no alert is no delay."""
-    again = Harm(Act.KILL, "sessions-1", 13_000, 13_000)
+    again = Fault(FaultKind.KILL, "sessions-1", 13_000, 13_000)
 
-    assert 4.0 == late([Raised(9_000, 17_000)], KILL, again).worst_after_kill_s
+    assert 4.0 == late([AlertTimes(9_000, 17_000)], KILL, again).worst_after_kill_s
 
     assert Delays(worst_s=0.0, worst_after_kill_s=0.0, after_kill=0) == late([], KILL)
 
@@ -177,18 +177,18 @@ def test_the_last_of_several_kills_counts() -> None:
 @pytest.mark.parametrize(
     ("other", "counts"),
     [
-        (Harm(Act.BROKER, "", 11_000, 11_500), 0),
-        (Harm(Act.FREEZE, "sessions-1", 0, 8_000), 0),
-        (Harm(Act.REJECT, "alerts.v1", 2_000, 4_000), 0),
-        (Harm(Act.REJECT, "commands.v1", 2_000, 4_000), 0),
-        (Harm(Act.REJECT, "facts.v1", 9_000, 14_000), 1),
-        (Harm(Act.FREEZE, "memory-0", 9_000, 17_000), 1),
-        (Harm(Act.STOP, "sessions-1", 12_500, 12_600), 1),
-        (Harm(Act.FREEZE, "archive", 9_000, 17_000), 1),
-        (Harm(Act.KILL, "index", 9_500, 9_500), 1),
-        (Harm(Act.VECTORS, "hangs", 9_500, 19_500), 1),
+        (Fault(FaultKind.BROKER, "", 11_000, 11_500), 0),
+        (Fault(FaultKind.FREEZE, "sessions-1", 0, 8_000), 0),
+        (Fault(FaultKind.REJECT, "alerts.v1", 2_000, 4_000), 0),
+        (Fault(FaultKind.REJECT, "commands.v1", 2_000, 4_000), 0),
+        (Fault(FaultKind.REJECT, "facts.v1", 9_000, 14_000), 1),
+        (Fault(FaultKind.FREEZE, "memory-0", 9_000, 17_000), 1),
+        (Fault(FaultKind.STOP, "sessions-1", 12_500, 12_600), 1),
+        (Fault(FaultKind.FREEZE, "archive", 9_000, 17_000), 1),
+        (Fault(FaultKind.KILL, "index", 9_500, 9_500), 1),
+        (Fault(FaultKind.VECTORS, "hangs", 9_500, 19_500), 1),
     ],
 )
-def test_other_harms_exclude_an_alert(other: Harm, counts: int) -> None:
+def test_other_harms_exclude_an_alert(other: Fault, counts: int) -> None:
     """Only such that can delay an alert, in progress or not long over."""
-    assert counts == late([Raised(9_000, 12_000)], KILL, other).after_kill
+    assert counts == late([AlertTimes(9_000, 12_000)], KILL, other).after_kill

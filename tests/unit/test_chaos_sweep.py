@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from jobs.lab.chaos import sweep as sweeping
-from jobs.lab.chaos.actions import Act
+from jobs.lab.chaos.actions import FaultKind
 from jobs.lab.chaos.command import _terminable, acts_of
-from jobs.lab.chaos.driver import Options
-from jobs.lab.chaos.result import Result
+from jobs.lab.chaos.driver import ChaosOptions
+from jobs.lab.chaos.result import ChaosResult
 from jobs.lab.chaos.sweep import Saved, read_saved, sweep, totals_of
 from models.errors import ConfigurationError, StoreUnavailable
 
 
-def result(seed: int, *, differences: int = 0) -> Result:
+def result(seed: int, *, differences: int = 0) -> ChaosResult:
     """What a run of this seed found."""
-    return Result(
+    return ChaosResult(
         seed=seed, kills=10, acts={"kill": 10}, restarts=10, turns=100, lost=differences, doubled=0, alerts=3,
         alerts_missing=0, alerts_false=0, worst_alert_delay_s=float(seed), worst_alert_delay_after_kill_s=1.0,
         alerts_after_kill=2, repeats=1, differences=differences, counts={}, checked={}, not_checked={}, examples=[],
@@ -33,24 +33,24 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seeds: list[int] = []
 
     class FakeRun:
-        def __init__(self, options: Options, _tell: Callable[[str], None]) -> None:
+        def __init__(self, options: ChaosOptions, _report: Callable[[str], None]) -> None:
             self.options = options
 
-        async def run(self) -> Result:
+        async def run(self) -> ChaosResult:
             seeds.append(self.options.seed)
             self.options.data_dir.mkdir(parents=True)
             if self.options.seed == 3:
                 raise StoreUnavailable("no broker")
             return result(self.options.seed, differences=int(self.options.seed == 2))
 
-    monkeypatch.setattr(sweeping, "Run", FakeRun)
+    monkeypatch.setattr(sweeping, "ChaosRun", FakeRun)
     return seeds
 
 
 def swept(folder: Path, seeds: range, *, save: Path | None = None) -> list[Saved]:
     """A sweep of short runs below the folder."""
-    options = Options(seed=0, minutes=0.1, turns_per_s=50, data_dir=folder)
-    return list(sweep(options, seeds, save=save, keep=False, tell=lambda _: None))
+    options = ChaosOptions(seed=0, minutes=0.1, turns_per_s=50, data_dir=folder)
+    return list(sweep(options, seeds, save=save, keep=False, report=lambda _: None))
 
 
 def test_failed_runs_keep_their_folder_and_say_how_to_repeat(ran: list[int], tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_other_files_and_acts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="name another file"):
         read_saved(tmp_path / "notes")
 
-    assert {Act.KILL, Act.STOP} == acts_of("kill, stop")
+    assert {FaultKind.KILL, FaultKind.STOP} == acts_of("kill, stop")
     with pytest.raises(ConfigurationError, match=r"explode.*There are kill, freeze"):
         acts_of("explode")
 

@@ -36,7 +36,7 @@ from streams.oracle.tiers import UserId
 from streams.settings import Settings, load_settings
 from streams.settings.http import ApiToken, HttpSettings
 from tests import projects_indexed
-from tests.api_doubles import AT, Served, episode, fact, said, settings_of, standing, token_of
+from tests.api_doubles import AT, Served, episode, fact, said, settings_of, stats, token_of
 from tests.lake_records import PREFIX, land_all
 from tests.projects_indexed import changed, remembered, stands
 from tests.unit.test_lake_erasing import examples
@@ -67,7 +67,7 @@ async def served() -> AsyncIterator[Served]:
         fact("name", "Bo", app=ODD.app_id, user=ODD.user_id),
     ]
     made.users.known_episodes += [episode(1, "bread"), episode(2, "salt")]
-    made.users.known_users += [standing(turn_count=43), standing(turn_count=3, app=ODD.app_id, user=ODD.user_id)]
+    made.users.known_users += [stats(turn_count=43), stats(turn_count=3, app=ODD.app_id, user=ODD.user_id)]
     await made.say(said(0, "hello"), said(1, "there"), said(0, "odd", session="..", app=ODD.app_id))
     yield made
     await made.close()
@@ -103,7 +103,7 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
         changed(item, slot, app=odd.app_id, project=odd.project_id) for slot, item in enumerate(items)
     ]
     await projects.add_items([(event, 1) for event in events])
-    await projects.add_standings([(stands(app=odd.app_id, project=odd.project_id), 2)])
+    await projects.add_stats([(stands(app=odd.app_id, project=odd.project_id), 2)])
     routes = memory_api(store, MatterEmbedder(), Policy(), HttpSettings(mcp=False), topic_prefix="test").routes
     answering(monkeypatch, create_api(ready=lambda: (True, ""), registry=metrics.registry, routes=routes))
     found = await read_projects(settings(), [odd, ProjectId("a", "unknown")], index_url=URL)

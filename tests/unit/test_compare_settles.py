@@ -12,7 +12,7 @@ from jobs.replay.comparison import LogGrows, State, settle
 from jobs.shared.role_groups import RoleGroup
 from models.events.topics import Topic
 from models.risk.scorer import RuleScorer
-from streams.oracle.comparison import Comparison, Kind
+from streams.oracle.comparison import Comparison, DifferenceKind
 from streams.oracle.folded import USERS, Folded
 from streams.oracle.replay import Replayed, UsersReplay
 from streams.settings import Settings, load_settings
@@ -24,7 +24,7 @@ NOTHING = Replayed({}, {}, 0, set())
 def differing(found: int) -> Comparison:
     """So many differences in the archive."""
     result = Comparison()
-    result.add("archive windows.v1", Kind.FALSE, [str(n) for n in range(found)])
+    result.add("archive windows.v1", DifferenceKind.FALSE, [str(n) for n in range(found)])
     return result
 
 

@@ -22,7 +22,7 @@ from models.events import (
     Turn,
     UserTurnAdded,
 )
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.wire.codec import encode
 from streams.oracle.comparison import (
@@ -200,7 +200,7 @@ def test_turn_counts_come_from_the_state() -> None:
              timestamp=AT + timedelta(seconds=n))
         for n in (0, 1, 1, 2)
     ]  # fmt: skip
-    log = [Arrival(turn, Position("t", 0, n), AT, 0.1) for n, turn in enumerate(turns)]
+    log = [DecodedArrival(turn, Position("t", 0, n), AT, 0.1) for n, turn in enumerate(turns)]
     for folded in PartitionFold(entities, Policy()).fold(log):
         for entity, parts in folded.changed.items():
             entities[entity] = {part: value for part, value in parts.items() if value is not None}

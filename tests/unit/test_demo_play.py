@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.alerts.command import harmless_alert
-from jobs.demo.conversations import Act, load_conversations, load_play, schedule
+from jobs.demo.conversations import CueAct, load_conversations, load_play, schedule
 from jobs.demo.play import PLAY_SECONDS, Play
 from jobs.demo.questions import load_questions
 from jobs.demo.state import DemoState
@@ -98,7 +98,7 @@ def test_sessions_interleave_and_keep_their_order() -> None:
     assert [cue.at for cue in cues] == sorted(cue.at for cue in cues)
     for own in by_session.values():
         assert all(earlier.at < later.at for earlier, later in pairwise(own))
-        assert [cue.turn for cue in own if cue.act is Act.TURN] == list(range(len(own[0].conversation.turns)))
+        assert [cue.turn for cue in own if cue.act is CueAct.TURN] == list(range(len(own[0].conversation.turns)))
     changes = sum(a.conversation != b.conversation for a, b in pairwise(cues))
     assert changes > len(cues) / 2
 

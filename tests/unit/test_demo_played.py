@@ -218,7 +218,7 @@ def test_a_purge_and_an_erasure_that_fail_are_problems(played: DemoState) -> Non
     erased = msgspec.structs.replace(ERASED, stores=kept, problems=problems)
     purged = msgspec.structs.replace(PURGED, problems=["a purged memory was read again"])
 
-    assert summary_of(played, deeds=(purged, erased)).problems == [
+    assert summary_of(played, removed=(purged, erased)).problems == [
         "isp-support a purged memory was read again",
         "user-edith: archive turns still holds what was erased",
     ]

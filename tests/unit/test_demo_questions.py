@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from jobs.demo.questions import Question, Recalled, ask, load_questions
+from jobs.demo.questions import DemoQuestion, Recalled, ask, load_questions
 from models.events import EpisodeCompressed, FactChanged, OutputEvent
 from streams.api.assembly import memory_api
 from streams.http.health import create_api
@@ -23,7 +23,7 @@ from tests.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
 _URL = "http://127.0.0.1"
 
 
-async def answers(outputs: tuple[OutputEvent, ...], questions: list[Question]) -> list[Recalled]:
+async def answers(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion]) -> list[Recalled]:
     """What the index role answers once it has indexed these events."""
     store = ServerStore(AsyncQdrantClient(":memory:"), embedder=embedder().name)
     try:

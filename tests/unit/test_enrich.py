@@ -31,8 +31,8 @@ from models.events.topics import REQUESTS
 from models.events.user import ExtractedFact, FactCategory
 from models.policy import Policy
 from models.wire.codec import encode
-from streams.inference.llm_answers import Said, decode_answer
-from streams.inference.llm_facts import Extracted
+from streams.inference.llm_answers import LlmReply, decode_answer
+from streams.inference.llm_facts import ExtractedFacts
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.memory_requests import Answerers, Reply, Request, answerers
 from streams.inference.summaries import ExtractiveSummariser
@@ -69,11 +69,11 @@ class Extractor:
 
     name = "double"
 
-    async def extract(self, content: str) -> Extracted | None:
+    async def extract(self, content: str) -> ExtractedFacts | None:
         """The last word."""
         value = content.rsplit(maxsplit=1)[-1]
         fact = ExtractedFact(category=FactCategory.IDENTITY, key="name", value=value, confidence=1.0)
-        return Extracted(facts=[fact], retractions=[])
+        return ExtractedFacts(facts=[fact], retractions=[])
 
 
 class Model:
@@ -87,11 +87,11 @@ class Model:
 
     async def complete(
         self, system: str, user: str, schema: type[msgspec.Struct], *, within: timedelta | None = None
-    ) -> Said:
+    ) -> LlmReply:
         """At once."""
         _ = system, user, schema
         self.within.append(within)
-        return Said(self.said, 7)
+        return LlmReply(self.said, 7)
 
     async def complete_json(self, system: str, user: str, schema: type[Any]) -> Any:
         """Decoded."""

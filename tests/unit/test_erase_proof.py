@@ -19,7 +19,7 @@ from streams.erase import idle
 from streams.erase.idle import IdlePartitions, due
 from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords, key_of
-from streams.erase.traces import Record, Tally, Traces, compacted_by, expiry, stores_of, tell
+from streams.erase.residual import ResidualRecord, ResidualRecords, Tally, compacted_by, count_found, expiry, stores_of
 from tests.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -28,39 +28,39 @@ WEEK_MS, DAY_MS = str(7 * 86_400_000), str(86_400_000)
 CLEANED = {"max.compaction.lag.ms": WEEK_MS, "delete.retention.ms": DAY_MS}
 
 
-def mine(offset: int, *, owned: bool = True) -> Record:
+def mine(offset: int, *, owned: bool = True) -> ResidualRecord:
     """A record of the subject."""
-    return Record(offset, NOW + timedelta(seconds=offset), owned)
+    return ResidualRecord(offset, NOW + timedelta(seconds=offset), owned)
 
 
 def test_the_last_value_of_a_key_is_live_and_earlier_ones_are_past() -> None:
     """A null record, or somebody else's value under the same key, makes it past."""
-    traces = Traces()
-    traces.take(PLACE, b"a", mine(0))
-    traces.take(PLACE, b"a", mine(1))
-    traces.take(PLACE, b"b", mine(2))
-    traces.take(PLACE, b"b", None)
-    traces.take(PLACE, b"c", mine(4))
-    traces.take_null(PLACE, b"c")
-    traces.take_null(PLACE, b"somebody else's")
+    residual = ResidualRecords()
+    residual.take(PLACE, b"a", mine(0))
+    residual.take(PLACE, b"a", mine(1))
+    residual.take(PLACE, b"b", mine(2))
+    residual.take(PLACE, b"b", None)
+    residual.take(PLACE, b"c", mine(4))
+    residual.take_null(PLACE, b"c")
+    residual.take_null(PLACE, b"somebody else's")
 
-    assert traces.live == {PLACE: {b"a": 1}}
-    assert (traces.past_count, traces.newest) == (3, NOW + timedelta(seconds=4))
-    assert dict(traces.nulls) == {PLACE: 1}
+    assert residual.live == {PLACE: {b"a": 1}}
+    assert (residual.past_count, residual.newest) == (3, NOW + timedelta(seconds=4))
+    assert dict(residual.nulls) == {PLACE: 1}
 
 
 def test_of_what_others_share_only_the_past_counts() -> None:
     """The present state of an app's space is not the subject's; what it was before holds her words."""
-    traces = Traces()
-    traces.take(PLACE, b"space", mine(0, owned=False))
-    traces.take(PLACE, b"space", mine(1, owned=False))
+    residual = ResidualRecords()
+    residual.take(PLACE, b"space", mine(0, owned=False))
+    residual.take(PLACE, b"space", mine(1, owned=False))
 
-    assert (traces.live_count, traces.past_count) == (0, 1)
+    assert (residual.live_count, residual.past_count) == (0, 1)
 
 
 def test_a_log_is_clean_only_without_the_keys() -> None:
     """A fact's key may say something of somebody: the null record has to go as well."""
-    cleaned, before = Traces(keys={b"a"}), Traces(keys={b"a"})
+    cleaned, before = ResidualRecords(keys={b"a"}), ResidualRecords(keys={b"a"})
     before.take_null(PLACE, b"a")
 
     assert (before.is_clean, before.places) == (False, {PLACE})
@@ -69,9 +69,9 @@ def test_a_log_is_clean_only_without_the_keys() -> None:
 
 def test_a_compacted_topic_has_two_lines() -> None:
     """What readers find by key went; the broker has the old value until it compacts."""
-    tally, before, after = Tally(), Traces(looked_at=4), Traces(looked_at=5)
+    tally, before, after = Tally(), ResidualRecords(looked_at=4), ResidualRecords(looked_at=5)
     before.take(PLACE, b"a", mine(0))
-    tell(PROFILES, before, tally)
+    count_found(PROFILES, before, tally)
     after.take(PLACE, b"a", mine(0))
     after.take_null(PLACE, b"a")
 
@@ -84,15 +84,15 @@ def test_a_compacted_topic_has_two_lines() -> None:
 
 def test_a_changelog_stands_for_its_roles_state() -> None:
     """Whoever reads the proof asks what the role remembers; the keys of what is gone stay for a day and a cleaning."""
-    traces = Traces(lasting_nulls=2)
-    lines = stores_of(SESSION_STATE, traces, Tally(), CLEANED, NOW)
+    residual = ResidualRecords(lasting_nulls=2)
+    lines = stores_of(SESSION_STATE, residual, Tally(), CLEANED, NOW)
 
     assert [(line.store, line.remaining) for line in lines] == [
         ("state sessions", 0),
         ("log sessions-state.v1", 0),
         ("keys sessions-state.v1", 2),
     ]
-    assert (traces.is_clean, traces.places) == (True, set())
+    assert (residual.is_clean, residual.places) == (True, set())
 
 
 @pytest.mark.parametrize("name", ["max.compaction.lag.ms", "delete.retention.ms"])
@@ -117,10 +117,10 @@ def test_what_expires_says_when(config: dict[str, str], gone_by: datetime | None
 
 def test_a_second_try_counts_what_the_first_removed() -> None:
     """A role was away after the topics were swept: the proof must not say that nothing was there."""
-    tally, first, second = Tally(), Traces(), Traces()
+    tally, first, second = Tally(), ResidualRecords(), ResidualRecords()
     first.take(PLACE, b"a", mine(0))
-    for traces in (first, second):
-        tell(PROFILES, traces, tally)
+    for residual in (first, second):
+        count_found(PROFILES, residual, tally)
     rows = ErasedStore(store="archive turns", looked_at=9, removed=2, remaining=0)
     none = ErasedStore(store="archive turns", looked_at=7, removed=0, remaining=0)
 

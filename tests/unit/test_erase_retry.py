@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
 from models.events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, SESSION_STATE, TURNS, Topic
 from streams.erase.erasure import Erasure
 from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords, key_of
-from streams.erase.traces import Tally
+from streams.erase.residual import Tally
 from streams.kafka.producer import Record
 from tests.unit.test_erase_steps import DUE, NOW, POINT, REQUEST, VALUE, World
 
@@ -44,7 +44,7 @@ class CutShort(World):
         """Nobody to wait for."""
         self.waited.append((role, ends))
 
-    async def erase(self, subject: Subject) -> list[ErasedStore]:
+    async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """Not this time."""
         self.asked.append(subject.session_ids)
         raise StoreUnavailable("the disk is full")

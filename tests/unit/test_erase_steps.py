@@ -19,9 +19,9 @@ from streams.erase import erasure, purge
 from streams.erase.erasure import Erasure
 from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords
+from streams.erase.residual import Tally
 from streams.erase.stores import COMPACTED
 from streams.erase.sweep import look_at_state
-from streams.erase.traces import Tally
 from streams.kafka.producer import Record
 from streams.state import changelog
 
@@ -134,7 +134,7 @@ async def proved(monkeypatch: pytest.MonkeyPatch, world: Any) -> ErasureProved:
         world.steps.append(f"sweep {topic.name}")
         return 0
 
-    monkeypatch.setattr(erasure, "standing_topics", standing_topics)
+    monkeypatch.setattr(erasure, "existing_topics", standing_topics)
     monkeypatch.setattr(erasure, "sweep", sweep)
     records = ErasureRecords()
     records.take_event(DUE, offset=0)
@@ -210,7 +210,7 @@ async def test_a_changelog_keeps_its_null_records_while_it_is_cleaned(monkeypatc
     async def set_config(_: Any, configs: Mapping[str, Mapping[str, str]]) -> None:
         tight.update(configs)
 
-    monkeypatch.setattr(purge, "standing_topics", AsyncMock(return_value=before))
+    monkeypatch.setattr(purge, "existing_topics", AsyncMock(return_value=before))
     monkeypatch.setattr(purge, "set_config", set_config)
     monkeypatch.setattr(purge, "_replace", replaced)
     logs: Any = SimpleNamespace(name=lambda topic: topic.name, admin=None)

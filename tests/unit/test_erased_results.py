@@ -9,7 +9,7 @@ import pytest
 
 from models.events import CommandEvent, InputEvent, Position, SessionErased
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import ERASED_PART, PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
+from models.partition.sessions import ERASED_PART, PARTITION_ENTITY, DecodedArrival, PartitionFold, PartitionFolded
 from models.policy import Policy
 from tests.entity_driver import Entities, keep_entities
 from tests.session_driver import NOON, said
@@ -58,7 +58,7 @@ def test_a_session_erased_among_others(known: bool) -> None:
     ]
     entities: Entities = {}
     results = []
-    arrivals = [Arrival(event, Position("turns", 0, n), NOON) for n, event in enumerate(events)]
+    arrivals = [DecodedArrival(event, Position("turns", 0, n), NOON) for n, event in enumerate(events)]
     for result in PartitionFold(entities, Policy()).fold(arrivals):
         results.append(result)
         keep_entities(entities, result.changed)

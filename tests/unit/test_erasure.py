@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from models import events
 from models.entities import TOPIC_OF
-from models.erasure import Subject, digest
+from models.erasure import ErasureSubject, digest
 from models.events import DeadLetter
 from models.wire.envelope import key_of
 from tests.lake_records import example
@@ -20,15 +20,15 @@ APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"
 """Whom the contracts' examples tell of."""
 
 SUBJECTS = {
-    "session": Subject("session", session_ids=frozenset({SESSION})),
-    "user": Subject("user", APP, USER),
-    "app": Subject("app", APP),
+    "session": ErasureSubject("session", session_ids=frozenset({SESSION})),
+    "user": ErasureSubject("user", APP, USER),
+    "app": ErasureSubject("app", APP),
 }
 OTHERS = {
-    "session": Subject("session", session_ids=frozenset({"other"})),
-    "user elsewhere": Subject("user", "other", USER),
-    "user": Subject("user", APP, "other"),
-    "app": Subject("app", "other"),
+    "session": ErasureSubject("session", session_ids=frozenset({"other"})),
+    "user elsewhere": ErasureSubject("user", "other", USER),
+    "user": ErasureSubject("user", APP, "other"),
+    "app": ErasureSubject("app", "other"),
 }
 ROWS: dict[type[Struct], str] = {
     events.Turn: "session user app",
@@ -128,7 +128,7 @@ def test_whose_an_event_is(kind: type[Struct]) -> None:
 
 def test_a_user_of_all_apps() -> None:
     """Without an app the user is forgotten in each."""
-    everywhere = Subject("user", user_id=USER)
+    everywhere = ErasureSubject("user", user_id=USER)
 
     assert everywhere.concerns(example(events.Turn))
     assert everywhere.concerns(replace(example(events.Turn), app_id="another"))
@@ -239,7 +239,7 @@ def test_dead_letters(scope: str, key: str, value: bytes | None, expected: bool)
 
 def test_dead_letters_in_escaped_json() -> None:
     """Some producers escape what is not ASCII."""
-    subject = Subject("user", user_id="jörg")
+    subject = ErasureSubject("user", user_id="jörg")
 
     assert subject.concerns(letter(value=rb'{"user_id":"j\u00f6rg"}'))
     assert subject.concerns(letter(value='{"user_id":"jörg"}'.encode()))
@@ -269,10 +269,10 @@ def test_dead_letters_in_escaped_json() -> None:
 def test_keys(key: str, expected: str) -> None:
     """Users and spaces that are wholly the subject's, and what is kept below them."""
     subjects = {
-        "user": Subject("user", "a/b", "anna"),
-        "all": Subject("user", user_id="anna"),
-        "app": Subject("app", "a/b"),
-        "session": Subject("session", session_ids=frozenset({"anna"})),
+        "user": ErasureSubject("user", "a/b", "anna"),
+        "all": ErasureSubject("user", user_id="anna"),
+        "app": ErasureSubject("app", "a/b"),
+        "session": ErasureSubject("session", session_ids=frozenset({"anna"})),
     }
 
     assert expected.split() == [name for name, subject in subjects.items() if subject.owns(key)]
@@ -281,9 +281,9 @@ def test_keys(key: str, expected: str) -> None:
 def test_keys_of_outputs_are_owned() -> None:
     """Whatever the memory role writes of a user goes by its key alone."""
     fact, episode = key_of(example(events.FactChanged)), key_of(example(events.EpisodeCompressed))
-    standing = key_of(example(events.UserMemoryChanged))
+    stats = key_of(example(events.UserMemoryChanged))
 
-    assert [True] * 3 == [SUBJECTS["user"].owns((key or b"").decode()) for key in (fact, episode, standing)]
+    assert [True] * 3 == [SUBJECTS["user"].owns((key or b"").decode()) for key in (fact, episode, stats)]
 
 
 def test_digests_tell_subjects_apart() -> None:

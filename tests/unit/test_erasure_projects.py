@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.wire.envelope import tag_of
 from tests.lake_records import example
 from tests.unit.test_erasure import OTHERS, SESSION, SUBJECTS, USER
@@ -85,7 +85,7 @@ def test_a_role_is_nobody() -> None:
     """Episodes say that an assistant took part, which is not the user who calls himself so."""
     episode = of_kind("episode", replace(IMPORT.episodes[0], participants=[USER, "assistant"]))
 
-    assert not Subject("user", ITEM.app_id, "assistant").concerns(episode)
+    assert not ErasureSubject("user", ITEM.app_id, "assistant").concerns(episode)
 
 
 ID = MINE.item_id

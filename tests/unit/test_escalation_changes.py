@@ -10,7 +10,7 @@ from msgspec import structs
 from models.events import Role, TurnsJudged
 from models.policy import RiskPolicy
 from models.risk.combination import UPSTREAM, probability_of
-from models.state.vectors import Mark
+from models.state.vectors import TurnMark
 from tests.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units, upstream
 from tests.session_driver import NOON, Session, said
 
@@ -43,7 +43,7 @@ def test_refusal_counts_where_the_assistant_is_scored_too() -> None:
     assert refused.state is not None
 
     assert judgement(refused).probability > judgement(answered).probability
-    assert [0] == refused.state.vectors(policy.memory.recent_vectors).marked(Mark.REFUSED)
+    assert [0] == refused.state.vectors(policy.memory.recent_vectors).marked(TurnMark.REFUSED)
 
 
 def test_evidence_says_what_came_after_a_refusal() -> None:

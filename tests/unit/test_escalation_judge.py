@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.events import AlertStatus, JudgementRequested, Mode, Role, Severity, TurnsJudged
-from models.risk.alerts import Alert, judged
+from models.risk.alerts import OpenAlert, judged
 from models.risk.combination import JUDGE
 from tests.escalation_driver import escalate, judged_by, judgement, tell, told, units
 from tests.limits import too_large
@@ -141,7 +141,7 @@ def test_answer_that_comes_after_the_end_opens_nothing() -> None:
 
 def test_an_acknowledged_warning_fires_again_when_judged_critical() -> None:
     """Grown worse, it is nobody's any more; otherwise it stays as it was."""
-    alert = Alert("id", AlertStatus.ACKNOWLEDGED, Severity.WARNING, NOON, NOON)
+    alert = OpenAlert("id", AlertStatus.ACKNOWLEDGED, Severity.WARNING, NOON, NOON)
 
     assert (alert, "judged") == judged(alert, Mode.CALM, NOON)
     worse, cause = judged(alert, Mode.CRITICAL, NOON)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.events import AlertLabelled, AlertStatus, InputEvent, Mode, Position, Severity
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import AlertPolicy
 from models.policy.escalation import Allowance, QuietHours
-from models.risk.alerts import Alert, Situation, after_turn
+from models.risk.alerts import OpenAlert, Situation, after_turn
 from models.session.fold import SessionState
 from tests.escalation_driver import RISKY, answer, escalate, judged_by, judgement, tell, upstream
 from tests.session_driver import NOON, Session, said
@@ -156,7 +156,7 @@ def test_quiet_hours_put_off_repeats(
     hours: QuietHours | None, severity: Severity, minutes: int, repeated: bool
 ) -> None:
     """By the hours' own clock, over midnight too; the first turn afterwards makes up for it."""
-    alert = Alert("id", AlertStatus.FIRING, severity, NOON, NOON)
+    alert = OpenAlert("id", AlertStatus.FIRING, severity, NOON, NOON)
     situation = Situation(NOON + timedelta(minutes=minutes), Mode.ELEVATED, 9, None)
     _, cause = after_turn(alert, situation, AlertPolicy(quiet_hours=hours), lambda: "new")
 
@@ -195,7 +195,7 @@ def test_label_that_comes_days_later_moves_no_clock() -> None:
     entities: dict[str, dict[str, bytes]] = {}
     partition = PartitionFold(entities, POLICY)
     events: list[InputEvent] = [said(0), label(days=9)]
-    arrivals = [Arrival(event, Position("t", 0, n), NOON, 0.1) for n, event in enumerate(events)]
+    arrivals = [DecodedArrival(event, Position("t", 0, n), NOON, 0.1) for n, event in enumerate(events)]
     results = list(partition.fold(arrivals))
 
     assert 1 == partition.open_sessions

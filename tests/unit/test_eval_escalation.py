@@ -19,7 +19,7 @@ from typer.testing import Result
 from jobs.lab.eval.escalation import judging_by, us_per_turn
 from jobs.lab.eval.escalation_sides import LeaveOut, sides_of
 from jobs.lab.train.examples import own_dialogues, own_pairs
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy
@@ -44,7 +44,7 @@ KEYS = {
 SILENT = spoken("silent", "clinic", "How may I help?", role=Role.ASSISTANT)
 
 
-def of_families(*sources: str) -> list[Dialogue]:
+def of_families(*sources: str) -> list[LabelledDialogue]:
     """A dialogue of each source, named after it."""
     return [spoken(source, source, "Hello.", escalating=source.endswith("attack")) for source in sources]
 
@@ -59,12 +59,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "d.jsonl"
 
 
-def evaluate(data: Path, dialogues: Sequence[Dialogue], *options: str) -> Result:
+def evaluate(data: Path, dialogues: Sequence[LabelledDialogue], *options: str) -> Result:
     """Run the command in this process."""
     return turntide("eval", "escalation", "--data", str(as_file(data, dialogues)), *options)
 
 
-def measured(data: Path, dialogues: Sequence[Dialogue], *options: str) -> Any:
+def measured(data: Path, dialogues: Sequence[LabelledDialogue], *options: str) -> Any:
     """What it prints as JSON."""
     result = evaluate(data, dialogues, *options, "--output", "json")
     assert result.exit_code == 0, result.exception
@@ -175,7 +175,7 @@ def test_each_is_judged_by_a_model_trained_without_it(data: Path, leave_out: str
     ],
 )
 def test_data_of_which_nothing_can_be_said_are_refused(
-    data: Path, options: list[str], dialogues: list[Dialogue], said: str
+    data: Path, options: list[str], dialogues: list[LabelledDialogue], said: str
 ) -> None:
     """With what to do instead."""
     result = evaluate(data, dialogues, *options)

@@ -8,11 +8,11 @@ import pytest
 
 from jobs.lab.eval.extraction_scoring import by_seed_patterns, measure
 from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
-from jobs.lab.eval.judged import Figures
+from jobs.lab.eval.judged import ScoreFigures
 from models.errors import ConfigurationError
 from models.events.base import Role
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import Found, extract
+from models.language.statements.extraction import ExtractedStatement, extract
 from models.policy.project import LongTermPolicy
 from tests.command_line import printed, turntide
 
@@ -58,10 +58,10 @@ def test_figures_of_a_set_counted_by_hand() -> None:
     """One right, one of the wrong type, one unsure, one out of nothing; subjects count apart."""
     database = LabelledStatement(DECISION, "database")
     found = {
-        "right": [Found(content="c", type=DECISION, confidence=0.8, subject="cache")],
-        "other type": [Found(content="c", type=DECISION, confidence=0.8)],
-        "unsure": [Found(content="c", type=DECISION, confidence=0.6)],
-        "nothing": [Found(content="c", type=GOAL, confidence=0.9)],
+        "right": [ExtractedStatement(content="c", type=DECISION, confidence=0.8, subject="cache")],
+        "other type": [ExtractedStatement(content="c", type=DECISION, confidence=0.8)],
+        "unsure": [ExtractedStatement(content="c", type=DECISION, confidence=0.6)],
+        "nothing": [ExtractedStatement(content="c", type=GOAL, confidence=0.9)],
     }
     sentences = [
         sentence("right", database),
@@ -71,9 +71,9 @@ def test_figures_of_a_set_counted_by_hand() -> None:
     ]
     report = measure(sentences, lambda each: found[each.id], PROMOTED)
 
-    assert Figures(precision=1 / 3, recall=1 / 3, f1=1 / 3, gold=3, found=3) == report.all
-    assert Figures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report.held_out
-    assert Figures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report.subjects
+    assert ScoreFigures(precision=1 / 3, recall=1 / 3, f1=1 / 3, gold=3, found=3) == report.all
+    assert ScoreFigures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report.held_out
+    assert ScoreFigures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report.subjects
     assert (4, 1, 0.0) == (report.messages, report.negatives, report.negatives_clean)
     assert ["decision: database, not cache"] == report.misses[0].missed
 

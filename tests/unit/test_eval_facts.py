@@ -11,7 +11,7 @@ import pytest
 
 from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
 from jobs.lab.eval.facts_scoring import Extract, measure, same_value
-from jobs.lab.eval.judged import Figures
+from jobs.lab.eval.judged import ScoreFigures
 from models.errors import ConfigurationError
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.policy.user import FactPolicy
@@ -94,9 +94,9 @@ def test_figures_are_those_counted_by_hand() -> None:
     report = measure(messages, extractor(found), FactPolicy())
 
     assert (report.precision, report.recall, report.f1) == (2 / 3, 2 / 3, 2 / 3)
-    assert report.by_category["identity"] == Figures(0.5, 0.5, 0.5, 2, 2)
-    assert report.by_category["instruction"] == Figures(None, None, None, 0, 0)
-    assert report.by_split == {"dev": Figures(1.0, 1.0, 1.0, 2, 2), "test": Figures(0.0, 0.0, 0.0, 1, 1)}
+    assert report.by_category["identity"] == ScoreFigures(0.5, 0.5, 0.5, 2, 2)
+    assert report.by_category["instruction"] == ScoreFigures(None, None, None, 0, 0)
+    assert report.by_split == {"dev": ScoreFigures(1.0, 1.0, 1.0, 2, 2), "test": ScoreFigures(0.0, 0.0, 0.0, 1, 1)}
     assert [(miss.id, miss.missed, miss.wrong) for miss in report.misses] == [
         ("b", ["identity/location=Oslo"], ["identity/hometown=Oslo"])
     ]
@@ -155,7 +155,7 @@ def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
     }
     report = measure(labels, extractor(found), FactPolicy())
 
-    assert report.retractions == Figures(1 / 3, 0.5, 0.4, 2, 3)
+    assert report.retractions == ScoreFigures(1 / 3, 0.5, 0.4, 2, 3)
     assert (report.found, report.negatives, report.negatives_clean) == (0, 1, 0.0)
     assert [miss.wrong for miss in report.misses] == [["-*/*"], ["-identity/name"]]
 

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from jobs.lab.eval.retrieval_questions import Question, read_dialogues
-from jobs.lab.eval.retrieval_scoring import Answer, Report, query_times, recall_rows, session_recalls, turn_recalls
+from jobs.lab.eval.retrieval_questions import LabelledQuestion, read_dialogues
+from jobs.lab.eval.retrieval_scoring import (
+    QuestionResult,
+    RetrievalScores,
+    query_times,
+    recall_rows,
+    session_recalls,
+    turn_recalls,
+)
 from jobs.produce.formats import Filling
 from models.errors import ConfigurationError
 from tests.command_line import turntide
@@ -44,11 +51,11 @@ def written(tmp_path: Path, *samples: dict[str, Any]) -> Path:
     return file
 
 
-def answer(category: int, turns: list[int], wanted: set[int]) -> Answer:
+def answer(category: int, turns: list[int], wanted: set[int]) -> QuestionResult:
     """Turns found and wanted, all of sessions of ten turns."""
     places = [(f"s{n // 10}", n) for n in turns]
-    question = Question("u", "?", category, frozenset((f"s{n // 10}", n) for n in wanted))
-    return Answer(question, places, list(dict.fromkeys(session for session, _ in places)), float(len(turns)))
+    question = LabelledQuestion("u", "?", category, frozenset((f"s{n // 10}", n) for n in wanted))
+    return QuestionResult(question, places, list(dict.fromkeys(session for session, _ in places)), float(len(turns)))
 
 
 def test_evidence_is_read_as_the_turns_are_produced(tmp_path: Path) -> None:
@@ -57,8 +64,8 @@ def test_evidence_is_read_as_the_turns_are_produced(tmp_path: Path) -> None:
     dialogues = read_dialogues(file, filling=FILLING)
 
     assert dialogues.questions == [
-        Question("user-a", "Why?", 4, frozenset({("a/session_2", 0), ("a/session_1", 1)})),
-        Question("user-b", "Why?", 2, frozenset({("b/session_1", 0)})),
+        LabelledQuestion("user-a", "Why?", 4, frozenset({("a/session_2", 0), ("a/session_1", 1)})),
+        LabelledQuestion("user-b", "Why?", 2, frozenset({("b/session_1", 0)})),
     ]
     assert {"user-a", "user-b"} == {turn.user_id for turn in dialogues.turns}
     assert (len(dialogues.turns), dialogues.conversations) == (8, 2)
@@ -120,7 +127,7 @@ def test_recall_is_the_mean_over_questions() -> None:
 
 def test_rows_have_every_group_of_both() -> None:
     """Turns first, then sessions."""
-    report = Report(
+    report = RetrievalScores(
         embedder="wordllama",
         conversations=1,
         indexed_turns=3,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from jobs.lab.eval.topics import MERGE_SIMILARITIES, Report, measure
-from jobs.lab.eval.topics_dialogues import BEGINS, Dialogue, parse_conditions, read_dialogues
+from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
+from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
 from jobs.lab.eval.topics_matching import inputs_of, match, shortened, simulate
 from jobs.lab.eval.topics_metrics import PairCounts, PairPoint, count_pairs, pair_curve, total
 from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
@@ -37,7 +37,7 @@ class ToyEmbedder:
         return np.array([np.eye(self.dim)[MATTERS.index(text.split()[0])] for text in texts], dtype=np.float32)
 
 
-def dialogue(matter: str, turns: int = 16) -> Dialogue:
+def dialogue(matter: str, turns: int = 16) -> TopicDialogue:
     """A user and an assistant on one matter, turn about."""
     said = [
         Turn(
@@ -51,10 +51,10 @@ def dialogue(matter: str, turns: int = 16) -> Dialogue:
         )
         for number in range(turns)
     ]
-    return Dialogue("made up", f"user-{matter}", said)
+    return TopicDialogue("made up", f"user-{matter}", said)
 
 
-def toy_report(embedder: Embedder, *, seed: int = 1) -> Report:
+def toy_report(embedder: Embedder, *, seed: int = 1) -> TopicScores:
     """A small measurement."""
     return measure(
         [dialogue(matter) for matter in MATTERS],
@@ -202,7 +202,7 @@ def test_command_prints_every_key_and_no_message(tmp_path: Path) -> None:
 
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
-    assert {*Report.__struct_fields__, "command", "measured_at", "machine"} == printed.keys()
+    assert {*TopicScores.__struct_fields__, "command", "measured_at", "machine"} == printed.keys()
     assert printed["embedder"] == "wordllama"
     assert [point["threshold"] for point in printed["at_shipped"]] == [printed["shipped_threshold"]] * 2
     assert "<svg" in picture.read_text()

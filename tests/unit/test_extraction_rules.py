@@ -6,7 +6,7 @@ import pytest
 
 from models.events.base import Role
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import MAX_CONTENT_CHARS, Found, extract
+from models.language.statements.extraction import MAX_CONTENT_CHARS, ExtractedStatement, extract
 from models.language.statements.lexicon import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
 from models.policy.project import LongTermPolicy
 
@@ -19,7 +19,7 @@ DECISION, PREFERENCE, CONSTRAINT, GOAL = (
 )
 
 
-def one(text: str, context: str = "") -> Found:
+def one(text: str, context: str = "") -> ExtractedStatement:
     """The only statement of a user's message."""
     [found] = extract(text, Role.USER, context=context)
     return found

@@ -10,7 +10,7 @@ from models.errors import RecoveryFailed
 from models.events import ExtractedFact, FactCategory, Retraction
 from models.policy import FactPolicy
 from models.state.parts import Parts
-from models.user.fact import Fact, FactChange, Said
+from models.user.fact import Fact, FactChange, FactProvenance
 from models.user.facts import RETRACTED, RETRACTIONS, Facts, part_of
 from tests.user_driver import NOON, fact
 
@@ -36,7 +36,7 @@ class Kept:
         """One message; gives every change."""
         self.minute += 1
         at = NOON + timedelta(minutes=self.minute if minute is None else minute)
-        return self.facts.take(facts, back, Said(at, "s", self.minute, "rules"))
+        return self.facts.take(facts, back, FactProvenance(at, "s", self.minute, "rules"))
 
     def name(self) -> Fact:
         """What is kept of the name."""

@@ -11,7 +11,7 @@ import pytest
 from models.events import MemoryRequested, Position
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from models.state.entity import Due as DueWork
+from models.state.entity import DueEntity as DueWork
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole

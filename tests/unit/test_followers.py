@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events import (
     DeadLetter,
     EpisodeClosed,
@@ -17,7 +17,7 @@ from models.events import (
     Position,
     ProjectItem,
 )
-from streams.oracle.comparison import Kind
+from streams.oracle.comparison import DifferenceKind
 from streams.oracle.followers import (
     INDEX_PROJECTS,
     Archived,
@@ -163,7 +163,7 @@ def test_what_was_erased_may_be_gone_from_the_archive() -> None:
     """Events that an erasure took, and those of an erased app or user that no session's erasure tells of."""
     letter = msgspec.structs.replace(LETTER, value=b'{"user_id":"u","app_id":"a"')
     oracle = ORACLE._replace(outputs={**OUTPUTS, "d-1": letter}, forgotten=frozenset({"e-1"}))
-    users = Replayed({}, {}, 0, set(), erased=frozenset({Subject("user", "a", "u")}))
+    users = Replayed({}, {}, 0, set(), erased=frozenset({ErasureSubject("user", "a", "u")}))
     gone = msgspec.structs.replace(ARCHIVED, ids={**ARCHIVED.ids, "episodes.v1": set(), "dead-letters.v1": set()})
 
     assert {} == compare_archive(gone, oracle, users).counts
@@ -216,7 +216,10 @@ def test_a_project_s_last_items_are_those_that_are_compared() -> None:
 def test_what_the_index_has_wrong_of_a_project(held: list[ProjectItem], missing: int, false: int) -> None:
     """It is counted, and named without its text."""
     found = compare_projects_index({WEB: held}, PROJECTS)
-    expected = {f"{INDEX_PROJECTS} {Kind.MISSING}": missing, f"{INDEX_PROJECTS} {Kind.FALSE}": false}
+    expected = {
+        f"{INDEX_PROJECTS} {DifferenceKind.MISSING}": missing,
+        f"{INDEX_PROJECTS} {DifferenceKind.FALSE}": false,
+    }
 
     assert {what: count for what, count in expected.items() if count} == found.counts
     assert "Secret" not in str(found)

@@ -28,7 +28,7 @@ from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.oracle.forgotten import Forgotten
-from streams.oracle.replay import Replay, Replayed
+from streams.oracle.replay import Replayed, SessionReplay
 from streams.oracle.tiers import UserId, compare_tiers, episodes_of, states_of
 from tests.lake_records import example
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
@@ -54,7 +54,7 @@ def erased(session_id: str) -> SessionErased:
 
 def replayed(*log: Turn | SessionErased) -> Replayed:
     """The oracle of sessions for a partition with these events."""
-    replay = Replay(Policy(), NoEmbedder(), RuleScorer())
+    replay = SessionReplay(Policy(), NoEmbedder(), RuleScorer())
     at_ms = int((AT + timedelta(hours=1)).timestamp() * 1000)
     records = [(event.session_id.encode(), encode(event)) for event in log]
     replay.fold(

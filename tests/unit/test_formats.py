@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobs.produce.formats import FORMATS, Conversation, Filling, Malformed, conversations, detect
+from jobs.produce.formats import FORMATS, Filling, InputConversation, Malformed, conversations, detect
 from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, Role, Turn
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -238,7 +238,7 @@ def test_malformed_is_reported_without_text(name: str, document: dict[str, Any])
     assert isinstance(bad, Malformed)
     assert bad.line == 1
     assert "SECRET" not in bad.reason
-    assert all(isinstance(item, Conversation) for item in rest)
+    assert all(isinstance(item, InputConversation) for item in rest)
     assert rest
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.produce.command import FormatName
-from jobs.produce.formats import FORMATS, Conversation, Documents, Filling, detect
-from jobs.produce.formats.filling import Said
-from jobs.produce.formats.source import RawLine, Reading, Source
+from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, detect
+from jobs.produce.formats.filling import FileMessage
+from jobs.produce.formats.source import InputReading, InputSource, RawLine
 from jobs.shared.sending import Pace
 from models.errors import ConfigurationError
 from models.events import SessionEnded
@@ -55,7 +55,10 @@ def test_broken_array() -> None:
 @given(st.lists(st.none() | _PAST, max_size=20))
 def test_given_times_stay_and_missing_ones_follow(times: list[datetime | None]) -> None:
     """Given times are kept, a missing one is five seconds after the turn before, and none lies in the future."""
-    made = [turn.timestamp for turn in FILLING.turns("s", [Said(role="user", content="", timestamp=t) for t in times])]
+    made = [
+        turn.timestamp
+        for turn in FILLING.turns("s", [FileMessage(role="user", content="", timestamp=t) for t in times])
+    ]
 
     assert len(times) == len(made)
     assert all(given is None or given == time for given, time in zip(times, made, strict=True))
@@ -83,8 +86,8 @@ TURN = (
 
 def test_transcripts_are_followed_by_their_end() -> None:
     """A transcript is over: its session need not wait for a time-out."""
-    (item,) = Source(io.BytesIO(CHAT), Reading(filling=FILLING)).items
-    assert isinstance(item, Conversation)
+    (item,) = InputSource(io.BytesIO(CHAT), InputReading(filling=FILLING)).items
+    assert isinstance(item, InputConversation)
 
     assert SessionEnded(session_id="s", timestamp=FILLING.now, reason="end of transcript") == item.events[-1]
 
@@ -92,8 +95,8 @@ def test_transcripts_are_followed_by_their_end() -> None:
 @pytest.mark.parametrize(("line", "end_sessions"), [(CHAT, False), (TURN, None)])
 def test_no_end_where_it_is_not_wanted(line: bytes, end_sessions: bool | None) -> None:
     """Not when switched off, and not for Turntide's own events, which bring theirs."""
-    (item,) = Source(io.BytesIO(line), Reading(filling=FILLING, end_sessions=end_sessions)).items
-    assert isinstance(item, Conversation)
+    (item,) = InputSource(io.BytesIO(line), InputReading(filling=FILLING, end_sessions=end_sessions)).items
+    assert isinstance(item, InputConversation)
 
     assert len(item.events) == 1
 
@@ -101,13 +104,13 @@ def test_no_end_where_it_is_not_wanted(line: bytes, end_sessions: bool | None) -
 def test_end_sessions_does_not_go_with_turntide() -> None:
     """Lines of several sessions alternate there: which one is the last cannot be known."""
     with pytest.raises(ConfigurationError, match="session_ended"):
-        Source(io.BytesIO(TURN), Reading(filling=FILLING, end_sessions=True))
+        InputSource(io.BytesIO(TURN), InputReading(filling=FILLING, end_sessions=True))
 
 
 def test_raw_lines_keep_every_byte() -> None:
     """Bad input is sent byte for byte, keyed where the session id can be read."""
     lines = b'{"session_id": "s", "x": 1}\r\n\xff\xfe\n\n{"session_id": 5}\n[1]'
-    source = Source(io.BytesIO(lines), Reading(filling=FILLING, raw=True))
+    source = InputSource(io.BytesIO(lines), InputReading(filling=FILLING, raw=True))
 
     assert [
         RawLine(1, b"s", b'{"session_id": "s", "x": 1}'),
@@ -120,7 +123,7 @@ def test_raw_lines_keep_every_byte() -> None:
 
 def test_empty_input() -> None:
     """Nothing to send is no error."""
-    source = Source(io.BytesIO(b"\n"), Reading(filling=FILLING))
+    source = InputSource(io.BytesIO(b"\n"), InputReading(filling=FILLING))
 
     assert list(source.items) == []
 

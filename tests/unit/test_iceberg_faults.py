@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException, UnauthorizedError
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.archive.erasing import erase
 from streams.archive.iceberg import catalog, files, publish, tables
@@ -22,7 +22,7 @@ from tests.iceberg_tables import Archive
 from tests.lake_records import NOW, buffer_of, turn
 
 CANARY = "canaryfeathers"
-_CANARIES = Subject("session", session_ids=frozenset({f"s-{CANARY}"}))
+_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))
 
 
 class Killed(BaseException):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError
 from models.events.topics import PROFILES
 from models.policy.archive import RetentionPolicy
@@ -20,7 +20,7 @@ from tests.iceberg_tables import Archive
 from tests.lake_records import NOW, buffer_of, profile, turn
 
 CANARY = "canaryfeathers"
-_CANARIES = Subject("session", session_ids=frozenset({f"s-{CANARY}"}))
+_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))
 
 
 @pytest.fixture

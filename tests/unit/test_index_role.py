@@ -29,12 +29,12 @@ from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
 from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
-from tests.apps_indexed import memory, standing
+from tests.apps_indexed import memory, stats
 from tests.projects_indexed import changed as project_changed
 from tests.projects_indexed import conversation, remembered, stands, went
 from tests.session_driver import said
@@ -67,7 +67,7 @@ class Quiet(IndexRole):
     async def fence(self) -> None:
         """Nobody else is there."""
 
-    async def _tell(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
+    async def _answer(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
         self.told += answers
 
     async def take(self, *events: Struct, first: int = 0) -> None:
@@ -141,7 +141,7 @@ def stored(role: Quiet) -> Noting:
 
 async def test_memories_are_there_before_their_standing_says_so(role: Quiet) -> None:
     """Whoever waits for a command's result reads what it did; also when the log has them the other way round."""
-    await role.take(standing(), memory(0), memory(1))
+    await role.take(stats(), memory(0), memory(1))
 
     assert stored(role).written == ["memories", "spaces"]
 
@@ -174,7 +174,7 @@ async def test_who_is_to_be_forgotten_goes_last(role: Quiet) -> None:
     """What a poll brings of them goes with what was there, and the counts are told for each request."""
     await role.take(memory(0, session_id="x"), memory(1, session_id="y"))
     await role.take(due("r1", "x", "z"), due("r2", "y"), memory(2, session_id="z"), memory(3, session_id="kept"))
-    found = await AppMemories(stored(role), MatterEmbedder()).memories("a")
+    found = await AppMemoryIndex(stored(role), MatterEmbedder()).memories("a")
 
     assert ["kept"] == [each.session_id for each in found]
     assert [

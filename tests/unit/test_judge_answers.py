@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.errors import LlmRubbish
-from streams.inference.llm_answers import Said
+from streams.inference.llm_answers import LlmReply
 from streams.inference.openai_judge import verdict
 
 SURE = 0.9
@@ -30,7 +30,7 @@ SURE = 0.9
 )
 def test_both_forms_are_read(said: str, probability: float) -> None:
     """A stated probability as it is; a bare verdict as sure as the settings have it."""
-    assert verdict(Said(said), sure=SURE) == pytest.approx(probability)
+    assert verdict(LlmReply(said), sure=SURE) == pytest.approx(probability)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_both_forms_are_read(said: str, probability: float) -> None:
 def test_anything_else_is_no_answer(said: str) -> None:
     """Neither is a verdict against its own probability: which of both is meant, nobody knows."""
     with pytest.raises(LlmRubbish):
-        verdict(Said(said), sure=SURE)
+        verdict(LlmReply(said), sure=SURE)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_anything_else_is_no_answer(said: str) -> None:
 )
 def test_what_it_nearly_said_counts(tokens: dict[str, float], probability: float) -> None:
     """Both words against each other, whatever else it might have begun with; without them the word alone counts."""
-    assert verdict(Said("unsafe", first_tokens=tokens), sure=SURE) == pytest.approx(probability)
+    assert verdict(LlmReply("unsafe", first_tokens=tokens), sure=SURE) == pytest.approx(probability)
 
 
 def test_an_object_s_first_token_says_nothing() -> None:
     """It is a brace."""
-    said = Said('{"harmful": true, "probability": 0.6}', first_tokens={"safe": 1.0})
+    said = LlmReply('{"harmful": true, "probability": 0.6}', first_tokens={"safe": 1.0})
 
     assert verdict(said, sure=SURE) == 0.6

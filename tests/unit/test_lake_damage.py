@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
 from models.events.topics import PROFILES
 from streams.archive.catalog import open_reader, reading
-from streams.archive.damage import damaged, damaged_days, foreign_files, told
+from streams.archive.damage import damaged, damaged_days, foreign_files, render_damage
 from streams.archive.erasing import erase
 from streams.archive.left_out import leave_damage_out
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
@@ -98,7 +98,7 @@ def test_a_whole_archive_has_no_damage(writer: LakeWriter) -> None:
         days = leave_damage_out(con)
         current = con.execute("SELECT current_database(), count(*) FROM turns").fetchall()
 
-    assert (days, current, damaged(writer.con), told([])) == (set(), [("lake", 6)], [], "")
+    assert (days, current, damaged(writer.con), render_damage([])) == (set(), [("lake", 6)], [], "")
 
 
 def test_an_empty_archive_is_whole(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_many_damaged_files_are_counted(writer: LakeWriter) -> None:
         writer.land(buffer_of([turn(n)], first=n, expected=n), now=NOW)
     shutil.rmtree(Path(writer.paths.data) / "raw" / "turns")
 
-    said = told(damaged(writer.con))
+    said = render_damage(damaged(writer.con))
 
     assert said.startswith("7 files are damaged, in raw.turns of ")
     assert "and 4 more (`turntide archive verify` names them)" in said
@@ -162,7 +162,7 @@ def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> No
     """It names the file and changes nothing; afterwards it can be done."""
     path = file_of(writer)
     kept = path.rename(path.with_suffix(".kept"))
-    subject = Subject("session", session_ids=frozenset({"s-1"}))
+    subject = ErasureSubject("session", session_ids=frozenset({"s-1"}))
 
     with pytest.raises(StoreUnavailable, match=f"raw.turns of {TODAY}.*is missing"):
         erase(writer, subject, now=NOW)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from models import events
 from models.entities import REGISTRY, carried_by
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
 from streams.archive import removal
 from streams.archive.erasing import erase
@@ -61,7 +61,7 @@ def of_another(event: Any) -> Struct:
     return other
 
 
-def rows_of(writer: LakeWriter, subject: Subject) -> set[tuple[str, int]]:
+def rows_of(writer: LakeWriter, subject: ErasureSubject) -> set[tuple[str, int]]:
     """Tables and offsets of the rows that an erasure would take."""
     rows = SubjectRows(writer.con, subject)
     sql = " UNION ALL ".join(
@@ -72,7 +72,7 @@ def rows_of(writer: LakeWriter, subject: Subject) -> set[tuple[str, int]]:
     return set(writer.con.execute(sql, rows.parameters(sql)).fetchall())
 
 
-def ruled(subject: Subject, by_topic: Mapping[Topic, Sequence[Struct]]) -> set[tuple[str, int]]:
+def ruled(subject: ErasureSubject, by_topic: Mapping[Topic, Sequence[Struct]]) -> set[tuple[str, int]]:
     """The same by the rule for topics."""
     landed = [event for kinds in by_topic.values() for event in kinds if not isinstance(event, FORGETTING)]
     whole = subject.follow(landed)
@@ -85,10 +85,10 @@ def ruled(subject: Subject, by_topic: Mapping[Topic, Sequence[Struct]]) -> set[t
 
 
 SUBJECTS = [
-    Subject("session", session_ids=frozenset({"order-4711"})),
-    Subject("user", "shop-assistant", "user-17", frozenset({"order-4711"})),
-    Subject("user", "", "user-17", frozenset({"order-4711"})),
-    Subject("app", "shop-assistant", "", frozenset({"order-4711"})),
+    ErasureSubject("session", session_ids=frozenset({"order-4711"})),
+    ErasureSubject("user", "shop-assistant", "user-17", frozenset({"order-4711"})),
+    ErasureSubject("user", "", "user-17", frozenset({"order-4711"})),
+    ErasureSubject("app", "shop-assistant", "", frozenset({"order-4711"})),
 ]
 
 
@@ -142,7 +142,7 @@ def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
 
 
 def test_what_is_tied_goes_and_what_looks_like_it_stays(writer: LakeWriter) -> None:
-    """Memories by number, facts by since when, episodes by their first turn; as `Subject.follow` has it."""
+    """Memories by number, facts by since when, episodes by their first turn; as `ErasureSubject.follow` has it."""
     landed = tied()
     together = {topic: [*theirs, *others] for topic, (theirs, others) in landed.items()}
     land_all(writer, together)
@@ -153,7 +153,7 @@ def test_what_is_tied_goes_and_what_looks_like_it_stays(writer: LakeWriter) -> N
     assert found == {(TABLE_OF[type(event)].name, n) for theirs, _ in landed.values() for n, event in enumerate(theirs)}
 
 
-CANARIES = Subject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"}))
+CANARIES = ErasureSubject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"}))
 
 
 def land_turns(writer: LakeWriter) -> None:

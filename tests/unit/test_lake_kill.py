@@ -13,14 +13,14 @@ import pytest
 
 from models.events.topics import TURNS
 from streams.archive.catalog import open_reader
-from streams.archive.progress import Place
+from streams.archive.progress import ArchivedPartition
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from tests import lake_child
 from tests.lake_child import ROWS
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
-_TURNS = Place(TURNS.full_name(PREFIX), 0)
+_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
 _KILLS = 5
 _LONGER_THAN_ANY = 100_000
 

@@ -20,9 +20,9 @@ from filelock import FileLock
 from jobs.analyse.mining.campaigns import JOB as CAMPAIGNS
 from jobs.analyse.mining.job import Job
 from jobs.analyse.mining.memory_health import JOB as MEMORY
-from jobs.analyse.mining.run import Parts
-from jobs.analyse.mining.source import Day, Source
-from models.erasure import Subject
+from jobs.analyse.mining.run import DayParts
+from jobs.analyse.mining.source import Day, MiningSource
+from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
 from models.events.erase import ErasedStore
 from models.policy.archive import ArchivePolicy, RetentionPolicy
@@ -117,7 +117,7 @@ async def test_the_role_lands_on_while_it_waits(folder: Path, tmp_path_factory: 
         writer.land(buffer_of([turn(0), turn(0, session_id="s-2")]), now=NOW)
         archive = WriterArchive(writer, alone, lambda: None, folder)
         with _waiting(look):
-            proof = await archive.erase(Subject("session", session_ids=frozenset({"s-1"})))
+            proof = await archive.erase(ErasureSubject("session", session_ids=frozenset({"s-1"})))
 
     assert [(False, 1), (False, 1)] == seen
     assert ErasedStore(store="mined days", looked_at=3, removed=3, remaining=0) == proof[-1]
@@ -168,7 +168,7 @@ def place(tmp_path: Path) -> LakePaths:
 def marks(place: LakePaths, job: Job) -> dict[date, Day]:
     """Of each day."""
     with reading(place) as con:
-        return Source(con).days(job)
+        return MiningSource(con).days(job)
 
 
 @pytest.mark.parametrize("job", [CAMPAIGNS, MEMORY], ids=["by session", "by date"])
@@ -190,7 +190,7 @@ def test_a_half_made_day_of_a_killed_run_goes_with_the_next(tmp_path: Path) -> N
     half.mkdir(parents=True)
     (half / "sessions.parquet").write_text("s-1")
 
-    Parts(tmp_path, CAMPAIGNS, ArchivePolicy()).stale({_DAY: Day("mark", 1)})
+    DayParts(tmp_path, CAMPAIGNS, ArchivePolicy()).stale({_DAY: Day("mark", 1)})
 
     assert not half.exists()
 

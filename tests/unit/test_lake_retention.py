@@ -15,7 +15,7 @@ from models.policy.archive import RetentionPolicy
 from streams.archive.catalog import LakePaths, reading
 from streams.archive.inputs import archived_inputs
 from streams.archive.maintenance import maintain
-from streams.archive.retention import Due, due, retain
+from streams.archive.retention import DueRemoval, due, retain
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, segment, turn
@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> LakePaths:
     return at
 
 
-def applied(place: LakePaths, policy: RetentionPolicy, *, now: datetime = LATER) -> list[Due]:
+def applied(place: LakePaths, policy: RetentionPolicy, *, now: datetime = LATER) -> list[DueRemoval]:
     """Let go."""
     with closing(LakeWriter(place)) as writer:
         return retain(writer, policy, now=now, policy_version="p-7")
@@ -63,7 +63,7 @@ def bytes_of(place: LakePaths) -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-def shown(found: list[Due]) -> list[tuple[str, str, int]]:
+def shown(found: list[DueRemoval]) -> list[tuple[str, str, int]]:
     """Table, what and rows."""
     return sorted((each.table, each.what, each.rows) for each in found)
 

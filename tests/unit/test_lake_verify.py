@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
-from streams.archive.buffer import Buffer, hole
-from streams.archive.progress import Move, Place
+from streams.archive.buffer import LandingBuffer, hole
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, example, paths, profile, turn
 
-_TURNS = Place(TURNS.full_name(PREFIX), 0)
+_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def check(writer: LakeWriter, *, after: timedelta = timedelta(0), transactional:
     return verify(writer.con, prefix=PREFIX, now=NOW + after, transactional=transactional)
 
 
-def landed_hole(writer: LakeWriter, reason: str, place: Place = _TURNS, expected: int | None = 3) -> None:
+def landed_hole(writer: LakeWriter, reason: str, place: ArchivedPartition = _TURNS, expected: int | None = 3) -> None:
     """Offsets 3 and 4 are skipped for the reason."""
-    buffer = Buffer()
+    buffer = LandingBuffer()
     buffer.skip(hole(place, expected or 0, (expected or 0) + 1, reason))
     buffer.moves[place] = Move(expected, 0, (expected or 0) + 2)
     writer.land(buffer, now=NOW)
@@ -94,7 +94,7 @@ def test_refused_turn_waits_for_its_dead_letter_then_is_a_finding(writer: LakeWr
 def test_absent_offsets_are_normal_only_where_the_log_may_lack_them(writer: LakeWriter) -> None:
     """Compaction removes records; from turns.v1 only a transaction's markers may be missing."""
     landed_hole(writer, ABSENT)
-    profiles = Place(PROFILES.full_name(PREFIX), 0)
+    profiles = ArchivedPartition(PROFILES.full_name(PREFIX), 0)
     writer.land(buffer_of([profile("p", turns=1)], topic=PROFILES), now=NOW)
     landed_hole(writer, ABSENT, profiles, expected=1)
 

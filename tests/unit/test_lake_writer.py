@@ -14,14 +14,14 @@ from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
 from streams.archive import catalog
 from streams.archive.catalog import open_reader
-from streams.archive.progress import Place
+from streams.archive.progress import ArchivedPartition
 from streams.archive.views import VIEWS
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
 
 pytestmark = pytest.mark.usefixtures("archives_made_anew")
 
-_TURNS = Place(TURNS.full_name(PREFIX), 0)
+_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
 
 
 def ask(writer: LakeWriter, sql: str) -> list[tuple[Any, ...]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from models.events import AlertStatus, Mode, Severity
 from models.events.erase import EraseRequested, EraseScope
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
 from streams.api.live.messages import Row
 from tests.live_made import AT, alert, at_ms, profile, segment
@@ -20,7 +20,7 @@ from tests.live_made import AT, alert, at_ms, profile, segment
 MOST = 1_000
 
 
-def row_of(board: Board) -> Row:
+def row_of(board: LiveBoard) -> Row:
     """The row of session `s`, which is there."""
     row = board.row("s")
     assert row is not None
@@ -34,7 +34,7 @@ def everything(_app: str) -> bool:
 
 def test_a_row_is_the_last_profile_with_the_scores_of_the_last_turns() -> None:
     """Points gather over profiles; a point that comes again is one point; the oldest go."""
-    board = Board()
+    board = LiveBoard()
     for first in range(0, 60, 10):
         board.take_profile(profile(scores=[0.01 * n for n in range(first, first + 10)], first=first), at_ms())
     board.take_profile(profile(scores=[0.7], first=59, mode=Mode.WATCH), at_ms())
@@ -47,7 +47,7 @@ def test_a_row_is_the_last_profile_with_the_scores_of_the_last_turns() -> None:
 
 def test_no_text_is_kept() -> None:
     """Neither summaries nor words that a profile counts: the page's memory holds ids and numbers."""
-    board = Board()
+    board = LiveBoard()
     board.take_profile(profile(), at_ms())
     board.take_segment(segment(), at_ms())
     known = board._sessions["s"]
@@ -62,7 +62,7 @@ def test_no_text_is_kept() -> None:
 
 def test_a_new_life_of_a_session_begins_anew() -> None:
     """A session that was released and comes again has its own spark and segments."""
-    board, later = Board(), AT + timedelta(days=2)
+    board, later = LiveBoard(), AT + timedelta(days=2)
     board.take_profile(profile(scores=[0.5] * 9), at_ms())
     board.take_segment(segment(), at_ms())
     board.take_profile(profile(scores=[0.1], at=later, started_at=later), at_ms(later))
@@ -73,7 +73,7 @@ def test_a_new_life_of_a_session_begins_anew() -> None:
 
 def test_a_row_shows_the_gravest_alert_that_is_not_resolved() -> None:
     """Critical before warning; resolved ones only where there is no other; at most eight are kept."""
-    board = Board()
+    board = LiveBoard()
     board.take_profile(profile(), at_ms())
     shown = []
     for number, change in enumerate(
@@ -97,7 +97,7 @@ def test_a_row_shows_the_gravest_alert_that_is_not_resolved() -> None:
 
 def test_a_label_stays_with_its_alert_through_changes() -> None:
     """A label may come before or after a change; one of an unknown alert changes nothing."""
-    board = Board()
+    board = LiveBoard()
     board.take_alert(alert(), at_ms(), "0" * 31 + "1")
     board.take_label("alert-1", escalating=False)
     board.take_label("nobody's", escalating=True)
@@ -112,7 +112,7 @@ def test_a_label_stays_with_its_alert_through_changes() -> None:
 
 def test_only_apps_that_may_be_read_are_told() -> None:
     """Rows, alerts and names of those that are gone."""
-    board = Board()
+    board = LiveBoard()
     for app in ("a", "b"):
         board.take_profile(profile(f"s-{app}", app=app), at_ms())
         board.take_alert(alert(f"s-{app}", f"alert-{app}", app=app), at_ms())
@@ -127,7 +127,7 @@ def test_only_apps_that_may_be_read_are_told() -> None:
 
 def test_a_session_id_that_another_app_takes_over_shows_it_nothing_of_the_one_before() -> None:
     """Ids are the producers': the new app is told of no old alert or segment, the old one that its session is gone."""
-    board, later = Board(), AT + timedelta(days=2)
+    board, later = LiveBoard(), AT + timedelta(days=2)
     board.take_profile(profile("1", app="a"), 1)
     board.take_alert(alert("1", app="a"), 2)
     known = board.version
@@ -148,7 +148,7 @@ def test_a_session_id_that_another_app_takes_over_shows_it_nothing_of_the_one_be
 
 def test_who_is_told_late_that_a_session_went_is_told_though_another_app_had_it_since() -> None:
     """A session id that two apps used one after the other is gone for the readers of both."""
-    board = Board()
+    board = LiveBoard()
     for number, app in enumerate("ab"):
         board.take_profile(profile(app=app), 10 * number + 1)
         board.erase_session("s", 10 * number + 2)
@@ -159,7 +159,7 @@ def test_who_is_told_late_that_a_session_went_is_told_though_another_app_had_it_
 class Reader:
     """Applies pages of a board, as a page in a browser does."""
 
-    def __init__(self, board: Board, most: int) -> None:
+    def __init__(self, board: LiveBoard, most: int) -> None:
         self.sessions: dict[str, float] = {}
         self.alerts: dict[str, str] = {}
         self._board = board
@@ -180,7 +180,7 @@ class Reader:
         return page.more
 
 
-def do(board: Board, deed: str, name: str, at: int) -> None:
+def do(board: LiveBoard, deed: str, name: str, at: int) -> None:
     """One thing that happens to a board."""
     match deed:
         case "profile":
@@ -200,11 +200,11 @@ def do(board: Board, deed: str, name: str, at: int) -> None:
     ),
     most=st.integers(1, 7),
 )
-def test_a_reader_of_pages_ends_with_what_the_board_has(deeds: list[tuple[str, int, bool]], most: int) -> None:
+def test_a_reader_of_pages_ends_with_what_the_board_has(commands: list[tuple[str, int, bool]], most: int) -> None:
     """However it is cut, and whenever it is read, applying pages in any order within each gives the same."""
-    board = Board(max_sessions=100)
+    board = LiveBoard(max_sessions=100)
     reader = Reader(board, most)
-    for number, (deed, which, reads) in enumerate(deeds, 1):
+    for number, (deed, which, reads) in enumerate(commands, 1):
         do(board, deed, f"s{which}", 10 * number)
         if reads:
             reader.read()
@@ -220,7 +220,7 @@ def test_a_reader_of_pages_ends_with_what_the_board_has(deeds: list[tuple[str, i
 
 def test_the_longest_silent_go_first_and_those_that_fire_last() -> None:
     """The bound holds whatever comes; who goes is told."""
-    board = Board(max_sessions=100)
+    board = LiveBoard(max_sessions=100)
     board.take_profile(profile("firing"), 0)
     board.take_alert(alert("firing"), 0)
     for n in range(1, 301):
@@ -236,7 +236,7 @@ def test_the_longest_silent_go_first_and_those_that_fire_last() -> None:
 
 def test_silent_sessions_go_after_the_window() -> None:
     """A record of any kind keeps a session."""
-    board = Board()
+    board = LiveBoard()
     board.take_profile(profile("silent"), 1_000)
     board.take_profile(profile("heard"), 1_000)
     board.take_alert(alert("heard"), 9_000)
@@ -248,7 +248,7 @@ def test_silent_sessions_go_after_the_window() -> None:
 
 def test_the_horizon_is_where_names_were_forgotten() -> None:
     """Who knows less may have missed one that went."""
-    board = Board()
+    board = LiveBoard()
     board.take_profile(profile("first"), 1)
     board.erase_session("first", 2)
     forgotten = board.version
@@ -261,7 +261,7 @@ def test_the_horizon_is_where_names_were_forgotten() -> None:
 
 def test_an_erased_session_does_not_come_back_with_older_records() -> None:
     """Topics are read independently: its alerts perhaps later, and those of a new life perhaps before the erasure."""
-    board = Board()
+    board = LiveBoard()
     board.take_profile(profile(), 1_000)
     board.take_alert(alert(alert_id="old"), 1_100)
     board.take_alert(alert(alert_id="new"), 3_000)
@@ -289,7 +289,7 @@ def test_an_erased_session_does_not_come_back_with_older_records() -> None:
 )
 def test_whom_an_erasure_names_vanishes_at_once(scope: EraseScope, named: dict[str, Any], left: set[str]) -> None:
     """A user of one app or of all, an app, a session; not others, and nothing that came later."""
-    board = Board()
+    board = LiveBoard()
     for app in ("a", "b"):
         for user in ("u", "v"):
             board.take_profile(profile(f"{app}-{user}", app=app, user=user), 1_000)

@@ -15,8 +15,8 @@ from models.events import AlertLabelled, SessionErased
 from models.events.erase import EraseRequested
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import encode
-from streams.api.live.board import Board
-from streams.api.live.feed import Feed, _controls, take
+from streams.api.live.board import LiveBoard
+from streams.api.live.feed import LiveFeed, _controls, take
 from streams.api.live.hub import Hub
 from streams.api.live.roles import MOST_DETAIL, RoleWatch, role_addresses
 from streams.settings import load_settings
@@ -37,7 +37,7 @@ def record(
 
 def test_each_topic_tells_the_board_its_part() -> None:
     """Profiles, alerts with their trace, segments, labels."""
-    board = Board()
+    board = LiveBoard()
     header = [("traceparent", f"00-{TRACE}-b7ad6b7169203331-01".encode())]
     label = AlertLabelled(session_id="s", timestamp=AT, alert_id="alert-1", escalating=True)
     take(board, PROFILES, record(PROFILES, encode(profile())))
@@ -62,7 +62,7 @@ def test_each_topic_tells_the_board_its_part() -> None:
 )
 def test_an_erasure_takes_a_session_from_the_board(topic: Topic, value: bytes | None) -> None:
     """Whichever of its marks is read first."""
-    board = Board()
+    board = LiveBoard()
     take(board, PROFILES, record(PROFILES, encode(profile())))
     take(board, topic, record(topic, value, at=2_000))
     take(board, ALERTS, record(ALERTS, encode(alert()), at=1_500))
@@ -72,7 +72,7 @@ def test_an_erasure_takes_a_session_from_the_board(topic: Topic, value: bytes | 
 
 def test_what_cannot_be_trusted_changes_nothing() -> None:
     """Labels under another key or of another session, turns that quote them, other events; rubbish is refused."""
-    board = Board()
+    board = LiveBoard()
     take(board, ALERTS, record(ALERTS, encode(alert())))
     label = encode(AlertLabelled(session_id="s", timestamp=AT, alert_id="alert-1", escalating=True))
     other = encode(AlertLabelled(session_id="other", timestamp=AT, alert_id="alert-1", escalating=True))
@@ -103,7 +103,7 @@ async def test_where_each_partition_is_read_from(monkeypatch: pytest.MonkeyPatch
     Partitions that were read before go on where they are.
     """
     settings, hour_ms = load_settings(live={"window": "PT24H", "label_window": "PT1H"}), 3_600_000
-    feed, client = Feed(settings, Board(), now_s=lambda: 100 * 3_600.0), create_autospec(AIOKafkaConsumer)
+    feed, client = LiveFeed(settings, LiveBoard(), now_s=lambda: 100 * 3_600.0), create_autospec(AIOKafkaConsumer)
     client.position.return_value = 5
     client.end_offsets.side_effect = lambda places: dict.fromkeys(places, 9)
     client.offsets_for_times.side_effect = lambda times: {
@@ -149,7 +149,7 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
                 raise httpx.ConnectError("refused")
 
     addresses = {name: f"http://me:a-password@{name}:1" for name in ("sessions", "memory", "archive")}
-    hub = Hub(Board(), LiveSettings())
+    hub = Hub(LiveBoard(), LiveSettings())
     watch = RoleWatch(addresses, hub, AsyncMock(return_value={"sessions": 7}))
     first = [row.state for row in hub._roles]
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
@@ -167,7 +167,7 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
 async def test_roles_are_told_without_kafka() -> None:
     """Then no lag is known."""
     lags = AsyncMock(side_effect=StoreUnavailable("Kafka does not answer"))
-    watch = RoleWatch({"index": "http://index"}, Hub(Board(), LiveSettings()), lags)
+    watch = RoleWatch({"index": "http://index"}, Hub(LiveBoard(), LiveSettings()), lags)
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text="ready"))
     async with httpx.AsyncClient(transport=transport) as client:
         (row,) = await watch.look(client)

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from streams.api.live import hub as hubs
-from streams.api.live.board import Board
-from streams.api.live.hub import Apps, Hub, Place
+from streams.api.live.board import LiveBoard
+from streams.api.live.hub import Apps, Hub, ReaderPosition
 from streams.api.live.messages import RoleRow
 from streams.api.live.stream import PING_S, LiveStream
 from streams.http.problems import Problem
@@ -109,9 +109,9 @@ async def passing(turns: int = 10) -> None:
         await asyncio.sleep(0)
 
 
-def hub_of(count: int, **options: Any) -> tuple[Board, Hub]:
+def hub_of(count: int, **options: Any) -> tuple[LiveBoard, Hub]:
     """A board with so many sessions of two apps, and its hub."""
-    board = Board()
+    board = LiveBoard()
     for n in range(count):
         board.take_profile(profile(f"s{n}", app="ab"[n % 2]), n)
     return board, Hub(board, LiveSettings(), **options)
@@ -170,8 +170,8 @@ async def test_who_is_behind_is_told_the_rest_though_somebody_else_knows_all() -
     """The next tick comes for them too, though nothing changes any more."""
     board, hub = hub_of(600)
     hub.tick()
-    behind = hub.next(Place(knows=0, began=0, snapshot=False, roles=0), None)
-    abreast = hub.next(Place(knows=board.version, began=0, snapshot=False, roles=0), None)
+    behind = hub.next(ReaderPosition(knows=0, began=0, snapshot=False, roles=0), None)
+    abreast = hub.next(ReaderPosition(knows=board.version, began=0, snapshot=False, roles=0), None)
     ticked = hub.ticked
     hub.tick()
 
@@ -225,7 +225,7 @@ async def test_changes_of_other_tenants_send_nothing() -> None:
 
 async def test_roles_are_told_to_everybody() -> None:
     """When they are known anew."""
-    hub = Hub(Board(), LiveSettings())
+    hub = Hub(LiveBoard(), LiveSettings())
     async with watching(hub) as client:
         hub.set_roles([RoleRow(role="index", state="away", detail="does not answer", lag_records=7)])
         (event,) = await client.take(1)
@@ -239,7 +239,7 @@ async def test_roles_are_told_to_everybody() -> None:
 async def test_a_silent_stream_is_kept_open_by_pings() -> None:
     """Proxies close what says nothing; the page sees that the server is there."""
     clock = Clock()
-    hub = Hub(Board(), LiveSettings())
+    hub = Hub(LiveBoard(), LiveSettings())
     async with watching(hub, clock=clock) as client:
         clock.now_s += PING_S
         hub.tick()
@@ -330,7 +330,7 @@ async def test_names_of_those_that_went_are_forgotten_when_nobody_can_have_misse
 
 async def test_one_stream_too_many_is_refused() -> None:
     """503 with when to come again; a place that is left can be taken."""
-    hub, before = Hub(Board(), LiveSettings(max_streams=1)), drops()
+    hub, before = Hub(LiveBoard(), LiveSettings(max_streams=1)), drops()
     async with watching(hub):
         with pytest.raises(Problem) as refused:
             hub.require_room("")
@@ -345,7 +345,7 @@ async def test_one_stream_too_many_is_refused() -> None:
 
 async def test_one_token_leaves_room_to_others() -> None:
     """It has its share of the places, and no more."""
-    hub = Hub(Board(), LiveSettings(max_streams=3))  # one each
+    hub = Hub(LiveBoard(), LiveSettings(max_streams=3))  # one each
 
     with hub.watching("desk"):
         with pytest.raises(Problem, match="max_streams_per_token"):
@@ -356,7 +356,7 @@ async def test_one_token_leaves_room_to_others() -> None:
 
 async def test_streams_end_when_the_server_stops() -> None:
     """At once and in good order, also while one waits; nobody is let in any more."""
-    hub = Hub(Board(), LiveSettings())
+    hub = Hub(LiveBoard(), LiveSettings())
     clients = [Client(hub) for _ in range(3)]
     for client in clients:
         await client.take(1)

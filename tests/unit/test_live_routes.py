@@ -17,7 +17,7 @@ from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, M
 from models.wire.codec import encode
 from streams.api.live.page import page_routes
 from streams.http.health import Api
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
@@ -50,8 +50,8 @@ class Watched(LiveServed):
         for app in ("a", "b"):
             session, user = f"session-{app}", f"user-{app}"
             spoken = [said(n, f"{canary(app)} {XSS} pelicans {n}", app=app, user=user, session=session) for n in (0, 1)]
-            fact, episode, standing = user_events_of(app, user, session)
-            await self.remember(spoken, topic_of(app, session), [fact], episode, standing)
+            fact, episode, stats = user_events_of(app, user, session)
+            await self.remember(spoken, topic_of(app, session), [fact], episode, stats)
             modes = [ModeTransition(1, Mode.CRITICAL)]
             board.take_profile(profile(session, app=app, user=user, mode_transitions=modes), at_ms())
             board.take_segment(segment(session, app=app), at_ms())
@@ -166,7 +166,7 @@ async def test_a_text_has_a_thousand_turns_at_most(served: Watched) -> None:
 async def test_a_memory_that_is_shared_is_found_once(served: Watched) -> None:
     """As its owner's, with the session it comes from, and not among those of an app it is shared with."""
     shared = msgspec.structs.replace(app_memory_of("a"), content="pelicans on the pier", shared_with=["b"])
-    await AppMemories(served.store, _embedder()).add_changes([(shared, 1)])
+    await AppMemoryIndex(served.store, _embedder()).add_changes([(shared, 1)])
     async with served.client("all") as client:
         found = [
             (await client.get(f"/v1/live/search?q=pelicans&kind=memories{apps}")).json()["hits"]

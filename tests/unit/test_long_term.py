@@ -286,7 +286,7 @@ def test_beyond_the_most_the_weakest_goes() -> None:
     project.memories.put(
         msgspec.structs.replace(put_away, memory=msgspec.structs.replace(put_away.memory, archived=True))
     )
-    project.memories.shelf_ids = lambda shelf: sorted(project.memories.kept) if shelf % 2 else []  # type: ignore[method-assign]
+    project.memories.shard_ids = lambda shard: sorted(project.memories.kept) if shard % 2 else []  # type: ignore[method-assign]
     project.told.clear()
     new = project.say("Fact k.", 11, memory_type=FACT)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy
-from models.project.shards import shelf_of
+from models.project.shards import shard_of
 from tests.long_term_memories import Project
 
 FACT = MemoryType.FACT
@@ -26,11 +26,11 @@ def test_room_is_made_where_the_new_one_lies() -> None:
     for n in range(10):
         project.say(f"Fact {n}.", n, memory_type=FACT)
     asked: list[int] = []
-    shelf_ids = project.memories.shelf_ids
-    project.memories.shelf_ids = lambda shelf: asked.append(shelf) or shelf_ids(shelf)  # type: ignore[func-returns-value,method-assign]
+    shard_ids = project.memories.shard_ids
+    project.memories.shard_ids = lambda shard: asked.append(shard) or shard_ids(shard)  # type: ignore[func-returns-value,method-assign]
     new = project.say("Fact k.", 11, memory_type=FACT)
 
-    assert shelf_of(new.rpartition("-")[2]) == asked[0]
+    assert shard_of(new.rpartition("-")[2]) == asked[0]
 
 
 def test_what_is_cut_in_two_takes_room_too() -> None:

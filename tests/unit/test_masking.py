@@ -19,7 +19,7 @@ from models.policy.digest import policy_digest
 from models.policy.masking import MaskingPolicy
 from models.wire.codec import decode_input, encode
 from streams.archive.landed import land_all
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker, without_bytes
 from streams.roles import archive
@@ -134,9 +134,9 @@ async def test_the_archive_role_masks_what_it_takes(tmp_path: Path) -> None:
     archivist = Archivist(settings, topics, IntakePolicy(), MagicMock(), mask=RecordMasker(EVERYWHERE))
     turn = encode(said(1, PII, app="a", user="u", session="s"))
     for (name, topic), value in zip(topics.items(), (turn, b'{"user_id":"ann@example.org"}'), strict=True):
-        archivist._taken.know(Place(name, 0), 7)
-        archivist._landed[Place(name, 0)] = Move(7, 7, 7)
-        await archivist._take(Place(name, 0), [record(topic, value)])
+        archivist._taken.know(ArchivedPartition(name, 0), 7)
+        archivist._landed[ArchivedPartition(name, 0)] = Move(7, 7, 7)
+        await archivist._take(ArchivedPartition(name, 0), [record(topic, value)])
     await archivist._consumer.stop()
     buffer = archivist._buffer
     held = repr([buffer.rows, buffer.skipped])

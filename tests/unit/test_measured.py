@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.archive import maintenance
 from streams.archive.maintenance import Maintained
-from streams.http.answering import Measured, ServedRoute
+from streams.http.answering import RequestMeasures, ServedRoute
 from streams.http.health import Api
 from streams.inference.llm_client import count_usage
 from streams.observe.telemetry import Metrics, metrics
@@ -49,7 +49,7 @@ async def test_requests_are_counted_by_route() -> None:
         ServedRoute("/test/{session_id:path}/turns", turns, ["GET"]),
         ServedRoute("/test-stream", stream, ["GET"]),
     ]
-    app = Api(routes, [Middleware(Measured)])
+    app = Api(routes, [Middleware(RequestMeasures)])
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     asked = [
         "/test/a/b/turns",
@@ -92,7 +92,7 @@ async def test_an_upkeep_that_does_not_settle_shows(monkeypatch: pytest.MonkeyPa
         return Maintained(0, 0, 0, 0, next(ends))
 
     monkeypatch.setattr(maintenance, "maintain", maintain)
-    upkeep = maintenance.Upkeep(cast("Any", None), ArchiveSettings(merge_every=timedelta(seconds=0)))
+    upkeep = maintenance.ArchiveUpkeep(cast("Any", None), ArchiveSettings(merge_every=timedelta(seconds=0)))
     before = shown("archive_upkeep_total", result="not_settled")
     await upkeep.maintain()
     unsettled = shown("archive_unsettled")

@@ -54,7 +54,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
         memory(2, "User prefers calls before noon.", app=ODD),
         memory(1, "Orders have eight digits.", app="."),
     ]
-    made.apps.standings += [space(ODD, memories=2, spent_units=260.0), space(".", memories=1)]
+    made.apps.all_stats += [space(ODD, memories=2, spent_units=260.0), space(".", memories=1)]
     reached(made, monkeypatch)
     return made
 
@@ -179,7 +179,7 @@ def test_a_role_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_export_of_one_app_and_of_all(served: Served, tmp_path: Path) -> None:
     """A file that only its owner reads, whatever apps are called, or standard output; all of it, conflicts too."""
     served.apps.known.append(memory(1, "An app names itself as it likes.", app="../../up"))
-    served.apps.standings.append(space("../../up", memories=1))
+    served.apps.all_stats.append(space("../../up", memories=1))
     file = tmp_path / "all.json"
     told = printed("export", "--all", "-o", str(file))
     written = json.loads(file.read_bytes())

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from models.events import Role
 from models.policy import Policy
 from models.session.segments import SegmentRef, WorkingMemory, compact
-from models.state.buffer import Buffer, BufferedTurn, encode_turn
+from models.state.buffer import BufferedTurn, TurnBuffer, encode_turn
 from models.state.parts import Parts
-from models.state.vectors import Mark, VectorRing, quantise
+from models.state.vectors import TurnMark, VectorRing, quantise
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -46,14 +46,14 @@ def test_parts_report_everything_touched() -> None:
     assert loaded == {"a": b"1", "b": b"2", "d": b"4"}
 
 
-def put(buffer: Buffer, turn: BufferedTurn, open_turns: list[int]) -> None:
+def put(buffer: TurnBuffer, turn: BufferedTurn, open_turns: list[int]) -> None:
     """Insert a turn into a buffer of ten."""
     buffer.insert(turn.turn, encode_turn(turn), 10, open_turns)
 
 
 def test_buffer_keeps_the_last_turns_exactly() -> None:
     """Ten turns, one part each, oldest first."""
-    buffer = Buffer({}, Parts({}))
+    buffer = TurnBuffer({}, Parts({}))
     for turn in range(25):
         put(buffer, said(turn, f"text {turn}"), [])
 
@@ -63,7 +63,7 @@ def test_buffer_keeps_the_last_turns_exactly() -> None:
 
 def test_buffer_takes_a_turn_out_of_order_at_its_place() -> None:
     """The ten highest numbers stay, whatever the order of arrival."""
-    buffer = Buffer({}, Parts({}))
+    buffer = TurnBuffer({}, Parts({}))
     for turn in [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 4]:
         put(buffer, said(turn), [])
 
@@ -73,7 +73,7 @@ def test_buffer_takes_a_turn_out_of_order_at_its_place() -> None:
 def test_buffer_holds_open_turns_beyond_its_size() -> None:
     """A late turn whose segment is open is kept until that is compacted; then its part is deleted."""
     parts = Parts({})
-    buffer = Buffer({}, parts)
+    buffer = TurnBuffer({}, parts)
     for turn in range(100, 112):
         put(buffer, said(turn), [])
     put(buffer, said(50), [50])
@@ -87,7 +87,7 @@ def test_buffer_holds_open_turns_beyond_its_size() -> None:
 @pytest.mark.parametrize(("slots", "expected"), [({}, 0), ({3: 0, 4: 1}, 2), ({3: 0, 4: 2}, 1), ({3: 1, 4: 2}, 0)])
 def test_buffer_takes_the_lowest_free_part(slots: dict[int, int], expected: int) -> None:
     """A gap left by dropped parts is filled before parts are added."""
-    buffer = Buffer(slots, Parts({}))
+    buffer = TurnBuffer(slots, Parts({}))
     put(buffer, said(9), [])
 
     assert expected == buffer.slots[9]
@@ -148,8 +148,8 @@ def test_vector_ring_survives_storage() -> None:
     ring = VectorRing(parts, 4)
     rng = np.random.default_rng(3)
     for turn in [0, 2, 6, 4, 8, 10]:
-        ring.remember(turn, Mark.RISKY if turn == 8 else 0, unit(*rng.normal(size=64)))
-    ring.mark(6, Mark.REFUSED)
+        ring.remember(turn, TurnMark.RISKY if turn == 8 else 0, unit(*rng.normal(size=64)))
+    ring.mark(6, TurnMark.REFUSED)
     stored = {name: value for name, value in parts.changes().items() if value is not None}
     again = VectorRing(Parts(stored), 4)
     probe = unit(*rng.normal(size=64))

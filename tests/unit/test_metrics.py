@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.operate.metrics import as_markdown
-from models.metrics import LABELS, METRIC_OF, METRICS, Kind, Metric
+from models.metrics import LABELS, METRIC_OF, METRICS, Metric, MetricKind
 
 ONE_BY_ONE = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 
@@ -41,7 +41,7 @@ def test_every_metric_says_what_it_means_and_what_to_do(metric: Metric) -> None:
 @ONE_BY_ONE
 def test_names_follow_prometheus(metric: Metric) -> None:
     """Counters end in `_total`, others do not; seconds and bytes stand in the name."""
-    assert metric.name.endswith("_total") is (metric.kind is Kind.COUNTER)
+    assert metric.name.endswith("_total") is (metric.kind is MetricKind.COUNTER)
     if metric.unit in ("seconds", "bytes"):
         assert metric.unit in metric.name
 
@@ -49,7 +49,7 @@ def test_names_follow_prometheus(metric: Metric) -> None:
 @ONE_BY_ONE
 def test_histograms_alone_have_buckets(metric: Metric) -> None:
     """Ascending bounds, so that each observation has one bucket."""
-    assert bool(metric.buckets) is (metric.kind is Kind.HISTOGRAM)
+    assert bool(metric.buckets) is (metric.kind is MetricKind.HISTOGRAM)
     assert sorted(set(metric.buckets)) == list(metric.buckets)
 
 

@@ -13,7 +13,7 @@ from jobs.operate import migrate as migrating
 from jobs.operate.doctor.verdict import Status, Verdict
 from jobs.operate.migrate import Does, Step, apply, state_steps
 from jobs.shared.state_versions import READ
-from jobs.shared.topic_drift import Difference, Kind
+from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import ConfigurationError, RecoveryFailed
 from models.partition.commands import FOLDS
 from models.policy import Policy
@@ -46,9 +46,9 @@ def test_nothing_is_applied_beside_what_a_later_release_wrote() -> None:
 
 def test_what_takes_a_decision_is_left_to_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies and partitions of topics, an index or a scorer that is only warned of; `--apply` does the rest."""
-    kinds = (Kind.MISSING, Kind.CONFIG, Kind.REPLICATION, Kind.CO_PARTITIONING)
-    found = [Difference("t", kind, "f", "1", "2", "do") for kind in kinds]
-    fewer = [*found, Difference("t", Kind.TOO_FEW_PARTITIONS, "partitions", "1", "2", "add")]
+    kinds = (DriftKind.MISSING, DriftKind.CONFIG, DriftKind.REPLICATION, DriftKind.CO_PARTITIONING)
+    found = [TopicDrift("t", kind, "f", "1", "2", "do") for kind in kinds]
+    fewer = [*found, TopicDrift("t", DriftKind.TOO_FEW_PARTITIONS, "partitions", "1", "2", "add")]
     warned = Verdict(Status.WARN, "of another model", "turntide reindex")
     monkeypatch.setattr(migrating, "check_vectors", lambda _settings: warned)
     monkeypatch.setattr(migrating, "check_scorer", lambda _settings: warned)

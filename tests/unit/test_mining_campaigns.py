@@ -14,7 +14,7 @@ import pytest
 from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
 from jobs.analyse.mining.likeness import kept_vectors, unit_vectors
 from jobs.analyse.mining.near_duplicates import Labels, groups_of, signatures
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, CampaignMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, mined
@@ -131,12 +131,12 @@ def test_only_so_many_texts_are_compared_and_that_is_said() -> None:
 
 
 @pytest.fixture(scope="module")
-def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
     """The week with the planted campaign."""
     return mined(JOB, planted, tmp_path_factory.mktemp("mining"))
 
 
-def test_the_planted_campaign_is_found_with_its_evidence(result: Result, planted: LakePaths) -> None:
+def test_the_planted_campaign_is_found_with_its_evidence(result: JobResult, planted: LakePaths) -> None:
     """Twelve sessions of twelve users in six wordings; the query, as it stands, gives just their messages."""
     table = result.tables["campaigns"].filter(pl.col("campaign").str.contains("controller|override|hidden|pretend"))
 
@@ -151,7 +151,7 @@ def test_the_planted_campaign_is_found_with_its_evidence(result: Result, planted
     assert (len(texts), all(text.lower().startswith(TRIED) for (text,) in texts)) == (12, True)
 
 
-def test_nothing_shown_quotes(result: Result) -> None:
+def test_nothing_shown_quotes(result: JobResult) -> None:
     """No four words in a row of the message."""
     shown = f"{result.section}" + "".join(table.write_csv() for table in result.tables.values())
     quoted = [" ".join(TRIED.split()[n : n + 4]) for n in range(len(TRIED.split()) - 3)]

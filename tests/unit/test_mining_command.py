@@ -12,9 +12,9 @@ from typer.testing import Result
 from jobs.analyse.mining import command
 from jobs.analyse.mining.command import quoted
 from jobs.analyse.mining.job import Period
-from jobs.analyse.mining.results import Result as Mined
-from jobs.analyse.mining.results import told
-from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.results import JobResult as Mined
+from jobs.analyse.mining.results import failure_text
+from jobs.analyse.mining.source import MiningSource
 from models.errors import StoreUnavailable
 from tests.command_line import turntide
 
@@ -35,7 +35,7 @@ def _mine(*arguments: str) -> Result:
 def _failing(broken: str) -> object:
     done = command.mined
 
-    def mined(name: str, source: Source, period: Period) -> Mined:
+    def mined(name: str, source: MiningSource, period: Period) -> Mined:
         if name == broken:
             raise ValueError("what somebody said")
         return done(name, source, period)
@@ -89,9 +89,9 @@ def test_ctrl_c_is_no_failure_of_a_job() -> None:
     error.__cause__ = KeyboardInterrupt()
 
     with pytest.raises(KeyboardInterrupt):
-        told(error)
+        failure_text(error)
 
 
 def test_our_own_errors_are_told_as_they_are() -> None:
     """They hold no words of turns."""
-    assert "disk is full" == told(StoreUnavailable("disk is full"))
+    assert "disk is full" == failure_text(StoreUnavailable("disk is full"))

@@ -24,7 +24,7 @@ from jobs.analyse.mining.drift_measures import (
 from jobs.analyse.mining.drift_shifts import METRICS, MODE, by_day, compared, evidence, findings
 from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.run import run
-from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.source import MiningSource
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, mined
@@ -213,7 +213,7 @@ def test_a_crowded_day_keeps_the_same_few(planted: LakePaths, tmp_path: Path) ->
     """The draw is by the sessions' ids: two runs draw the same."""
     few = ArchivePolicy(drift=DriftMining(most_sessions_per_day=5, min_sessions=30))
     with reading(planted) as con:
-        drawn = [run(JOB, Source(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
+        drawn = [run(JOB, MiningSource(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
 
     assert drawn[0].tables["measures"].equals(drawn[1].tables["measures"])
     assert [35] == drawn[0].tables["measures"]["sessions"].unique().to_list()

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from jobs.analyse.mining.escalation import JOB, change_points, described, resampled
 from jobs.analyse.mining.escalation_shapes import name_of, shape_table, shaped
-from jobs.analyse.mining.escalation_survival import standings, survival_table
+from jobs.analyse.mining.escalation_survival import app_comparisons, survival_table
 from jobs.analyse.mining.job import Period
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from models.events.topics import PROFILES
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
 from streams.archive.catalog import LakePaths
@@ -30,7 +30,7 @@ STEP = np.repeat([0.1, 0.8], 10)
 
 
 @pytest.fixture(scope="module")
-def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
     """What is found in its second week, at a level that 31 users can reach; four tutors' sessions stay calm."""
     four = AnonymityPolicy(min_sessions=4, min_users=4)
     ready = ArchivePolicy(anonymity=four, escalation=EscalationMining(significance=0.02))
@@ -126,7 +126,7 @@ def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
     apps = np.random.default_rng(0).permutation([app for app, *_ in times])
     shuffled = [(str(app), scored, at) for app, (_, scored, at) in zip(apps, times, strict=True)]
 
-    found = [{app.app_id: app.faster for app in standings(ended(each), POLICY)} for each in (times, shuffled)]
+    found = [{app.app_id: app.faster for app in app_comparisons(ended(each), POLICY)} for each in (times, shuffled)]
 
     assert [{"fast": True, "slow": False}, {"fast": None, "slow": None}] == found
 
@@ -136,12 +136,12 @@ def test_an_app_of_four_users_is_not_held_against_others() -> None:
     few = [("few", 20, 3)] * 40
     many = ended([("many", 20, 15)] * 40)
 
-    apps = standings(pl.concat([ended(few, users=4), many]), POLICY)
+    apps = app_comparisons(pl.concat([ended(few, users=4), many]), POLICY)
 
     assert ["many"] == [app.app_id for app in apps]
 
 
-def test_shapes_of_the_planted_week(week: Result) -> None:
+def test_shapes_of_the_planted_week(week: JobResult) -> None:
     """Each kind of session of the plan is a shape: late rises are seven, early ones fourteen, campaigns twelve."""
     shapes = dict(week.tables["shapes"].select("shape", "sessions").iter_rows())
 
@@ -155,7 +155,7 @@ def test_shapes_of_the_planted_week(week: Result) -> None:
     } == shapes
 
 
-def test_findings_of_the_planted_week(week: Result) -> None:
+def test_findings_of_the_planted_week(week: JobResult) -> None:
     """Tutors' sessions rise early, and the campaign's peaks are new; the evidence are just these sessions."""
     found = {shown.finding.title: (shown.sessions, shown.users) for shown in week.section.findings}
 
@@ -165,7 +165,7 @@ def test_findings_of_the_planted_week(week: Result) -> None:
     } == found
 
 
-def test_headlines_of_the_planted_week(week: Result) -> None:
+def test_headlines_of_the_planted_week(week: JobResult) -> None:
     """40 of 70 sessions alert; the alert comes at the turn at which the risk changes."""
     figures = {figure.name: figure.value for figure in week.section.figures}
 

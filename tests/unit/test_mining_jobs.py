@@ -13,7 +13,7 @@ import pytest
 
 from jobs.analyse.mining.job import Frames, Job, Period
 from jobs.analyse.mining.jobs import job_names, job_of
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.tables import Tables
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
@@ -67,12 +67,12 @@ def job(request: pytest.FixtureRequest) -> Job:
 
 
 @pytest.fixture(scope="module")
-def result(job: Job, planted: LakePaths, root: Path) -> Result:
+def result(job: Job, planted: LakePaths, root: Path) -> JobResult:
     """The second week held against the first."""
     return mined(job, planted, root)
 
 
-def test_nothing_shown_names_a_session_or_user(result: Result) -> None:
+def test_nothing_shown_names_a_session_or_user(result: JobResult) -> None:
     """Neither in words nor in evidence nor in tables."""
     tables = "".join(table.write_csv() for table in result.tables.values())
     shown = msgspec.json.encode(result.section).decode() + tables
@@ -99,7 +99,7 @@ def test_what_is_about_too_few_users_is_not_shown(job: Job, planted: LakePaths, 
     assert dict.fromkeys(found.tables, 0) == {name: table.height for name, table in found.tables.items()}
 
 
-def test_no_day_is_made_again(job: Job, planted: LakePaths, root: Path, result: Result) -> None:
+def test_no_day_is_made_again(job: Job, planted: LakePaths, root: Path, result: JobResult) -> None:
     """With the same rows, not even for another period of the same days."""
     made: list[Frames] = []
 
@@ -132,7 +132,7 @@ def test_days_are_marked_by_all_that_is_read(job: Job, planted: LakePaths) -> No
     assert asked - set(job.reads) == set()
 
 
-def test_pictures_are_drawn_of_what_is_shown(job: Job, result: Result) -> None:
+def test_pictures_are_drawn_of_what_is_shown(job: Job, result: JobResult) -> None:
     """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
     drawn = [picture.title for picture in job.pictures(result.tables) if "$schema" in picture.chart.to_dict()]
     empty = {name: table.clear() for name, table in result.tables.items()}

@@ -14,7 +14,7 @@ from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period, Shown
 from jobs.analyse.mining.overview import JOB
 from jobs.analyse.mining.overview_findings import findings_of
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, mined
@@ -115,12 +115,12 @@ def test_change_against_the_earlier_period_is_found_either_way() -> None:
 
 
 @pytest.fixture(scope="module")
-def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
     """The overview of its second week."""
     return mined(JOB, planted, tmp_path_factory.mktemp("mined"))
 
 
-def test_planted_week_is_counted(week: Result, planted: LakePaths) -> None:
+def test_planted_week_is_counted(week: JobResult, planted: LakePaths) -> None:
     """Headline figures are those of the views, and of the plan."""
     planned = [planted for planted in PLAN if FIRST + timedelta(days=planted.day) in WEEK]
     figures = {figure.name: figure.value for figure in week.section.figures}
@@ -137,7 +137,7 @@ def test_planted_week_is_counted(week: Result, planted: LakePaths) -> None:
     assert size[0] / 1_000_000 == pytest.approx(figures["turns_as_json_mb"])
 
 
-def test_planted_rise_is_found_with_its_evidence(week: Result, planted: LakePaths, tmp_path: Path) -> None:
+def test_planted_rise_is_found_with_its_evidence(week: JobResult, planted: LakePaths, tmp_path: Path) -> None:
     """The second week alerts more than the first; the evidence are the alerting sessions of both.
 
     With 70 sessions a week it is not beyond the level of one in a hundred that is asked for by default.

@@ -13,9 +13,9 @@ from jobs.analyse.mining.anonymity import (
     beyond_cell,
     part_of,
     shown_figure,
+    shown_percent,
     shown_rows,
     smaller_side,
-    told_percent,
 )
 from jobs.analyse.mining.campaigns import Campaigns, table_of
 from jobs.analyse.mining.drift import calibrated
@@ -148,9 +148,9 @@ def test_texts_tell_no_share_of_few() -> None:
     few = {"sessions": 2, "users": 2}
 
     assert ("few", "most", "2.0 %") == (
-        told_percent(2.0, few, K),  # type: ignore[arg-type]
-        told_percent(98.0, few, K),  # type: ignore[arg-type]
-        told_percent(2.0, None, K),
+        shown_percent(2.0, few, K),  # type: ignore[arg-type]
+        shown_percent(98.0, few, K),  # type: ignore[arg-type]
+        shown_percent(2.0, None, K),
     )
 
 

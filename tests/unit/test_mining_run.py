@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
-from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Period, Shown
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period, Shown
+from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.run import run
-from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.source import MiningSource
 from jobs.analyse.mining.tables import Tables
 from models.events import Turn
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
@@ -55,13 +55,13 @@ def counted(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, Any]:
     return {"sessions": turns.group_by("day", "session_id", "user_id").agg(turns=turns.count())}
 
 
-def summed(parts: Frames, asked: Asked) -> Found:
+def summed(parts: Frames, asked: MiningInput) -> JobFindings:
     """Sessions by their number of turns."""
     sessions = parts["sessions"]
     by_turns = sessions.group_by("turns").agg(
         sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique()
     )
-    return Found(
+    return JobFindings(
         figures=[
             Figure(
                 name="turns",
@@ -107,7 +107,7 @@ class Mined:
         self.place, self._root = paths(folder), folder / "mining"
         self.made: list[tuple[date, ...]] = []
 
-    def __call__(self, job: Job = JOB, *, period: Period = WEEK, policy: ArchivePolicy = POLICY) -> Result:
+    def __call__(self, job: Job = JOB, *, period: Period = WEEK, policy: ArchivePolicy = POLICY) -> JobResult:
         """Run it."""
 
         def remembered(frames: Frames, _policy: ArchivePolicy) -> Frames:
@@ -115,7 +115,7 @@ class Mined:
             return frames
 
         with reading(self.place) as con:
-            return run(job._replace(refine=remembered), Source(con), period, root=self._root, policy=policy)
+            return run(job._replace(refine=remembered), MiningSource(con), period, root=self._root, policy=policy)
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_run_that_was_cut_short_goes_on(mined: Mined) -> None:
         return frames
 
     with reading(mined.place) as con, pytest.raises(DiedError):
-        run(JOB._replace(refine=refine), Source(con), WEEK, root=mined._root, policy=one_day_each)
+        run(JOB._replace(refine=refine), MiningSource(con), WEEK, root=mined._root, policy=one_day_each)
     mined(policy=one_day_each)
 
     assert [(MONDAY + timedelta(days=1),)] == mined.made
@@ -227,8 +227,8 @@ def test_a_single_row_left_out_takes_another_with_it(mined: Mined) -> None:
 def test_a_table_must_say_whom_it_is_about(mined: Mined) -> None:
     """Without counts of sessions and users it is refused."""
 
-    def careless(_parts: Frames, _asked: Asked) -> Found:
-        return Found(tables={"lengths": Shown("Lengths", "", pl.DataFrame({"turns": [1]}))})
+    def careless(_parts: Frames, _asked: MiningInput) -> JobFindings:
+        return JobFindings(tables={"lengths": Shown("Lengths", "", pl.DataFrame({"turns": [1]}))})
 
     with pytest.raises(ValueError, match="users"):
         mined(JOB._replace(find=careless))
@@ -249,6 +249,6 @@ def test_a_day_that_is_gone_is_forgotten(mined: Mined) -> None:
 def test_days_whose_files_are_damaged_are_left_out_and_named(mined: Mined) -> None:
     """The rest is mined."""
     with reading(mined.place) as con:
-        result = run(JOB, Source(con, without={MONDAY}), WEEK, root=mined._root, policy=POLICY)
+        result = run(JOB, MiningSource(con, without={MONDAY}), WEEK, root=mined._root, policy=POLICY)
 
     assert ([MONDAY], 18.0) == (result.section.days_left_out, result.section.figures[0].value)

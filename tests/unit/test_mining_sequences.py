@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.sequences import JOB, transition_table
 from jobs.shared.intervals import wilson
@@ -23,7 +23,7 @@ SUPPOSES = "first hypothetical question"
 
 
 @pytest.fixture(scope="module")
-def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
     """What is found in its second week."""
     return mined(JOB, planted, tmp_path_factory.mktemp("sequences"))
 
@@ -163,7 +163,7 @@ def test_intervals_are_those_of_scipy() -> None:
     assert pytest.approx([expected.high, 1.0]) == high.tolist()
 
 
-def test_the_planted_week(week: Result) -> None:
+def test_the_planted_week(week: JobResult) -> None:
     """All 21 sessions that rise suppose something before they do, and the evidence are just these."""
     found = [shown for shown in week.section.findings if SUPPOSES in shown.finding.title]
 
@@ -171,7 +171,7 @@ def test_the_planted_week(week: Result) -> None:
     assert week.tables["before_alerts"]["pattern"][0].split(THEN)[1] == SUPPOSES
 
 
-def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, week: Result) -> None:
+def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, week: JobResult) -> None:
     """Of each pattern that is told: just those in the window before the alert."""
     counted = dict(week.tables["before_alerts"].select("pattern", "sessions").iter_rows())
 
@@ -181,7 +181,7 @@ def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, w
             assert rows["session_id"].n_unique() == counted[shown.finding.title.removeprefix("Before alerts: ")]
 
 
-def test_modes_of_the_planted_week(week: Result) -> None:
+def test_modes_of_the_planted_week(week: JobResult) -> None:
     """Whoever is critical stays so until the end."""
     critical = week.tables["transitions"].filter(pl.col("mode") == "critical")
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobs.analyse.mining.job import Asked, Frames
+from jobs.analyse.mining.job import Frames, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
-from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.topic_clusters import clustered
 from jobs.analyse.mining.topic_growth import cluster_table, members
 from jobs.analyse.mining.topic_names import marks_of
@@ -49,13 +49,13 @@ def bare(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.drop("text")
 
 
-def asked() -> Asked:
+def asked() -> MiningInput:
     """A week with nothing around it."""
 
     def nothing(*_: object) -> Frames:
         return {}
 
-    return Asked(WEEK, POLICY, nothing, None, None)  # type: ignore[arg-type]
+    return MiningInput(WEEK, POLICY, nothing, None, None)  # type: ignore[arg-type]
 
 
 def test_clusters_tell_matters_apart_the_same_each_time() -> None:
@@ -191,12 +191,12 @@ def test_circles_before_alerts_are_found() -> None:
 
 
 @pytest.fixture(scope="module")
-def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
     """The second week held against the first."""
     return mined(JOB, planted, tmp_path_factory.mktemp("mining"))
 
 
-def test_the_planted_matters_are_as_planned(result: Result) -> None:
+def test_the_planted_matters_are_as_planned(result: JobResult) -> None:
     """Nobody spoke of the battery before; those who press have alerts; what was spoken of all along stays."""
     titles = [shown.finding.title for shown in result.section.findings]
 

@@ -17,14 +17,14 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from jobs.cli import app as turntide
-from jobs.operate.monitoring.board import Board, Panel, Query, Row, rate, total
+from jobs.operate.monitoring.board import MonitoringBoard, Panel, PanelRow, Query, rate, total
 from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
 from jobs.operate.monitoring.checks import findings
 from jobs.operate.monitoring.command import app as monitoring
 from jobs.operate.monitoring.command import documents, drift
 from jobs.operate.monitoring.expressions import WrongExpression, labels_of
 from jobs.operate.monitoring.grafana import render
-from jobs.operate.monitoring.rules import Alert, Rules, read
+from jobs.operate.monitoring.rules import AlertRule, MonitoringRules, read
 from jobs.operate.monitoring.runbooks import commands_in
 from models.errors import ConfigurationError
 
@@ -41,9 +41,9 @@ def test_everything_is_in_step() -> None:
     assert drift(DEPLOY) == {}
 
 
-def altered(**changes: Any) -> Rules:
+def altered(**changes: Any) -> MonitoringRules:
     """The rules with the first alert changed."""
-    return Rules((msgspec.structs.replace(LIKED, **changes), *RULES.alerts[1:]), RULES.recorded)
+    return MonitoringRules((msgspec.structs.replace(LIKED, **changes), *RULES.alerts[1:]), RULES.recorded)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_rule_out_of_step_is_found(changes: dict[str, Any], what: str) -> None
 )
 def test_a_panel_out_of_step_is_found(panel: Panel, what: str) -> None:
     """A panel that would stay empty, or that explains what it does not show."""
-    board = Board(uid="u", title="t", description="d", rows=(Row("r", (panel,)),))
+    board = MonitoringBoard(uid="u", title="t", description="d", rows=(PanelRow("r", (panel,)),))
     said = [finding.what for finding in findings(RULES, (*BOARDS, board), UNSHOWN, DEPLOY) if finding.where == "u: p"]
 
     assert len(said) == 1
@@ -107,7 +107,7 @@ def test_a_runbook_out_of_step_is_found(tmp_path: Path) -> None:
     """Headings in their order, three first commands, and a page for each alert alone."""
     (tmp_path / "runbooks").mkdir()
     good = (DEPLOY / "runbooks" / f"{LIKED.name}.md").read_text()
-    alone = Rules((LIKED,), {})
+    alone = MonitoringRules((LIKED,), {})
 
     def said(text: str) -> list[str]:
         (tmp_path / "runbooks" / f"{LIKED.name}.md").write_text(text)
@@ -173,9 +173,9 @@ def test_dashboards_are_grafanas(path: Path) -> None:
 def test_a_panel_that_does_not_fit_its_line_is_refused() -> None:
     """Grafana would move it below, and everything after it; one that fills the line fits."""
     fits, wide = (Panel(title=f"p{width}", queries=(Query("up"),), width=width) for width in (8, 9))
-    board = Board(uid="u", title="t", description="d", rows=(Row("r", (fits, fits, wide)),))
+    board = MonitoringBoard(uid="u", title="t", description="d", rows=(PanelRow("r", (fits, fits, wide)),))
 
-    assert json.loads(render(msgspec.structs.replace(board, rows=(Row("r", (fits,) * 4),)), ""))["uid"] == "u"
+    assert json.loads(render(msgspec.structs.replace(board, rows=(PanelRow("r", (fits,) * 4),)), ""))["uid"] == "u"
     with pytest.raises(ConfigurationError, match="u: the panel 'p9' does not fit its line"):
         render(board, "")
 
@@ -278,4 +278,4 @@ def test_alerts_are_few_and_said_in_words() -> None:
         "TurntideLlmCostHigh",
         "TurntideRestarting",
     }
-    assert all(isinstance(alert, Alert) and alert.annotations["summary"] for alert in RULES.alerts)
+    assert all(isinstance(alert, AlertRule) and alert.annotations["summary"] for alert in RULES.alerts)

@@ -11,7 +11,7 @@ import pytest
 from jobs.demo.conversations import load_conversations, load_project_conversation, schedule
 from models.events import Role, SessionEnded, Turn
 from models.events.project_items import ProjectEpisode
-from models.project.narrative import SaidTurn, narrative_arc
+from models.project.narrative import ConversationTurn, narrative_arc
 from tests.narrative_episodes import POLICY, told
 from tests.session_driver import NOON
 
@@ -29,7 +29,7 @@ def turns() -> list[Turn]:
 def episodes(turns: list[Turn]) -> list[ProjectEpisode]:
     """What is told of them, without memories."""
     return told(
-        SaidTurn(
+        ConversationTurn(
             conversation_id=each.session_id,
             turn=each.turn,
             role=each.role,

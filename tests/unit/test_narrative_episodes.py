@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from models.events import Role
 from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode
 from models.policy.project import NarrativePolicy
-from models.project.narrative import Watch, detect, merge_overlapping, narrative_arc, take
+from models.project.narrative import NarrativeState, detect, merge_overlapping, narrative_arc, take
 from tests.narrative_episodes import KEY, POLICY, episode, taken, told, turn
 from tests.project_found import memory, related
 from tests.session_driver import NOON
@@ -74,8 +74,10 @@ def test_a_decision_that_takes_the_place_of_another_is_a_pivot() -> None:
     """Its memory says so, not its words; it links to it and gains by its importance."""
     said = turn(1, "We decided to use Vue.")
     decided = memory(1, "Use Vue", kind=MemoryType.DECISION)
-    (found,) = detect(Watch(), said, [related(replace(decided, importance=0.9), "a-1", "supersedes")], KEY, POLICY)
-    (plain,) = detect(Watch(), said, [decided], KEY, POLICY)
+    (found,) = detect(
+        NarrativeState(), said, [related(replace(decided, importance=0.9), "a-1", "supersedes")], KEY, POLICY
+    )
+    (plain,) = detect(NarrativeState(), said, [decided], KEY, POLICY)
 
     assert (found.kind, plain.kind) == (EpisodeKind.PIVOT, EpisodeKind.DECISION_MADE)
     assert found.linked_memories == ["m-001"]
@@ -84,9 +86,9 @@ def test_a_decision_that_takes_the_place_of_another_is_a_pivot() -> None:
 
 def test_a_watch_survives_being_stored() -> None:
     """An issue is found again by a watch that was packed in between."""
-    watch = Watch()
+    watch = NarrativeState()
     detect(watch, turn(1, CRASH), [], KEY, POLICY)
-    again = msgspec.msgpack.decode(msgspec.msgpack.encode(watch), type=Watch)
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(watch), type=NarrativeState)
     (found,) = detect(again, turn(5, SOLVED), [], KEY, POLICY)
 
     assert found.first_turn == 1
@@ -95,14 +97,14 @@ def test_a_watch_survives_being_stored() -> None:
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.TOOL])
 def test_tools_tell_nothing(role: Role) -> None:
     """A tool's output full of errors is no issue of the project."""
-    assert [] == detect(Watch(), turn(1, CRASH, role), [], KEY, POLICY)
+    assert [] == detect(NarrativeState(), turn(1, CRASH, role), [], KEY, POLICY)
 
 
 def test_what_is_not_significant_enough_is_none() -> None:
     """The policy's floor."""
     policy = NarrativePolicy(min_significance=0.95)
 
-    assert [] == detect(Watch(), turn(1, "We decided to use SQLite."), [], KEY, policy)
+    assert [] == detect(NarrativeState(), turn(1, "We decided to use SQLite."), [], KEY, policy)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ SILENT = [
 @pytest.mark.parametrize(("kind", "sentence"), [(kind, each) for kind, said in TELLING.items() for each in said])
 def test_it_tells(kind: str, sentence: str) -> None:
     """A user's sentence of each wording tells of its kind, and of no other."""
-    assert [kind] == [telling.kind.value for telling in tellings(sentence, Role.USER)]
+    assert [kind] == [request.kind.value for request in tellings(sentence, Role.USER)]
 
 
 @pytest.mark.parametrize("sentence", SILENT)
@@ -108,7 +108,7 @@ def test_an_assistant_that_advises_decides_nothing() -> None:
     done = "I've fixed the race and finished the migration."
 
     assert [] == tellings(advice, Role.ASSISTANT)
-    assert ["problem_solved"] == [telling.kind.value for telling in tellings(done, Role.ASSISTANT)]
+    assert ["problem_solved"] == [request.kind.value for request in tellings(done, Role.ASSISTANT)]
 
 
 def test_pasted_text_tells_of_none() -> None:
@@ -118,9 +118,9 @@ def test_pasted_text_tells_of_none() -> None:
 
 def test_of_a_turn_the_sentence_that_says_more_is_taken() -> None:
     """A bare cry of joy would make an empty title."""
-    (telling,) = tellings("Fixed! The double booking is solved.", Role.USER)
+    (request,) = tellings("Fixed! The double booking is solved.", Role.USER)
 
-    assert telling.sentence == "The double booking is solved."
+    assert request.sentence == "The double booking is solved."
 
 
 @pytest.mark.parametrize(

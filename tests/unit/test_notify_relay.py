@@ -73,13 +73,13 @@ class Sink:
 
     def __init__(self, refuses: Sequence[bool] = ()) -> None:
         self.delivered: list[str] = []
-        self.standings: list[Mapping[str, Any]] = []
+        self.progresses: list[Mapping[str, Any]] = []
         self.relay: Any = None
         self._refuses = list(refuses)
 
     async def deliver(self, alerts: Sequence[AlertChanged], _trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Keep the ids, and what is said of the relay meanwhile."""
-        self.standings.append(await self.relay.standing())
+        self.progresses.append(await self.relay.progress())
         if self._refuses and self._refuses.pop(0):
             raise StoreUnavailable("not now")
         self.delivered += [alert.id for alert in alerts]
@@ -147,8 +147,8 @@ async def test_a_delivery_that_takes_its_time_is_no_stall(monkeypatch: pytest.Mo
     sink = Sink()
     await relayed(monkeypatch, sink, [4])
 
-    assert sink.standings == [{}]
-    assert [(each.next, each.end) for each in (await sink.relay.standing()).values()] == [(5, 100)]
+    assert sink.progresses == [{}]
+    assert [(each.next, each.end) for each in (await sink.relay.progress()).values()] == [(5, 100)]
 
 
 def test_the_sink_that_is_furthest_behind_is_the_roles_lag() -> None:

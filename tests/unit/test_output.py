@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.shared.output import Output, OutputFormat, form_of
+from jobs.shared.output import OutputFormat, Printer, form_of
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from streams.archive.catalog import paths_of
@@ -23,10 +23,10 @@ from tests.lake_records import NOW, PREFIX, buffer_of, turn
 _TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
 
 
-def printed(form: OutputFormat) -> tuple[Output, io.StringIO, io.StringIO]:
+def printed(form: OutputFormat) -> tuple[Printer, io.StringIO, io.StringIO]:
     """An output with both its streams."""
     stream, beside = io.StringIO(), io.StringIO()
-    return Output(form, stream=stream, beside=beside), stream, beside
+    return Printer(form, stream=stream, beside=beside), stream, beside
 
 
 def test_json_rows_are_one_array() -> None:

@@ -23,13 +23,13 @@ from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
 from models.events.topics import TURNS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LakePaths, open_writer, reading
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import TABLE_OF
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record as Sent
-from streams.oracle.replay import Feed, Replay
+from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 from tests.lake_records import PREFIX, Record, paths, take, turn
@@ -70,7 +70,7 @@ def _numbered(key: bytes | None, value: bytes | None, offsets: defaultdict[int, 
 
 def land_all(place: LakePaths, log: Sequence[ConsumerRecord], outputs: Sequence[OutputEvent]) -> None:
     """Archive a log and what became of it."""
-    buffer = Buffer()
+    buffer = LandingBuffer()
     for record in log:
         _add(buffer, TURNS, record)
     following: defaultdict[str, int] = defaultdict(int)
@@ -85,9 +85,9 @@ def land_all(place: LakePaths, log: Sequence[ConsumerRecord], outputs: Sequence[
         writer.land(buffer, now=NOW)
 
 
-def _add(buffer: Buffer, topic: Any, record: Any) -> None:
+def _add(buffer: LandingBuffer, topic: Any, record: Any) -> None:
     take(buffer, topic, record)
-    buffer.moves[Place(topic.full_name(PREFIX), record.partition)] = Move(None, 0, record.offset + 1)
+    buffer.moves[ArchivedPartition(topic.full_name(PREFIX), record.partition)] = Move(None, 0, record.offset + 1)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, LakePath
     settings = load_settings(data_dir=folder, topic_prefix=PREFIX)
     embedder = stream_embedder_of(settings)
     log = log_of(3)
-    feed = Feed(Replay(policy_of(settings), embedder, scorer_of(settings, embedder)))
+    feed = ReplayFeed(SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder)))
     for record in sorted(log, key=lambda record: (record.partition, record.offset)):
         feed.take(record)
     place = paths(folder / "archive")

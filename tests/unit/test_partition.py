@@ -15,7 +15,7 @@ from models.events import (
     Turn,
     WindowClosed,
 )
-from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
+from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 from models.session.bounds import CHUNK_STATE_BYTES
 from tests.entity_driver import Entities, keep_entities
@@ -28,9 +28,9 @@ def turn(session: str, number: int, at: datetime, content: str = "Hello?", app: 
     return Turn(session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at)
 
 
-def log(*events: InputEvent, first: int = 0) -> list[Arrival]:
+def log(*events: InputEvent, first: int = 0) -> list[DecodedArrival]:
     """Arrivals at successive offsets, appended at their event time."""
-    return [Arrival(e, Position("t", 0, first + n), e.timestamp, 0.1) for n, e in enumerate(events)]
+    return [DecodedArrival(e, Position("t", 0, first + n), e.timestamp, 0.1) for n, e in enumerate(events)]
 
 
 class Kept:
@@ -42,7 +42,7 @@ class Kept:
         self.outputs: list[object] = []
         self.results = 0
 
-    def take(self, arrivals: list[Arrival]) -> None:
+    def take(self, arrivals: list[DecodedArrival]) -> None:
         """Fold and keep."""
         for folded in self.fold.fold(arrivals):
             self.results += 1
@@ -72,7 +72,7 @@ def test_a_tick_moves_the_clock_of_an_idle_partition() -> None:
     kept = Kept()
     kept.take(log(turn("a", 0, START)))
     tick = ClockTicked(session_id="clock-0", timestamp=START)
-    kept.take([Arrival(tick, Position("t", 0, 1), START + timedelta(hours=1))])
+    kept.take([DecodedArrival(tick, Position("t", 0, 1), START + timedelta(hours=1))])
 
     assert kept.closed() == ["a"]
     assert "clock-0" not in kept.entities

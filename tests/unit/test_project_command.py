@@ -164,7 +164,7 @@ def test_consolidate_says_what_it_saved(served: Served, tmp_path: Path) -> None:
     assert (done["done"], done["memories_archived"], done["memories_looked_at"]) == (True, 0, 1)
     assert folder["memories_looked_at"] == 1
     assert isinstance(turntide("consolidate", "a").exception, ConfigurationError)
-    assert served.projects.of(*WEB).view.standing is not None
+    assert served.projects.of(*WEB).view.stats is not None
 
 
 def test_a_deed_that_nobody_carries_out_yet(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

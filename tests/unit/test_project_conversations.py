@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.events import ConversationStatusSet, ProjectConversation
-from models.project.short_term import told_in_order
+from models.project.short_term import joined_in_order
 from tests.project_driver import Project, causes
 
 
@@ -73,10 +73,10 @@ def test_beyond_the_most_chunks_the_two_oldest_merge() -> None:
 
 def test_merged_summaries_are_bounded() -> None:
     """What is oldest goes, whole passages first; no character is broken."""
-    told = told_in_order(["a" * 90, "b" * 90, "\N{GRINNING FACE}" * 90], 120)
+    told = joined_in_order(["a" * 90, "b" * 90, "\N{GRINNING FACE}" * 90], 120)
 
     assert "Earlier: " + "\N{GRINNING FACE}" * 90 == told
-    assert 120 == len(told_in_order(["\N{GRINNING FACE}" * 500], 120))
+    assert 120 == len(joined_in_order(["\N{GRINNING FACE}" * 500], 120))
 
 
 def test_a_late_turn_takes_its_place_by_number() -> None:
@@ -145,6 +145,6 @@ def test_of_too_many_conversations_the_longest_silent_goes() -> None:
     assert ("a", "displaced") in causes(outputs, "conversation")
     assert {"displaced"} == {cause for _, cause in causes(outputs, "chunk")}
     assert {"c", "d"} == set(project.items("conversation"))
-    assert (2, 0) == (project.standing.conversations, project.standing.chunks)
+    assert (2, 0) == (project.stats.conversations, project.stats.chunks)
     assert {0, 1, 2} >= {slot for kind, slot in project.told if kind == "conversation"}
     assert 2 == sum("/conversation/" in entity for entity in project.stored)

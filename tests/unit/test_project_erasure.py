@@ -50,7 +50,7 @@ def test_what_only_they_said_goes() -> None:
     assert {"s1"} == set(project.items("conversation"))
     assert {"s1"} == {episode.conversation_id for episode in project.items("episode").values()}
     assert [None] == [memory.valid_until for memory in project.items("memory").values()]
-    assert ({}, 0) == (project.items("pending"), project.standing.chunks)
+    assert ({}, 0) == (project.items("pending"), project.stats.chunks)
 
 
 def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
@@ -59,14 +59,14 @@ def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
     for n in range(30):
         project.do(ProjectMemoryAdded, memory_type="fact", content=f"Fact number {n} of them.")
         project.say(f"Subject{n} is what we speak of.", f"s{n % 3}")
-    born = project.standing.born
+    born = project.stats.born
     outputs = project.do(ProjectErased, request_id="e")
     left = dict(project.stored)
     project.say("Good morning to everybody.")
 
     assert ([], {}) == (outputs, left)
-    assert 1 == project.standing.revision
-    assert born != project.standing.born
+    assert 1 == project.stats.revision
+    assert born != project.stats.born
 
 
 def test_a_project_that_nobody_knows_does_not_come_back() -> None:
@@ -148,11 +148,11 @@ def test_why_something_was_refused_names_nothing_that_is_erased() -> None:
     one, other = project.items("memory")
     for source, target in ((one, other), (other, one)):
         project.do(RelationshipSet, source_id=source, target_id=target, relation="depends_on")
-    refused = project.standing.results[-1].detail
+    refused = project.stats.results[-1].detail
     erase(project, "secret")
 
     assert one in refused
-    assert ["", ""] == [result.item_id + result.detail for result in project.standing.results]
+    assert ["", ""] == [result.item_id + result.detail for result in project.stats.results]
 
 
 def test_a_refused_command_makes_no_project() -> None:

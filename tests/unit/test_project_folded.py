@@ -21,8 +21,8 @@ def test_the_first_event_of_a_new_life_is_seen() -> None:
     folded.take(memory("Fact 9."), NOON + timedelta(seconds=5))
 
     assert (0, ["Fact 9."]) == (before, [each.content for each in folded.view.memories.values()])
-    assert folded.view.standing is not None
-    assert 1 == folded.view.standing.memories
+    assert folded.view.stats is not None
+    assert 1 == folded.view.stats.memories
 
 
 def memory(content: str) -> ProjectMemoryAdded:

@@ -27,7 +27,7 @@ def test_messages_that_an_older_export_lacks_become_chunks() -> None:
 
     assert [(1, 4, 4), (5, 8, 4)] == chunks
     assert ([0], 9, 2, 2) == (
-        conversation.recent, conversation.total_turns, conversation.chunks, project.standing.chunks,
+        conversation.recent, conversation.total_turns, conversation.chunks, project.stats.chunks,
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_the_seeds_example() -> None:
     assert ("decision_made", [memory.id]) == (episode.kind, episode.linked_memories)
     assert ([memory.id], [episode.id]) == (conversation.active_facts, conversation.milestones)
     assert {3} == {output.revision for output in outputs if isinstance(output, ProjectItemChanged)}
-    assert 3 == project.standing.revision
+    assert 3 == project.stats.revision
 
 
 def test_agreeing_to_what_an_assistant_proposed_is_a_decision() -> None:
@@ -78,7 +78,7 @@ def test_a_repeated_record_changes_nothing() -> None:
 
     assert [] == again
     assert new
-    assert 3 == project.standing.turn_count
+    assert 3 == project.stats.turn_count
     assert [] == project.put(same_record)
 
 
@@ -87,10 +87,10 @@ def test_what_is_not_sure_waits_and_is_promoted_when_said_again() -> None:
     project = Project()
     project.say(UNSURE)
     (pending,) = project.items("pending").values()
-    counts = [(project.standing.pending, project.standing.memories)]
+    counts = [(project.stats.pending, project.stats.memories)]
     for session in ("s1", "s2"):
         project.say(UNSURE, session)
-        counts.append((project.standing.pending, project.standing.memories))
+        counts.append((project.stats.pending, project.stats.memories))
     (memory,) = project.items("memory").values()
     sure = 1 - (1 - pending.confidence) ** 3
 
@@ -112,7 +112,7 @@ def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int
         outcomes.append(project.result[0])
 
     assert ["done", "not_found"] == outcomes
-    assert left == (project.standing.pending, project.standing.memories)
+    assert left == (project.stats.pending, project.stats.memories)
 
 
 def test_what_an_edited_memory_says_is_not_pending_besides() -> None:
@@ -143,7 +143,7 @@ def test_adding_by_hand(fields: dict[str, Any], outcome: str) -> None:
     (audited,) = project.of(ProjectAudited)
 
     assert outcome == project.result[0] == audited.outcome
-    assert (outcome == "done") == (project.standing.memories == 1) == (not project.standing.results[0].detail)
+    assert (outcome == "done") == (project.stats.memories == 1) == (not project.stats.results[0].detail)
 
 
 def test_deeds_on_memories() -> None:
@@ -217,7 +217,7 @@ def test_a_consolidation_runs_by_the_logs_clock() -> None:
     assert [] == early
     assert 3 <= steps <= 4
     assert (25, 25, "scheduled", 1) == (done.memories_looked_at, done.memories_archived, done.cause, done.run)
-    assert 25 == project.standing.archived
+    assert 25 == project.stats.archived
     assert done.tokens_reclaimed == sum(memory.tokens for memory in project.items("memory").values())
     assert project.state.due is None
 
@@ -232,7 +232,7 @@ def test_a_consolidation_that_was_asked_for_is_answered() -> None:
     (done,) = project.consolidations
 
     assert ("asked", 1) == (done.cause, done.pending_dropped)
-    assert ("now", "done") == (project.standing.results[-1].request_id, project.standing.results[-1].outcome)
+    assert ("now", "done") == (project.stats.results[-1].request_id, project.stats.results[-1].outcome)
     assert {} == project.items("pending")
 
 

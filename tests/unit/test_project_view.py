@@ -22,7 +22,7 @@ from models.events.project_items import (
 from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
-from tests.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, standing, told
+from tests.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, stats, told
 
 ASKED = RetrievalQuery(text="PostgreSQL", threshold=0.0)
 
@@ -116,12 +116,12 @@ def test_of_one_revision_the_last_counts() -> None:
 def test_standings() -> None:
     """The latest counts; of another life of the project everything before it goes."""
     view = view_of(memory(1, "PostgreSQL"))
-    view.apply(standing(9))
-    view.apply(standing(8))
-    assert (view.standing, view.revision, view.size) == (standing(9), 9, 1)
+    view.apply(stats(9))
+    view.apply(stats(8))
+    assert (view.stats, view.revision, view.size) == (stats(9), 9, 1)
 
-    view.apply(standing(2, born="second"))
-    assert (view.standing, view.revision, view.size, ids(view, ASKED)) == (standing(2, born="second"), 2, 0, [])
+    view.apply(stats(2, born="second"))
+    assert (view.stats, view.revision, view.size, ids(view, ASKED)) == (stats(2, born="second"), 2, 0, [])
 
 
 # --- what is found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from models.retrieval.relations import Edge, Graph, neighbours, path
+from models.retrieval.relations import Graph, RelationshipEdge, neighbours, path
 from tests.project_found import episode, vertex
 
 
@@ -41,7 +41,7 @@ def test_neighbours_by_depth_direction_and_name() -> None:
 def test_a_path_names_its_edges_as_they_are_directed() -> None:
     """The shortest, along edges of any direction, and not longer than asked."""
     graph = chain()
-    expected = [Edge("c", "a", "related_to", 1.0), Edge("c", "d", "depends_on", 1.0)]
+    expected = [RelationshipEdge("c", "a", "related_to", 1.0), RelationshipEdge("c", "d", "depends_on", 1.0)]
 
     assert expected == path(graph, "a", "d")
     assert None is path(graph, "a", "d", most=1)

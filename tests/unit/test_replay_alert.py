@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from jobs.replay.alert import compare, differing, replay_alert
 from jobs.replay.alert_sources import ArchiveSource, Recorded, TopicSource
 from jobs.replay.command import folding
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError
 from models.events import Turn
 from models.wire.codec import encode
@@ -208,7 +208,7 @@ def test_erasures_beside_the_alert_are_told(settings: Settings, monkeypatch: pyt
     archive(settings, escalating(), [replace(raised, reason="other")])
     calm = frozenset({"calm-1", "calm-2"})
     writer = LakeWriter(paths_of(settings))
-    erase(writer, Subject("session", session_ids=calm), now=NOW)
+    erase(writer, ErasureSubject("session", session_ids=calm), now=NOW)
     writer.close()
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)

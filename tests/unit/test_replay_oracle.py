@@ -14,7 +14,7 @@ from models.risk.scorer import RuleScorer
 from models.session.fold import fold
 from models.user.fold import fold as fold_user
 from models.wire.codec import encode
-from streams.oracle.replay import Feed, Replay, Replayed, UsersReplay
+from streams.oracle.replay import Replayed, ReplayFeed, SessionReplay, UsersReplay
 from tests.users_replayed import POLICY, Commands, conversation
 from tests.zero_embedder import NoEmbedder
 
@@ -33,7 +33,7 @@ def record(offset: int, session_id: str, content: str = "Good day.") -> Consumer
 
 def replayed(*batches: list[ConsumerRecord]) -> Replayed:
     """What these batches of partition 0 amount to."""
-    replay = Replay(Policy(), NoEmbedder(), RuleScorer())
+    replay = SessionReplay(Policy(), NoEmbedder(), RuleScorer())
     for batch in batches:
         replay.fold(0, batch)
     return replay.result()
@@ -102,7 +102,7 @@ def test_a_log_that_is_read_again_goes_on_where_it_was() -> None:
     log = conversation().log
     replay = UsersReplay(POLICY)
     for end in (7, 30):
-        feed = Feed(replay)
+        feed = ReplayFeed(replay)
         for record in log.records[:end]:
             feed.take(record)
         found = feed.finish()

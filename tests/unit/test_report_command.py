@@ -13,9 +13,9 @@ from typer.testing import Result
 from jobs.analyse.mining.command import mined
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.jobs import job_of
-from jobs.analyse.mining.results import Result as Mined
-from jobs.analyse.mining.results import told
-from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.results import JobResult as Mined
+from jobs.analyse.mining.results import failure_text
+from jobs.analyse.mining.source import MiningSource
 from jobs.analyse.report import command as command_module
 from jobs.analyse.report import notebook_command
 from models.errors import ConfigurationError
@@ -53,7 +53,7 @@ def test_failing_job_spoils_nothing(planted_home: Path, page: Path, monkeypatch:
     """A job that raises is told by its error's kind, never by what it says, which may be somebody's words."""
     words = "what somebody said"
 
-    def failing(name: str, source: Source, period: Period) -> Mined:
+    def failing(name: str, source: MiningSource, period: Period) -> Mined:
         if name == "drift":
             raise duckdb.ConversionException(words)
         return mined(name, source, period)
@@ -75,7 +75,7 @@ def test_earlier_period_that_fails_costs_the_comparison_alone(
 ) -> None:
     """What was made of the asked period is shown, with its pictures; the failure is told."""
 
-    def failing(name: str, source: Source, period: Period) -> Mined:
+    def failing(name: str, source: MiningSource, period: Period) -> Mined:
         if period == WEEK.earlier:
             raise ZeroDivisionError
         return mined(name, source, period)
@@ -140,8 +140,8 @@ def test_wrong_asking_is_refused_before_anything_is_written(
 
 def test_errors_are_told_without_what_they_quote() -> None:
     """Ours in full, others by kind and place."""
-    assert "do this" == told(ConfigurationError("do this"))
-    assert "ValueError" == told(ValueError("a turn's text"))
+    assert "do this" == failure_text(ConfigurationError("do this"))
+    assert "ValueError" == failure_text(ValueError("a turn's text"))
 
 
 def test_notebook_runs_on_the_archive(planted_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

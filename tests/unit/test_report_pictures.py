@@ -27,8 +27,8 @@ def test_page_pictures_take_the_colours_of_the_page() -> None:
     named = set(re.findall(r"var\(--([a-z]+)\)", str(config)))
 
     assert {"ink", "faint", "line", "grid", "a", "h"} <= named
-    for ground in ("light", "dark"):
-        assert named <= set(re.findall(r"--([a-z]+):", variables(ground)))
+    for background in ("light", "dark"):
+        assert named <= set(re.findall(r"--([a-z]+):", variables(background)))
 
 
 def test_only_a_single_view_fills_its_place() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from models.errors import ConfigurationError
-from streams.inference.resilience import Blame, Breaker, CallFailed, Circuit, Failure, Guard, Retry, RetryBudget
+from streams.inference.resilience import Blame, Breaker, CallFailed, CallGuard, CallRetry, Circuit, Failure, RetryBudget
 
 SECOND = timedelta(seconds=1)
 
@@ -80,17 +80,17 @@ def time() -> Time:
 def guard(
     time: Time,
     *,
-    retry: Retry | None = None,
+    retry: CallRetry | None = None,
     budget: RetryBudget | None = None,
     breaker: Breaker | None = None,
     chances: Sequence[float] = (),
-) -> Guard:
+) -> CallGuard:
     """A guard on that clock; its waits are the longest possible where nothing is said of chance."""
     drawn = iter(chances)
-    return Guard(
+    return CallGuard(
         "service",
         judge,
-        retry or Retry(tries=4),
+        retry or CallRetry(tries=4),
         budget=budget,
         breaker=breaker or Breaker(failures=1_000, clock=time.read),
         clock=time.read,
@@ -101,23 +101,23 @@ def guard(
 
 
 @pytest.fixture(params=["blocking", "awaited"])
-def call(request: pytest.FixtureRequest) -> Callable[[Guard, Service], str]:
+def call(request: pytest.FixtureRequest) -> Callable[[CallGuard, Service], str]:
     """Both ways to call."""
 
-    def blocking(guard: Guard, service: Service) -> str:
+    def blocking(guard: CallGuard, service: Service) -> str:
         return guard.call_blocking(service.ask)
 
-    def awaited(guard: Guard, service: Service) -> str:
+    def awaited(guard: CallGuard, service: Service) -> str:
         return asyncio.run(guard.call(service.ask_later))
 
     return blocking if request.param == "blocking" else awaited
 
 
-Call = Callable[[Guard, Service], str]
+Call = Callable[[CallGuard, Service], str]
 
 
-PATIENT = Retry(tries=6, first_wait=SECOND, longest_wait=4 * SECOND, deadline=100 * SECOND)
-HASTY = Retry(tries=10, first_wait=4 * SECOND, longest_wait=4 * SECOND, deadline=9 * SECOND)
+PATIENT = CallRetry(tries=6, first_wait=SECOND, longest_wait=4 * SECOND, deadline=100 * SECOND)
+HASTY = CallRetry(tries=10, first_wait=4 * SECOND, longest_wait=4 * SECOND, deadline=9 * SECOND)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_waits_double_up_to_the_longest(
         (Trouble(), HASTY, (3, 8.0)),  # no try starts beyond the deadline
     ],
 )
-def test_gives_up(time: Time, call: Call, trouble: Trouble, retry: Retry | None, told: tuple[int, float]) -> None:
+def test_gives_up(time: Time, call: Call, trouble: Trouble, retry: CallRetry | None, told: tuple[int, float]) -> None:
     """After so many calls and seconds; the last error is the cause, and its blame is told."""
     service = Service(*[trouble] * 10)
     with pytest.raises(CallFailed, match=f"service, try {told[0]}: Trouble") as given_up:
@@ -165,7 +165,7 @@ def test_errors_of_our_own_pass_through(time: Time, call: Call) -> None:
     assert service.calls == 1
 
 
-def fails(call: Call, guard: Guard, service: Service, times: int = 1) -> None:
+def fails(call: Call, guard: CallGuard, service: Service, times: int = 1) -> None:
     """So many calls fail."""
     for _ in range(times):
         with pytest.raises(CallFailed):
@@ -204,7 +204,7 @@ def test_the_budget_never_holds_more_than_its_most() -> None:
 def test_failures_in_a_row_open_the_breaker(time: Time, call: Call) -> None:
     """Then nothing is sent; a success in between starts the count anew."""
     breaker = Breaker(failures=3, pause=30 * SECOND, clock=time.read)
-    once = guard(time, retry=Retry(tries=1), breaker=breaker)
+    once = guard(time, retry=CallRetry(tries=1), breaker=breaker)
     service = Service(Trouble(), Trouble())
     fails(call, once, service, 2)
     call(once, service)
@@ -226,7 +226,7 @@ def test_an_open_breaker_stops_the_repeats_of_a_call(time: Time, call: Call) -> 
 def test_after_the_pause_one_call_tries(time: Time, call: Call) -> None:
     """Its success closes the breaker."""
     breaker = Breaker(failures=1, pause=30 * SECOND, clock=time.read)
-    once = guard(time, retry=Retry(tries=1), breaker=breaker)
+    once = guard(time, retry=CallRetry(tries=1), breaker=breaker)
     fails(call, once, Service(Trouble()))
     time.now += 29.9
     closed_for_all = breaker.admit()
@@ -243,7 +243,7 @@ def test_a_failed_trial_opens_it_for_another_pause(time: Time, call: Call) -> No
     for _ in range(3):
         breaker.failed()
     time.now += 30
-    fails(call, guard(time, retry=Retry(tries=1), breaker=breaker), Service(Trouble()))
+    fails(call, guard(time, retry=CallRetry(tries=1), breaker=breaker), Service(Trouble()))
     time.now += 29
 
     assert (breaker.state, breaker.admit()) == (Circuit.OPEN, False)
@@ -291,7 +291,7 @@ async def test_a_try_has_a_time_out(time: Time) -> None:
         return ""
 
     with pytest.raises(CallFailed, match="TimeoutError"):
-        await guard(time, retry=Retry(timeout=timedelta(milliseconds=1), tries=2)).call(never)
+        await guard(time, retry=CallRetry(timeout=timedelta(milliseconds=1), tries=2)).call(never)
 
     assert cancelled == [True, True]
 
@@ -321,4 +321,4 @@ async def test_a_cancelled_call_does_not_block_the_breaker(time: Time) -> None:
 def test_a_retry_that_never_tries_is_refused(wrong: dict[str, object]) -> None:
     """It would return nothing at all."""
     with pytest.raises(ConfigurationError):
-        Retry(**wrong)  # type: ignore[arg-type]
+        CallRetry(**wrong)  # type: ignore[arg-type]

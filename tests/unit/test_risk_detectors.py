@@ -11,7 +11,7 @@ import pytest
 from models.policy import DetectorPolicy
 from models.risk.detectors import NO_PATTERN, PatternSignals, measure_patterns, observe_turn
 from models.state.parts import Parts
-from models.state.vectors import Mark, VectorRing, quantise
+from models.state.vectors import TurnMark, VectorRing, quantise
 from models.text.features import Features
 
 POLICY = DetectorPolicy()
@@ -48,16 +48,16 @@ def test_rephrasing_a_risky_question() -> None:
     """Asked again in other words, each time counts; four times is full."""
     talk = Talk()
     talk.say(0, risky=True)
-    marks = [talk.say(0, near=0.9) & Mark.REPHRASED for _ in range(4)]
+    marks = [talk.say(0, near=0.9) & TurnMark.REPHRASED for _ in range(4)]
 
-    assert ([Mark.REPHRASED] * 4, 1.0) == (marks, talk.signals.repeated_probing)
+    assert ([TurnMark.REPHRASED] * 4, 1.0) == (marks, talk.signals.repeated_probing)
 
 
 def test_rephrasing_after_a_refusal() -> None:
     """A harmless-looking question that was refused and comes back is probing."""
     talk = Talk()
     talk.say(0)
-    talk.ring.mark(0, Mark.REFUSED)
+    talk.ring.mark(0, TurnMark.REFUSED)
     talk.say(0, near=0.9)
 
     assert pytest.approx(0.25) == talk.signals.repeated_probing
@@ -86,7 +86,7 @@ def test_same_matter_but_another_question() -> None:
     talk = Talk()
     talk.say(0, risky=True)
 
-    assert 0 == talk.say(0, near=0.6, features=STATEMENT) & Mark.REPHRASED
+    assert 0 == talk.say(0, near=0.6, features=STATEMENT) & TurnMark.REPHRASED
 
 
 def test_returning_after_a_detour() -> None:
@@ -96,7 +96,7 @@ def test_returning_after_a_detour() -> None:
     for matter in (1, 2, 3):
         talk.say(matter)
 
-    assert Mark.RETURNED == talk.say(0, near=0.5, features=STATEMENT)
+    assert TurnMark.RETURNED == talk.say(0, near=0.5, features=STATEMENT)
     assert pytest.approx(1 / 3) == talk.signals.topic_cycling
 
 

@@ -9,7 +9,7 @@ from models.policy import Policy, RiskPolicy, SuspicionWeights
 from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.signals import (
     Behaviour,
-    Combination,
+    SignalCombination,
     behavioural_anomaly_risk,
     certain_trajectory_risk,
     combine,
@@ -25,7 +25,7 @@ POLICY = RiskPolicy()
 
 def _combine(
     risks: list[float], behaviour: Behaviour | None = None, patterns: PatternSignals = NO_PATTERN, turns: int = 10
-) -> Combination:
+) -> SignalCombination:
     return combine(
         risks=risks,
         slope=fit_slope(risks),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from models.risk.sequence.observation import Observation
-from models.state.vectors import Mark
+from models.state.vectors import TurnMark
 from models.text.features import Features
 from tests.sequence_sessions import after, risky, value_after
 
@@ -147,10 +147,10 @@ def test_persistence_and_run(risks: Sequence[float], share: float, run: float) -
 def test_marks_count_for_their_own_signal() -> None:
     """And for no other; harmless repetition counts a tenth."""
     expected = {
-        Mark.RETURNED: {"topic_cycling": 1 / 2},
-        Mark.REPHRASED: {"rephrased_probing": 1 / 2},
-        Mark.REPEATED: {"rephrased_probing": 0.1 / 1.1},
-        Mark.RISKY | Mark.PROBING | Mark.REFUSED: {},
+        TurnMark.RETURNED: {"topic_cycling": 1 / 2},
+        TurnMark.REPHRASED: {"rephrased_probing": 1 / 2},
+        TurnMark.REPEATED: {"rephrased_probing": 0.1 / 1.1},
+        TurnMark.RISKY | TurnMark.PROBING | TurnMark.REFUSED: {},
     }
     for marks, values in expected.items():
         actual = after([Observation(0, 0.0, TELLS, marks)]).values()
@@ -160,7 +160,7 @@ def test_marks_count_for_their_own_signal() -> None:
 
 def test_occurrences_fade() -> None:
     """Halved in sixteen turns, while the phrase still says how often it was."""
-    back = Observation(3, 0.0, TELLS, Mark.RETURNED)
+    back = Observation(3, 0.0, TELLS, TurnMark.RETURNED)
     once = after([back, *risky([0.0] * 16, first=4)]).topic_cycling
     twice = after([back, msgspec.structs.replace(back, turn=4)]).topic_cycling
 
@@ -173,7 +173,7 @@ def test_questions_in_a_row_about_one_matter_gather() -> None:
     """The riskier the more; those of ordinary risk, about other matters, or no questions, do not."""
     risky_row = value_after("information_gathering", [Observation(n, 0.6, ASKS, nearness=0.5) for n in range(5)])
     calm_row = value_after("information_gathering", [Observation(n, 0.02, ASKS, nearness=0.5) for n in range(5)])
-    marked = value_after("information_gathering", [Observation(n, 0.6, ASKS, Mark.GATHERED) for n in range(5)])
+    marked = value_after("information_gathering", [Observation(n, 0.6, ASKS, TurnMark.GATHERED) for n in range(5)])
     elsewhere = value_after("information_gathering", [Observation(n, 0.6, ASKS, nearness=0.3) for n in range(5)])
     told = value_after("information_gathering", [Observation(n, 0.6, TELLS, nearness=0.5) for n in range(5)])
 
@@ -217,10 +217,10 @@ def test_another_matter_shows_within_some_turns() -> None:
     ("then", "expected"),
     [
         (Observation(1, 0.1, TELLS, nearness=0.5, refused=True), 1.0),
-        (Observation(1, 0.1, TELLS, Mark.REPHRASED, refused=True), 1.0),
+        (Observation(1, 0.1, TELLS, TurnMark.REPHRASED, refused=True), 1.0),
         (Observation(1, 0.6, TELLS, refused=True), 0.6),  # another matter, or no vectors: no less risky
         (Observation(1, 0.1, TELLS, nearness=0.1, refused=True), 0.0),  # it was taken
-        (Observation(1, 0.6, TELLS, Mark.REPHRASED, nearness=0.9), 0.0),  # nothing was refused
+        (Observation(1, 0.6, TELLS, TurnMark.REPHRASED, nearness=0.9), 0.0),  # nothing was refused
     ],
 )
 def test_a_refusal_that_is_not_taken(then: Observation, expected: float) -> None:

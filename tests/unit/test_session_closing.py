@@ -20,7 +20,7 @@ from models.events import (
     TopicChanged,
     WindowClosed,
 )
-from models.session.fold import SessionState, fold, read_standing
+from models.session.fold import SessionState, fold, read_due
 from models.wire.arrival import SessionInput, SessionTimedOut
 from tests.session_driver import NOON, POLICY, Session, said
 
@@ -113,7 +113,7 @@ def test_marker_times_out_without_a_trace() -> None:
     session.say(0)
     session.end()
     session.store()
-    deadline, _, _ = read_standing(session.stored["head"])
+    deadline, _, _ = read_due(session.stored["head"])
     assert deadline is not None
     session.put(SessionTimedOut("s", deadline))
     session.store()
@@ -163,11 +163,11 @@ def test_deadline_is_read_without_the_rest() -> None:
     session = Session()
     session.say(0)
     session.store()
-    opened = read_standing(session.stored["head"])
+    opened = read_due(session.stored["head"])
     session.end(minute=5)
     session.store()
 
-    closed = read_standing(session.stored["head"])
+    closed = read_due(session.stored["head"])
 
     assert (opened, closed) == (
         (NOON + timedelta(minutes=30), False, Mode.CALM),
@@ -179,7 +179,7 @@ def test_deadline_is_read_without_the_rest() -> None:
 def test_foreign_state_is_refused(head: bytes) -> None:
     """Another version or damage is an error that says what to do, never a misreading."""
     with pytest.raises(RecoveryFailed, match="replay the turns"):
-        read_standing(head)
+        read_due(head)
     with pytest.raises(RecoveryFailed, match="head"):
         SessionState.load({"head": head})
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from jobs.archive.shell import Session, split
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from streams.archive.catalog import LAKE, open_reader
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
@@ -38,7 +38,7 @@ def typed(tmp_path: Path) -> Iterator[Typed]:
         writer.land(buffer_of([turn(1)], first=1, expected=1), now=NOW)
     shown, beside = io.StringIO(), io.StringIO()
     with closing(open_reader(paths(tmp_path))) as con:
-        yield Typed(Session(con, Output(OutputFormat.CSV, stream=shown, beside=beside)), shown, beside)
+        yield Typed(Session(con, Printer(OutputFormat.CSV, stream=shown, beside=beside)), shown, beside)
 
 
 def test_statement_may_span_lines_and_the_last_needs_no_semicolon(typed: Typed) -> None:
@@ -109,7 +109,7 @@ class Interrupted:
 def test_ctrl_c_cancels_a_statement_and_ends_it_in_the_engine() -> None:
     """No failure of a script, no traceback; what was typed of it is gone."""
     con, beside = Interrupted(), io.StringIO()
-    session = Session(cast("duckdb.DuckDBPyConnection", con), Output(OutputFormat.TABLE, beside=beside))
+    session = Session(cast("duckdb.DuckDBPyConnection", con), Printer(OutputFormat.TABLE, beside=beside))
 
     assert "" == session.take("", "SELECT count(*) FROM turns;")
     assert ("cancelled\n", True, False) == (beside.getvalue(), con.ended, session.failed)

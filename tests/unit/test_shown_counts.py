@@ -14,7 +14,7 @@ from models.events import (
     SessionEnded,
     SessionErased,
 )
-from models.partition.sessions import PARTITION_ENTITY, Arrival, PartitionFold
+from models.partition.sessions import PARTITION_ENTITY, DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.session.fold import SessionState
 from models.session.state import Open
@@ -25,10 +25,10 @@ from tests.user_partition import keep_result
 SESSIONS = 12
 
 
-def shuffled_talk(seed: int) -> list[Arrival]:
+def shuffled_talk(seed: int) -> list[DecodedArrival]:
     """Sessions of which some get risky; some end, go on, are erased or time out."""
     chance, numbers = random.Random(seed), Counter[str]()
-    log: list[Arrival] = []
+    log: list[DecodedArrival] = []
     for offset in range(400):
         session = f"s{chance.randrange(SESSIONS)}"
         at = NOON + timedelta(minutes=offset)
@@ -42,7 +42,7 @@ def shuffled_talk(seed: int) -> list[Arrival]:
                 event = said(numbers[session], session_id=session, timestamp=at)
                 numbers[session] += 1
         risk = 0.95 if int(session[1:]) % 2 else 0.05
-        log.append(Arrival(event, Position("t", 0, offset), at, risk))
+        log.append(DecodedArrival(event, Position("t", 0, offset), at, risk))
     return log
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from jobs.operate.sizing.command import shipped_cost, table_of, turns_of
-from jobs.operate.sizing.plan import Cost, Load, Prices, plan
+from jobs.operate.sizing.plan import Cost, ExpectedLoad, Prices, plan
 from models.errors import ConfigurationError
 from tests.command_line import turntide
 
@@ -28,7 +28,7 @@ COST = Cost(
 
 def test_a_plan_is_the_arithmetic_of_what_was_measured() -> None:
     """864 M turns a day are 10,000 a second, at the peak 30,000: each figure by hand."""
-    found = plan(Load(turns_per_day=864e6, peak=3.0, used=0.6, replication=3), COST, Prices())
+    found = plan(ExpectedLoad(turns_per_day=864e6, peak=3.0, used=0.6, replication=3), COST, Prices())
 
     assert (found.turns_per_s, found.peak_turns_per_s) == (10_000.0, 30_000.0)
     assert found.workers == {"sessions": 13, "archive": 5}  # 30,000 × 250 µs / 0.6 = 12.5 cores
@@ -43,7 +43,7 @@ def test_a_plan_is_the_arithmetic_of_what_was_measured() -> None:
 
 def test_longer_turns_cost_disk_as_often_as_their_text_is_written() -> None:
     """100 bytes more, written twice to Kafka and once to the index; the archive grows in proportion."""
-    short, long = (plan(Load(turns_per_day=1e9, turn_bytes=size), COST, Prices()) for size in (300.0, 400.0))
+    short, long = (plan(ExpectedLoad(turns_per_day=1e9, turn_bytes=size), COST, Prices()) for size in (300.0, 400.0))
 
     assert long.kafka_disk_gb - short.kafka_disk_gb == pytest.approx(100 * 2 * 30 * 3)
     assert long.index_gb - short.index_gb == pytest.approx(100 * 30)
@@ -52,17 +52,19 @@ def test_longer_turns_cost_disk_as_often_as_their_text_is_written() -> None:
 
 def test_a_small_load_needs_one_of_each_and_nothing_else() -> None:
     """At a million a day nothing is at its limit."""
-    found = plan(Load(turns_per_day=1e6, index_days=1), COST, Prices())
+    found = plan(ExpectedLoad(turns_per_day=1e6, index_days=1), COST, Prices())
 
     assert (set(found.workers.values()), found.partitions, found.limits) == ({1}, 12, [])
 
 
 def test_what_breaks_first_is_said() -> None:
     """Where one process or one machine is not enough, the plan names what carries it."""
-    said = " ".join(plan(Load(turns_per_day=1e9), COST, Prices()).limits)
+    said = " ".join(plan(ExpectedLoad(turns_per_day=1e9), COST, Prices()).limits)
     busy = msgspec.structs.replace(COST, cpu_us={"index": 500.0}, index_bytes=1.0)
 
-    assert plan(Load(turns_per_day=1e9), busy, Prices()).limits[0].startswith("index:"), "small, and too busy for one"
+    assert plan(ExpectedLoad(turns_per_day=1e9), busy, Prices()).limits[0].startswith("index:"), (
+        "small, and too busy for one"
+    )
 
     assert all(word in said for word in ("Qdrant server", "Postgres", "cluster"))
 
@@ -87,7 +89,9 @@ def test_shipped_costs_are_those_measured() -> None:
 
 def test_the_page_shows_what_the_command_prints() -> None:
     """The table of deploy/sizing.md is that of the three steps, row by row."""
-    plans = [plan(Load(turns_per_day=turns_of(step)), shipped_cost(), Prices()) for step in ("1M", "100M", "10G")]
+    plans = [
+        plan(ExpectedLoad(turns_per_day=turns_of(step)), shipped_cost(), Prices()) for step in ("1M", "100M", "10G")
+    ]
     columns, rows = table_of(plans)
     page = (DEPLOY / "sizing.md").read_text()
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from jobs.lab.soak import MOST_POINTS, ROLES, Samples, Trend, judged, theil_sen, verdict
+from jobs.lab.soak import MOST_POINTS, ROLES, Samples, SlopeEstimate, judged, theil_sen, verdict
 
 pytestmark = pytest.mark.fault("F15")
 
@@ -55,7 +55,7 @@ def test_too_short_a_run_leaves_it_open() -> None:
 )
 def test_verdict_is_by_the_interval(low: float, high: float, expected: str) -> None:
     """Two per cent of 200 MB an hour is the limit."""
-    assert verdict(Trend(0.0, low, high), 200.0) == expected
+    assert verdict(SlopeEstimate(0.0, low, high), 200.0) == expected
 
 
 def test_slope_is_that_of_the_line_whatever_the_outliers() -> None:

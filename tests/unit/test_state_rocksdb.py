@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from models.errors import RecoveryFailed
-from streams.state.partition import Standing, Tail
+from streams.state.partition import TableProgress, Tail
 from streams.state.rocksdb import LAYOUT, RocksTable, open_table
 
 _CHILD = """
@@ -53,7 +53,7 @@ def test_what_was_stored_is_there_again(tmp_path: Path) -> None:
     filled(tmp_path / "0")
     table = opened(tmp_path / "0")
 
-    assert Standing(applied=3, offset=9, tail=Tail(2, 1), current_ms=5) == table.standing
+    assert TableProgress(applied=3, offset=9, tail=Tail(2, 1), current_ms=5) == table.progress
     assert (3, 600) == (len(table.entities), table.size_bytes)
     table.close()
 
@@ -66,7 +66,7 @@ def test_an_unreadable_folder_is_dropped(tmp_path: Path, name: str) -> None:
         file.write_bytes(b"\xff" * 40)
     table = opened(tmp_path / "0")
 
-    assert (table.standing.applied, len(table.entities)) in [(0, 0), (3, 3)]
+    assert (table.progress.applied, len(table.entities)) in [(0, 0), (3, 3)]
     table.close()
 
 
@@ -77,7 +77,7 @@ def test_another_layout_is_dropped(tmp_path: Path) -> None:
     table.close()
     table = opened(tmp_path / "0")
 
-    assert Standing() == table.standing
+    assert TableProgress() == table.progress
     table.close()
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_block_drops_the_cache_instead_of_hiding_what_follows(tmp_path
     with pytest.raises(RecoveryFailed, match="start the worker again"):
         assert 5_000 == sum(1 for _ in table.entities)
     table = opened(tmp_path / "0")
-    assert Standing() == table.standing
+    assert TableProgress() == table.progress
     table.close()
 
 
@@ -135,8 +135,8 @@ def test_killed_at_any_moment_it_stands_after_some_fold(tmp_path: Path) -> None:
         table = opened(tmp_path / "0")
 
         assert table.folder == tmp_path / "0"
-        assert table.standing.applied in (seen[-1], seen[-1] + 1)
-        assert (table.standing.applied * 50, table.standing.applied * 50 * 2008) == (
+        assert table.progress.applied in (seen[-1], seen[-1] + 1)
+        assert (table.progress.applied * 50, table.progress.applied * 50 * 2008) == (
             len(table.entities), table.size_bytes,
         )  # fmt: skip
         assert len(table.entities) == sum(len(parts) == 2 for _, parts in table.entities.items())

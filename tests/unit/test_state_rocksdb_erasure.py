@@ -31,7 +31,7 @@ def opened(folder: Path) -> RocksTable:
 
 def store(table: RocksTable, changes: Mapping[str, Mapping[str, bytes | None]]) -> None:
     """One fold's changes."""
-    applied = table.standing.applied + 1
+    applied = table.progress.applied + 1
     table.apply(keyed(changes), offset=applied, applied=applied, tail=None, now_ms=0)
 
 
@@ -83,7 +83,7 @@ def test_no_file_holds_what_was_erased(tmp_path: Path, erasable: int) -> None:
     store(table, {"s-0": {"head": b"next"}})
     table.close()
     table = opened(tmp_path / "0")
-    assert (found_in(tmp_path / "0"), others(table), table.standing.applied) == ([], OTHERS, OTHERS + 2)
+    assert (found_in(tmp_path / "0"), others(table), table.progress.applied) == ([], OTHERS, OTHERS + 2)
     table.close()
 
 

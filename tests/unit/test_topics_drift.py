@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jobs.shared.topic_drift import Kind, compare, refused, wanted_topics
+from jobs.shared.topic_drift import DriftKind, compare, refused, wanted_topics
 from models.entities import REGISTRY
 from models.events.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TURNS
 from streams.erase.purge import _loosened, _tight
@@ -61,7 +61,7 @@ def test_a_file_that_stays_open_too_long_is_seen() -> None:
     topics = standing()
     topics[name] = msgspec.structs.replace(topics[name], config={**topics[name].config, "segment.ms": "604800000"})
 
-    assert [(name, Kind.CONFIG, "segment.ms", "604800000", "3600000")] == [
+    assert [(name, DriftKind.CONFIG, "segment.ms", "604800000", "3600000")] == [
         (each.topic, each.kind, each.field, each.standing, each.wanted) for each in compare(WANTED, topics)
     ]
 
@@ -76,21 +76,21 @@ def test_empty_broker_lacks_everything() -> None:
     """Each topic is to be created, and nothing is refused."""
     found = compare(WANTED, {})
 
-    assert [Kind.MISSING] * len(REGISTRY.topics) == [difference.kind for difference in found]
+    assert [DriftKind.MISSING] * len(REGISTRY.topics) == [difference.kind for difference in found]
     assert refused(found, allow_repartition=False) == []
 
 
 @pytest.mark.parametrize(
     ("changes", "kinds"),
     [
-        ({"config": {**WANTED[0].config, "retention.ms": "1"}}, {Kind.CONFIG}),
-        ({"config": {**WANTED[0].config, "message.timestamp.type": "CreateTime"}}, {Kind.CONFIG}),
-        ({"partitions": 6}, {Kind.TOO_FEW_PARTITIONS, Kind.CO_PARTITIONING}),
-        ({"partitions": 24}, {Kind.TOO_MANY_PARTITIONS, Kind.CO_PARTITIONING}),
-        ({"replication": 0}, {Kind.REPLICATION}),
+        ({"config": {**WANTED[0].config, "retention.ms": "1"}}, {DriftKind.CONFIG}),
+        ({"config": {**WANTED[0].config, "message.timestamp.type": "CreateTime"}}, {DriftKind.CONFIG}),
+        ({"partitions": 6}, {DriftKind.TOO_FEW_PARTITIONS, DriftKind.CO_PARTITIONING}),
+        ({"partitions": 24}, {DriftKind.TOO_MANY_PARTITIONS, DriftKind.CO_PARTITIONING}),
+        ({"replication": 0}, {DriftKind.REPLICATION}),
     ],
 )
-def test_each_kind_of_difference(changes: dict[str, object], kinds: set[Kind]) -> None:
+def test_each_kind_of_difference(changes: dict[str, object], kinds: set[DriftKind]) -> None:
     """A changed topic is seen, and a changed count also puts turns and outputs apart."""
     assert kinds == {difference.kind for difference in compare(WANTED, standing(**changes))}
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from jobs.lab.eval.escalation import judge_as_it_is, judging_by
-from jobs.lab.eval.escalation_scoring import Judged, Summary, summary
+from jobs.lab.eval.escalation_scoring import EscalationScores, ScoredSession, summary
 from jobs.lab.train.card import FAILURES, card_page, failures_of, measured_of
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from models.policy import Policy
@@ -23,9 +23,9 @@ from tests.command_line import turntide
 PAGE = Path(__file__).parents[2] / "deploy" / "models" / "escalation-1.md"
 
 
-def judged(source: str, score: float, *, escalating: bool) -> Judged:
+def judged(source: str, score: float, *, escalating: bool) -> ScoredSession:
     """A session of ten turns that alerts at its fifth if it scores 0.5."""
-    return Judged("s", source, escalating, score, score, 10, 1.0, 5 if score >= 0.5 else None)
+    return ScoredSession("s", source, escalating, score, score, 10, 1.0, 5 if score >= 0.5 else None)
 
 
 RUN = summary(
@@ -54,7 +54,7 @@ def test_figures_of_a_run_are_flat_and_lack_what_could_not_be_reckoned() -> None
 
 def test_a_card_without_figures_says_so() -> None:
     """Not measured, or measured where one label is missing."""
-    one_label = Summary(*summary([judged("red_attack", 0.9, escalating=True)]))
+    one_label = EscalationScores(*summary([judged("red_attack", 0.9, escalating=True)]))
 
     assert "\n\nNot measured.\n\n" in card_page(carded({}))
     assert "\n| all | 1 |  |  |  |  | 1.000 |  | 0.500 |\n" in card_page(carded(measured_of(one_label, None)))
@@ -122,7 +122,7 @@ def test_no_word_of_own_texts_is_in_the_shipped_file() -> None:
 
 
 @pytest.fixture(scope="module")
-def of_own() -> Summary:
+def of_own() -> EscalationScores:
     """The shipped model over the project's own dialogues, which it knows: nothing but a broken pipeline looks worse."""
     embedder = WordLlamaEmbedder()
     judging = judging_by(model_at(None), Policy(), embedder)
@@ -130,12 +130,12 @@ def of_own() -> Summary:
 
 
 @pytest.mark.parametrize("source", ["own_medicine", "own_support", "own_ordinary"])
-def test_harmless_own_talk_rarely_alerts(of_own: Summary, source: str) -> None:
+def test_harmless_own_talk_rarely_alerts(of_own: EscalationScores, source: str) -> None:
     """Medicine 0 %, support 4 %, ordinary talk 6 % when this was written."""
     assert float(str(of_own.by_source[source]["fpr"])) <= 0.15
 
 
-def test_escalating_own_talk_is_told_from_its_lookalikes(of_own: Summary) -> None:
+def test_escalating_own_talk_is_told_from_its_lookalikes(of_own: EscalationScores) -> None:
     """The crowd 0.67 against hard negatives when this was written, and 0.26 more than first turns tell."""
     assert float(str(of_own.by_source["own_crowd"]["roc_auc"])) >= 0.6
     assert float(str(of_own.by_source["own_crowd"]["recall"])) >= 0.25

@@ -12,7 +12,7 @@ import pytest
 from jobs.escalation.backtest.labelled import as_log
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.sessions import turns_of_dialogue
-from jobs.shared.dialogues import Dialogue, Said, dialogues_in, families, read_dialogues
+from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, dialogues_in, families, read_dialogues
 from models.errors import ConfigurationError
 from models.events import Role
 from tests.labelled_dialogues import as_file, made_up, spoken
@@ -82,13 +82,15 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
 
 def test_turns_are_numbered_by_the_file_or_by_their_place() -> None:
     """All from 0 where one has no number; in a training they stand apart, and no number is a duplicate."""
-    numbered = Dialogue("a", "s", "benign", [Said(Role.USER, "x", 3), Said(Role.ASSISTANT, "y", 5)])
-    half = Dialogue("b", "s", "benign", [Said(Role.USER, "x", 3), Said(Role.ASSISTANT, "y")])
+    numbered = LabelledDialogue(
+        "a", "s", "benign", [DialogueTurn(Role.USER, "x", 3), DialogueTurn(Role.ASSISTANT, "y", 5)]
+    )
+    half = LabelledDialogue("b", "s", "benign", [DialogueTurn(Role.USER, "x", 3), DialogueTurn(Role.ASSISTANT, "y")])
     sent = [msgspec.json.decode(record.value or b"") for record in as_log([numbered, half], "turns")]
 
     assert [each["turn"] for each in sent if each["type"] == "turn"] == [3, 5, 0, 1]
 
-    twice = Dialogue("a", "s", "benign", [Said(Role.USER, "x", 3), Said(Role.USER, "y", 3)])
+    twice = LabelledDialogue("a", "s", "benign", [DialogueTurn(Role.USER, "x", 3), DialogueTurn(Role.USER, "y", 3)])
     first, second = turns_of_dialogue(twice)
 
     assert (first.turn, second.turn) == (0, 1)

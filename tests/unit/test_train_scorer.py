@@ -16,14 +16,14 @@ from jobs.lab.train.combination import (
     ALERT_PROBABILITY,
     PRIOR,
     TARGET_FALSE_ALARMS,
-    Sessions,
+    LabelledSessions,
     fit_combination,
     source_weights,
 )
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.scorer import Trainer
 from jobs.lab.train.turns import logistic
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role
 from models.risk.combination import UNITS, probability_of
@@ -43,7 +43,7 @@ def embedder() -> WordLlamaEmbedder:
     return WordLlamaEmbedder()
 
 
-def trainer_of(dialogues: Sequence[Dialogue]) -> Trainer:
+def trainer_of(dialogues: Sequence[LabelledDialogue]) -> Trainer:
     """With a few own pairs."""
     return Trainer(dialogues, PAIRS, embedder())
 
@@ -144,7 +144,7 @@ def test_the_turn_scorer_stands_where_its_loss_is_least() -> None:
     assert found == pytest.approx(theirs.coef_[0], abs=1e-3)
 
 
-def sessions(count: int = 200) -> Sessions:
+def sessions(count: int = 200) -> LabelledSessions:
     """Two sources of either label; the level tells them apart, and jumps say the opposite of what they should."""
     drawn = np.random.default_rng(3)
     rows, labels, sources = [], [], []
@@ -156,7 +156,7 @@ def sessions(count: int = 200) -> Sessions:
         rows.append(signals)
         labels.append(escalating)
         sources.append(("red_attack" if n % 3 else "slow_attack") if escalating else ("calm" if n % 5 else "clinic"))
-    return Sessions(rows, np.array(labels), sources)
+    return LabelledSessions(rows, np.array(labels), sources)
 
 
 def test_the_threshold_alerts_on_as_many_benign_sessions_as_it_may() -> None:
@@ -210,7 +210,7 @@ def train(data: Path, *options: str) -> Result:
     return turntide(*arguments)
 
 
-def shared_alike(source: str) -> list[Dialogue]:
+def shared_alike(source: str) -> list[LabelledDialogue]:
     """The made-up dialogues, one source of them under a share-alike licence."""
     return [structs.replace(each, licence="CC-BY-SA-4.0") if each.source == source else each for each in made_up()]
 
@@ -260,7 +260,7 @@ def test_a_measured_file_has_figures_of_every_source_share_alike_ones_too(tmp_pa
     ],
 )
 def test_data_that_teach_nothing_are_refused(
-    tmp_path: Path, dialogues: list[Dialogue], options: list[str], said: str
+    tmp_path: Path, dialogues: list[LabelledDialogue], options: list[str], said: str
 ) -> None:
     """With what to do about it, and nothing is written."""
     result = train(as_file(tmp_path / "d.jsonl", dialogues), *options)

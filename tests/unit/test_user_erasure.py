@@ -56,7 +56,7 @@ def test_who_comes_again_is_new(stored: bool) -> None:
     user.say("I live in Oslo.", session="new")
     user.store()
 
-    assert (user.standing.turn_count, user.standing.episodes, user.at_hand) == (1, 0, [("new", 0)])
+    assert (user.stats.turn_count, user.stats.episodes, user.at_hand) == (1, 0, [("new", 0)])
     assert (user.profile, set(user.stored)) == (
         {"location": "Oslo"},
         {"head", "t1", part_of(FactCategory.IDENTITY, "location")},
@@ -80,9 +80,9 @@ def test_turns_of_the_session_are_no_longer_at_hand() -> None:
     user.erase("gone")
 
     assert user.at_hand == [("kept", n) for n in range(4)]
-    assert (user.standing.turn_count, user.standing.session_id) == (8, "")
+    assert (user.stats.turn_count, user.stats.session_id) == (8, "")
     user.say(session="kept")
-    assert (user.at_hand[-1], user.standing.turn_count) == (("kept", 4), 9)
+    assert (user.at_hand[-1], user.stats.turn_count) == (("kept", 4), 9)
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -159,7 +159,7 @@ def test_a_whole_range_of_empty_places_is_never_asked_for() -> None:
     turn = user.turn("What of it?", session="kept")
 
     assert [type(output) for output in smaller.put(turn)] == [UserMemoryChanged]
-    assert (smaller.standing.requested_turns, smaller.standing.compressed_turns) == (4, 4)
+    assert (smaller.stats.requested_turns, smaller.stats.compressed_turns) == (4, 4)
 
 
 def test_past_values_of_the_session_s_time_go() -> None:

@@ -23,7 +23,7 @@ def test_the_seeds_conflict_example() -> None:
     (past,) = user.changes[-1].history
     assert (past.value, past.valid_from, past.valid_until) == ("Alex", NOON + MINUTE, NOON + 3 * MINUTE)
     assert user.profile == {"name": "Alexander"}
-    assert user.standing.facts == 1
+    assert user.stats.facts == 1
 
 
 def test_only_what_the_user_says_counts() -> None:
@@ -41,7 +41,7 @@ def test_facts_stand_before_the_standing_of_their_turn() -> None:
 
     assert [type(o).__name__ for o in outputs] == ["FactChanged", "FactChanged", "UserMemoryChanged"]
     assert [key_of(o) for o in outputs] == [b"user:a/u/identity/name", b"user:a/u/preference/language", b"user:a/u"]
-    assert user.standing.facts == 2
+    assert user.stats.facts == 2
 
 
 def test_a_fact_names_the_turn_that_says_so() -> None:

@@ -57,6 +57,6 @@ def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:
 
     with pytest.raises(RecoveryFailed, match="part head is unreadable"):
         keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(1), first=2))
-    (standing,) = keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(1, "v"), first=3))
-    assert isinstance(standing, UserMemoryChanged)
-    assert standing.turn_count == 2
+    (stats,) = keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(1, "v"), first=3))
+    assert isinstance(stats, UserMemoryChanged)
+    assert stats.turn_count == 2

@@ -38,7 +38,7 @@ def test_the_last_turns_are_at_hand_at_any_time(high: int, keep: int, most: int,
 
         assert at_hand == numbers(count - len(at_hand) + 1, count)
         assert min(keep, count) <= len(at_hand) <= most
-        assert len(at_hand) >= count - user.standing.requested_turns
+        assert len(at_hand) >= count - user.stats.requested_turns
 
 
 @pytest.mark.parametrize(("high", "keep"), [(20, 10), (2, 0), (7, 7), (40, 1)])
@@ -65,7 +65,7 @@ def test_sessions_and_partitions_are_counted_together() -> None:
         ("t", [1]),
     ]
     assert user.at_hand == [("t", 1), ("u", 1)]
-    assert user.standing.seen == {"0": 4, "1": 1}
+    assert user.stats.seen == {"0": 4, "1": 1}
 
 
 def test_answers_may_come_in_any_order() -> None:
@@ -76,7 +76,7 @@ def test_answers_may_come_in_any_order() -> None:
     for place in [(21, 40), (41, 60), (1, 20)]:
         user.answer(*place)
         user.store()
-        told.append((user.standing.compressed_turns, user.standing.episodes))
+        told.append((user.stats.compressed_turns, user.stats.episodes))
 
     assert told == [(0, 1), (0, 2), (60, 3)]
     assert {e.turn_range: flat(e.turns) for e in user.episodes} == {
@@ -111,7 +111,7 @@ def test_without_any_answer_the_oldest_request_is_summarised_here() -> None:
 
     assert (episode.turn_range, episode.summarised_by, episode.embedding) == ("turns 1-20", EXTRACTIVE, [])
     assert "boat" in episode.summary
-    assert user.standing.compressed_turns == 20
+    assert user.stats.compressed_turns == 20
     assert user.answer(1, 20, "Too late.") == []
 
 

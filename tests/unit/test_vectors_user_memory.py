@@ -108,14 +108,14 @@ def test_of_a_batch_the_last_event_of_each_key_counts(store: ServerStore) -> Non
     other.say("I live in Rome")
     log = records([*user.log, *other.log])
     facts = latest_of(FACTS, log, FactChanged)
-    standings = latest_of(FACTS, log, UserMemoryChanged)
+    all_stats = latest_of(FACTS, log, UserMemoryChanged)
 
     assert sorted((f.user_id, f.key, f.value, offset) for f, offset in facts) == [
         ("u", "location", "Oslo", 2),
         ("u", "name", "Alex", 3),
         ("v", "location", "Rome", 100),
     ]
-    assert sorted((s.user_id, s.turn_count, offset) for s, offset in standings) == [("u", 2, 4), ("v", 1, 101)]
+    assert sorted((s.user_id, s.turn_count, offset) for s, offset in all_stats) == [("u", 2, 4), ("v", 1, 101)]
 
 
 def test_what_is_no_event_of_the_topic_is_passed(store: ServerStore) -> None:
@@ -124,7 +124,7 @@ def test_what_is_no_event_of_the_topic_is_passed(store: ServerStore) -> None:
     log = records([each for each in user.log if isinstance(each[0], EpisodeCompressed)])
     strange = [
         ConsumerRecord("t", 0, 50 + n, 0, 1, b"k", value, None, 1, 0, ())
-        for n, value in enumerate([b"", None, b"{}", b"\xff", encode(user.standing)])
+        for n, value in enumerate([b"", None, b"{}", b"\xff", encode(user.stats)])
     ]
 
     assert [e.episode for e, _ in latest_of(USER_EPISODES, [*strange, *log, *strange], EpisodeCompressed)] == [1]

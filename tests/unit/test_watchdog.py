@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 
 from models.errors import Stalled
 from streams.kafka import watchdog as module
-from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
+from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics
 
 LIMIT_S = 120
@@ -37,7 +37,7 @@ class Case:
         self.clock = Clock()
         self.dog = Watchdog(timedelta(seconds=LIMIT_S), clock=self.clock)
 
-    def pass_s(self, seconds: int, places: Mapping[str, Standing] | None) -> None:
+    def pass_s(self, seconds: int, places: Mapping[str, PartitionProgress] | None) -> None:
         """Look once a second."""
         for _ in range(seconds):
             self.clock.now_s += 1
@@ -46,7 +46,7 @@ class Case:
 
 def test_a_partition_that_does_not_move_though_records_wait_is_a_stall() -> None:
     """Liveness says so from half of the time on, then it is an error that names place, offset and what waits."""
-    case, still = Case(), {"t-3": Standing(17, 20), "t-4": Standing(5, 5)}
+    case, still = Case(), {"t-3": PartitionProgress(17, 20), "t-4": PartitionProgress(5, 5)}
     case.pass_s(LIMIT_S // 2, still)
     alive_before = case.dog.alive()
     case.pass_s(1, still)
@@ -61,7 +61,7 @@ def test_any_progress_gives_the_whole_time_anew() -> None:
     """A sink so slow that a batch takes almost the limit is slow, not stalled."""
     case = Case()
     for offset in range(5):
-        case.pass_s(LIMIT_S - 1, {"t-0": Standing(offset, 100)})
+        case.pass_s(LIMIT_S - 1, {"t-0": PartitionProgress(offset, 100)})
 
     assert not case.dog.alive()[0]
 
@@ -69,16 +69,16 @@ def test_any_progress_gives_the_whole_time_anew() -> None:
 def test_the_end_of_the_log_is_no_stall() -> None:
     """Nothing waits for an hour; the time begins with the first record that does."""
     case = Case()
-    case.pass_s(3600, {"t-0": Standing(7, 7)})
-    case.pass_s(LIMIT_S - 1, {"t-0": Standing(7, 8)})
-    case.pass_s(1, {"t-0": Standing(8, 8)})
+    case.pass_s(3600, {"t-0": PartitionProgress(7, 7)})
+    case.pass_s(LIMIT_S - 1, {"t-0": PartitionProgress(7, 8)})
+    case.pass_s(1, {"t-0": PartitionProgress(8, 8)})
 
     assert case.dog.alive() == (True, "ok")
 
 
 def test_recovery_is_no_stall() -> None:
     """While there is nothing to judge no time passes, and none is remembered from before."""
-    case, still = Case(), {"t-0": Standing(1, 9)}
+    case, still = Case(), {"t-0": PartitionProgress(1, 9)}
     case.pass_s(LIMIT_S - 1, still)
     case.pass_s(1000, None)
     case.pass_s(LIMIT_S - 1, still)
@@ -88,7 +88,7 @@ def test_recovery_is_no_stall() -> None:
 
 def test_what_offsets_do_not_show_is_told() -> None:
     """A sink that is known to be down and tried again keeps the process."""
-    case, still = Case(), {"t-0": Standing(1, 9)}
+    case, still = Case(), {"t-0": PartitionProgress(1, 9)}
     for _ in range(10):
         case.pass_s(LIMIT_S - 1, still)
         case.dog.stir()
@@ -107,8 +107,8 @@ async def test_a_stalled_role_is_ended_with_the_reason(monkeypatch: pytest.Monke
         finally:
             ended.append("cancelled")
 
-    async def look() -> dict[str, Standing]:
-        return {"t-0": Standing(1, 2)}
+    async def look() -> dict[str, PartitionProgress]:
+        return {"t-0": PartitionProgress(1, 2)}
 
     dog = Watchdog(timedelta(milliseconds=20))
     with pytest.raises(Stalled, match="t-0"):

@@ -18,7 +18,7 @@ import duckdb
 import polars as pl
 from msgspec.structs import replace
 
-from jobs.analyse.mining.job import About, Figure, Finding, Shown
+from jobs.analyse.mining.job import Coverage, Figure, Finding, Shown
 from models.errors import ConfigurationError
 from models.policy.archive import AnonymityPolicy
 
@@ -55,24 +55,24 @@ def _some(count: pl.Expr) -> pl.Expr:
     return pl.when(count > 0).then(count)
 
 
-def part_of(rows: pl.DataFrame, holds: pl.Expr) -> About | None:
+def part_of(rows: pl.DataFrame, holds: pl.Expr) -> Coverage | None:
     """Likewise of a figure: `Figure(…, part=part_of(rows, holds))`; None: of nobody."""
-    part: About = rows.select(smaller_side(holds)).item()
+    part: Coverage = rows.select(smaller_side(holds)).item()
     return part if part["sessions"] is not None else None
 
 
-def is_few(part: About | None, k: AnonymityPolicy) -> bool:
+def is_few(part: Coverage | None, k: AnonymityPolicy) -> bool:
     """Whether something is about some, but too few."""
     if part is None or part["sessions"] is None:
         return False
     return part["sessions"] < k.min_sessions or part["users"] < k.min_users
 
 
-def told_percent(percent: float, part: About | None, k: AnonymityPolicy) -> str:
+def shown_percent(percent: float, part: Coverage | None, k: AnonymityPolicy) -> str:
     """A share for the text of a finding, in words where it is about too few.
 
     >>> k = AnonymityPolicy()
-    >>> told_percent(12.34, {"sessions": 9, "users": 8}, k), told_percent(2.1, {"sessions": 2, "users": 1}, k)
+    >>> shown_percent(12.34, {"sessions": 9, "users": 8}, k), shown_percent(2.1, {"sessions": 2, "users": 1}, k)
     ('12.3 %', 'few')
     """
     if is_few(part, k):
@@ -80,7 +80,7 @@ def told_percent(percent: float, part: About | None, k: AnonymityPolicy) -> str:
     return f"{percent:.1f} %"
 
 
-def beyond(whom: About, quantile: float = 0.5) -> About:
+def beyond(whom: Coverage, quantile: float = 0.5) -> Coverage:
     """Whom a quantile tells of: those on its smaller side, for a figure.
 
     >>> beyond({"sessions": 51, "users": 20}, 0.9)
@@ -96,7 +96,7 @@ def beyond_cell(quantile: float) -> pl.Expr:
     return pl.struct(*((pl.col(name) * share).floor().cast(pl.UInt32).alias(name) for name in (SESSIONS, USERS)))
 
 
-def fewest(one: About | None, other: About | None) -> About | None:
+def fewest(one: Coverage | None, other: Coverage | None) -> Coverage | None:
     """Whom two shares tell of of which, with their total, either gives the other."""
     if one is None or other is None:
         return one or other
@@ -135,9 +135,9 @@ def _few_cell(cell: str, k: AnonymityPolicy, within: tuple[str, ...]) -> pl.Expr
     part = pl.col(ABOUT + cell)
     sessions, users = (part.struct.field(name) for name in (SESSIONS, USERS))
     few = ((sessions < k.min_sessions) | (users < k.min_users)).fill_null(value=False)
-    told = pl.col(cell).is_not_null()
-    telling = told & (pl.col(cell).cast(pl.Float64) != 0)
-    return _with_next_smallest(few & told, telling, sessions.fill_null(0), users.fill_null(0), k=k, within=within)
+    shown = pl.col(cell).is_not_null()
+    nonzero = shown & (pl.col(cell).cast(pl.Float64) != 0)
+    return _with_next_smallest(few & shown, nonzero, sessions.fill_null(0), users.fill_null(0), k=k, within=within)
 
 
 def _with_next_smallest(
@@ -150,9 +150,9 @@ def _with_next_smallest(
 
     gone = each(few.sum())
     of_sessions, of_users = (each(pl.when(few).then(count).otherwise(0).sum()) for count in (sessions, users))
-    told = (gone == 1) | ((gone > 0) & ((of_sessions < k.min_sessions) | (of_users < k.min_users)))
+    shown = (gone == 1) | ((gone > 0) & ((of_sessions < k.min_sessions) | (of_users < k.min_users)))
     smallest = each(pl.when(others & ~few).then(users).rank("ordinal")) == 1
-    return few | (told & smallest).fill_null(value=False)
+    return few | (shown & smallest).fill_null(value=False)
 
 
 def shown_figure(figure: Figure, k: AnonymityPolicy) -> Figure:

@@ -15,8 +15,8 @@ import ibis
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.anonymity import smaller_side, told_percent
-from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown, begun, figure
+from jobs.analyse.mining.anonymity import shown_percent, smaller_side
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun, figure
 from jobs.analyse.mining.likeness import Vectors, kept_vectors, scale_to_unit, unit_vectors
 from jobs.analyse.mining.near_duplicates import groups_of, signatures
 from jobs.analyse.mining.tables import Tables
@@ -181,16 +181,16 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     }
 
 
-def find(frames: Frames, asked: Asked) -> Found:
+def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Near duplicates over the whole period, among enough sessions and users."""
     probes, notes = frames["probes"], _notes(frames, asked)
     if probes.is_empty():
-        return Found(notes=["No message of the period is risky and long enough to compare."])
+        return JobFindings(notes=["No message of the period is risky and long enough to compare."])
     found = campaigns_of(probes, asked.policy)
     words = _words(found, asked)
     names = names_of(found.members["group"].unique(), words, asked.policy.campaigns.name_words)
     table = table_of(found, names, asked.policy.anonymity)
-    return Found(
+    return JobFindings(
         figures=_figures(probes, found),
         findings=_findings(found, table, words, asked),
         tables={
@@ -207,7 +207,7 @@ def find(frames: Frames, asked: Asked) -> Found:
     )
 
 
-def _words(found: Campaigns, asked: Asked) -> Words:
+def _words(found: Campaigns, asked: MiningInput) -> Words:
     """The words of each campaign, looked up in one message for each word."""
     members = found.members
     named = naming_marks(found.probes, asked.policy.anonymity, most=asked.policy.campaigns.evidence_words).filter(
@@ -253,7 +253,7 @@ def _figures(probes: pl.DataFrame, found: Campaigns) -> list[Figure]:
     ]
 
 
-def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: Asked) -> list[Finding]:
+def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: MiningInput) -> list[Finding]:
     probes = found.probes
     findings = []
     for row in table.filter(pl.col("group").is_in(list(words))).iter_rows(named=True):
@@ -263,15 +263,15 @@ def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: Asked)
     return findings
 
 
-def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: Asked) -> Finding:
+def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInput) -> Finding:
     rules = asked.policy.campaigns
     said = f"left(t.content, {rules.head_chars})"
-    alerting = told_percent(100 * row["alert_share"], row["about_alert_share"], asked.policy.anonymity)
+    alerting = shown_percent(100 * row["alert_share"], row["about_alert_share"], asked.policy.anonymity)
     return Finding(
         title=f"Campaign: {row['campaign']}",
         text=f"{row['sessions']} sessions of {row['users']} users sent nearly the same risky message; enough users "
         f"had come by {row['first_day']}, as many came on {row['last_day']} or later (mean cosine "
-        f"{row['likeness']:.2f}); {alerting} of the sessions have an alert. {by.told(sessions)}",
+        f"{row['likeness']:.2f}); {alerting} of the sessions have an alert. {by.about_text(sessions)}",
         evidence="SELECT t.session_id, t.user_id, t.app_id, t.turn, t.timestamp, r.risk "  # noqa: S608
         "FROM turns t JOIN risk_points r USING (session_id, turn) "
         f"WHERE {begun(asked.period)} AND t.role = 'user' "
@@ -281,7 +281,7 @@ def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: Asked) ->
     )
 
 
-def _notes(frames: Frames, asked: Asked) -> list[str]:
+def _notes(frames: Frames, asked: MiningInput) -> list[str]:
     most = asked.policy.campaigns.most_turns
     full = frames["counts"].filter(pl.col("risky_turns") > most)
     if full.is_empty():

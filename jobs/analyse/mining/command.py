@@ -11,7 +11,7 @@ import typer
 
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobs.analyse.mining.job import Period
-    from jobs.analyse.mining.results import Result
-    from jobs.analyse.mining.source import Source
+    from jobs.analyse.mining.results import JobResult
+    from jobs.analyse.mining.source import MiningSource
     from models.policy.archive import AnonymityPolicy
 
 _DEFAULT_DAYS = 7
@@ -33,7 +33,7 @@ class _Outcome(NamedTuple):
     """What became of one job: a result, or why there is none."""
 
     job: str
-    result: Result | None = None
+    result: JobResult | None = None
     failure: str = ""
 
 
@@ -67,7 +67,7 @@ def mine(
         raise ConfigurationError(f"no mining job {job!r}: there are {', '.join(job_names())}, and all")
     from streams.wiring import policy_of
 
-    printed, k = Output(output), policy_of(load_settings()).archive.anonymity
+    printed, k = Printer(output), policy_of(load_settings()).archive.anonymity
     with opened() as source:
         period = period_of(source, days=days, since=_day(since), until=_day(until))
         outcomes = [_outcome(name, source, period) for name in (job_names() if job == "all" else (job,))]
@@ -91,22 +91,22 @@ mine.epilog = examples(  # type: ignore[attr-defined]
 
 
 @contextmanager
-def opened() -> Iterator[Source]:
+def opened() -> Iterator[MiningSource]:
     """The archive as the settings name it, without the days whose files are damaged.
 
     Raises:
         ConfigurationError: There is none.
         StoreUnavailable: It cannot be read.
     """
-    from jobs.analyse.mining.source import Source
+    from jobs.analyse.mining.source import MiningSource
     from streams.archive.catalog import paths_of, reading
     from streams.archive.left_out import leave_damage_out
 
     with reading(paths_of(load_settings())) as con:
-        yield Source(con, without=leave_damage_out(con))
+        yield MiningSource(con, without=leave_damage_out(con))
 
 
-def period_of(source: Source, *, days: int | None, since: date | None, until: date | None) -> Period:
+def period_of(source: MiningSource, *, days: int | None, since: date | None, until: date | None) -> Period:
     """The days asked for: those given, else the last seven of the archive.
 
     Raises:
@@ -125,7 +125,7 @@ def period_of(source: Source, *, days: int | None, since: date | None, until: da
     return Period(first, latest)
 
 
-def mined(name: str, source: Source, period: Period) -> Result:
+def mined(name: str, source: MiningSource, period: Period) -> JobResult:
     """A job's result of the period, with a progress bar where days are to be made."""
     from jobs.analyse.mining.run import run
     from streams.archive.mined import FOLDER
@@ -147,16 +147,16 @@ def _day(time: datetime | None) -> date | None:
     return None if time is None else time.date()
 
 
-def _outcome(name: str, source: Source, period: Period) -> _Outcome:
-    from jobs.analyse.mining.results import told
+def _outcome(name: str, source: MiningSource, period: Period) -> _Outcome:
+    from jobs.analyse.mining.results import failure_text
 
     try:
         return _Outcome(name, result=mined(name, source, period))
     except Exception as error:  # noqa: BLE001 - the job's own code, and the engine's below it
-        return _Outcome(name, failure=told(error))
+        return _Outcome(name, failure=failure_text(error))
 
 
-def _show(printed: Output, outcome: _Outcome, k: AnonymityPolicy) -> None:
+def _show(printed: Printer, outcome: _Outcome, k: AnonymityPolicy) -> None:
     from jobs.analyse.report.wording import NOTHING, value
 
     if outcome.result is None:
@@ -201,9 +201,9 @@ def quoted(sql: str) -> str:
 def _plain(outcome: _Outcome) -> dict[str, object]:
     import msgspec
 
-    from jobs.analyse.mining.results import Section
+    from jobs.analyse.mining.results import ReportSection
 
-    plain: dict[str, object] = dict.fromkeys(Section.__struct_fields__)
+    plain: dict[str, object] = dict.fromkeys(ReportSection.__struct_fields__)
     if outcome.result is not None:
         plain = msgspec.to_builtins(outcome.result.section)
     return plain | {"job": outcome.job, "failure": outcome.failure or None}

@@ -17,7 +17,7 @@ import polars as pl
 from jobs.analyse.mining.anonymity import ABOUT, ABOUT_TYPE, part_of
 from jobs.analyse.mining.drift_measures import calibration
 from jobs.analyse.mining.drift_shifts import by_day, compared, findings
-from jobs.analyse.mining.job import ALL_APPS, Asked, Found, Frames, Job, Period, Shown, about, figure
+from jobs.analyse.mining.job import ALL_APPS, Frames, Job, JobFindings, MiningInput, Period, Shown, about, figure
 from jobs.shared.intervals import wilson
 from models.policy.archive import ArchivePolicy, DriftMining
 
@@ -54,7 +54,7 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
         week=pl.col("fired_at").dt.truncate("1w").dt.date(), model=pl.col("model").fill_null("")
     )
     rows = [
-        {"week": week, "model": model, **_told(of_week, policy)}
+        {"week": week, "model": model, **_label_shares(of_week, policy)}
         for (week, model), of_week in labels.sort("week", "model").group_by("week", "model", maintain_order=True)
     ]
     weeks = pl.DataFrame(rows, schema=_WEEKS)
@@ -92,13 +92,13 @@ def _share(labels: pl.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _told(labels: pl.DataFrame, policy: DriftMining) -> dict[str, Any]:
-    told = _share(labels)
+def _label_shares(labels: pl.DataFrame, policy: DriftMining) -> dict[str, Any]:
+    shares = _share(labels)
     if labels.height < policy.min_labels:
-        return told
+        return shares
     outcomes = labels["escalating"].to_numpy().astype(np.float64)
     found = calibration(labels["probability"].to_numpy(), outcomes, policy.calibration_bins)
-    return {**told, "brier": _rounded(found.brier), "calibration_error": _rounded(found.error)}
+    return {**shares, "brier": _rounded(found.brier), "calibration_error": _rounded(found.error)}
 
 
 def _rounded(value: float) -> float:
@@ -156,7 +156,7 @@ def _refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     return {"sessions": sessions_kept.join(seen, on="day"), "labels": frames["labels"]}
 
 
-def _find(frames: Frames, asked: Asked) -> Found:
+def _find(frames: Frames, asked: MiningInput) -> JobFindings:
     policy, since = asked.policy.drift, asked.period.since
     before = Period(since - timedelta(days=policy.baseline_days), since - timedelta(days=1))
     earlier = asked.parts(before)
@@ -166,8 +166,8 @@ def _find(frames: Frames, asked: Asked) -> Found:
     tests = compared(everything, asked.policy)
     days = by_day(everything, asked.policy)
     labels = [frame for frame in (earlier.get("labels"), frames.get("labels")) if frame is not None]
-    weeks, bins, told = calibrated(pl.concat(labels, how="diagonal_relaxed") if labels else pl.DataFrame(), policy)
-    notes = _notes(here, there, asked.policy) + told
+    weeks, bins, shares = calibrated(pl.concat(labels, how="diagonal_relaxed") if labels else pl.DataFrame(), policy)
+    notes = _notes(here, there, asked.policy) + shares
     shifted = tests.filter(pl.col("shifted"))
     counts = about(here)
     figures = [
@@ -186,7 +186,7 @@ def _find(frames: Frames, asked: Asked) -> Found:
             better="lower",
         ),
     ]
-    return Found(
+    return JobFindings(
         figures=figures,
         findings=findings(shifted, asked.period, before),
         tables={

@@ -106,7 +106,7 @@ def shares_moved(baseline: NDArray[np.int64], sample: NDArray[np.int64]) -> Shar
     return Shares(stability(baseline, sample), chance, p)
 
 
-class Calibration(NamedTuple):
+class CalibrationFit(NamedTuple):
     """How well probabilities came true.
 
     Attributes:
@@ -119,7 +119,7 @@ class Calibration(NamedTuple):
     error: float
 
 
-def calibration(probabilities: Values, outcomes: Values, bins: int) -> Calibration:
+def calibration(probabilities: Values, outcomes: Values, bins: int) -> CalibrationFit:
     """Of labelled probabilities.
 
     Args:
@@ -130,4 +130,4 @@ def calibration(probabilities: Values, outcomes: Values, bins: int) -> Calibrati
     at = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
     counts = np.bincount(at, minlength=bins)
     gap = np.abs(np.bincount(at, probabilities, bins) - np.bincount(at, outcomes, bins))
-    return Calibration(float(np.mean((probabilities - outcomes) ** 2)), float(gap.sum() / max(1, counts.sum())))
+    return CalibrationFit(float(np.mean((probabilities - outcomes) ** 2)), float(gap.sum() / max(1, counts.sum())))

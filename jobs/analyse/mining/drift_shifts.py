@@ -26,7 +26,7 @@ MODE = "mode"
 _SIGNAL = "signal_"
 
 
-class Metric(NamedTuple):
+class SessionMeasure(NamedTuple):
     """A measure of a session.
 
     Attributes:
@@ -43,25 +43,27 @@ class Metric(NamedTuple):
 
 
 METRICS = (
-    Metric("mean_risk", "mean risk of a session", "risk_points", "avg(risk)"),
-    Metric("peak_risk", "highest risk of a session", "risk_points", "max(risk)"),
-    Metric("score", "latest score of a session", "profiles", "any_value(score)"),
-    Metric("turns", "turns of a session", "turns", "count(*)"),
-    Metric("user_turn_bytes", "length of users' turns in bytes", "turns", "avg(content_bytes) FILTER (role = 'user')"),
-    Metric("topics", "topics of a session", "topics", "count(*)"),
-    Metric("latency_s", "seconds from event to receipt", "turns", "avg(epoch(appended_at) - epoch(timestamp))"),
+    SessionMeasure("mean_risk", "mean risk of a session", "risk_points", "avg(risk)"),
+    SessionMeasure("peak_risk", "highest risk of a session", "risk_points", "max(risk)"),
+    SessionMeasure("score", "latest score of a session", "profiles", "any_value(score)"),
+    SessionMeasure("turns", "turns of a session", "turns", "count(*)"),
+    SessionMeasure(
+        "user_turn_bytes", "length of users' turns in bytes", "turns", "avg(content_bytes) FILTER (role = 'user')"
+    ),
+    SessionMeasure("topics", "topics of a session", "topics", "count(*)"),
+    SessionMeasure("latency_s", "seconds from event to receipt", "turns", "avg(epoch(appended_at) - epoch(timestamp))"),
 )
 """Measures with a column of their own; signals come besides as `signal_<name>`."""
 
 
-def metric_of(name: str) -> Metric:
+def metric_of(name: str) -> SessionMeasure:
     """The measure of a column."""
     if name == MODE:
-        return Metric(MODE, "mode of a session", "profiles", "any_value(mode)")
+        return SessionMeasure(MODE, "mode of a session", "profiles", "any_value(mode)")
     if name.startswith(_SIGNAL):
         signal = name.removeprefix(_SIGNAL)
         value = f"any_value(list_filter(signals, s -> s.name = {literal(signal)})[1].value)"
-        return Metric(name, f"signal {signal.replace('_', ' ')} of a session", "profiles", value)
+        return SessionMeasure(name, f"signal {signal.replace('_', ' ')} of a session", "profiles", value)
     return next(metric for metric in METRICS if metric.name == name)
 
 

@@ -22,8 +22,8 @@ from scipy import stats
 
 from jobs.analyse.mining.anonymity import ABOUT_TYPE, beyond, part_of, smaller_side
 from jobs.analyse.mining.escalation_shapes import THIRDS, curve_table, growing, shape_table, shaped
-from jobs.analyse.mining.escalation_survival import Standing, faster_apps, standings, survival_table
-from jobs.analyse.mining.job import Asked, Figure, Found, Frames, Job, Shown, about, figure
+from jobs.analyse.mining.escalation_survival import AppComparison, app_comparisons, faster_apps, survival_table
+from jobs.analyse.mining.job import Figure, Frames, Job, JobFindings, MiningInput, Shown, about, figure
 from jobs.analyse.mining.tables import Tables
 from models.policy.archive import ArchivePolicy, EscalationMining
 
@@ -46,7 +46,7 @@ _MAD_TO_SD = 1.4826
 """Median absolute deviation to standard deviation, of normal noise."""
 
 
-class Change(NamedTuple):
+class RiskRise(NamedTuple):
     """Where the risk of a session turns upwards for the first time: the point's index, and by how much."""
 
     point: int
@@ -127,13 +127,13 @@ def change_points(risk: Floats, policy: EscalationMining) -> list[int]:
     return [int(end) for end in found[:-1]]
 
 
-def first_rise(risk: Floats, changes: list[int], min_rise: float) -> Change | None:
+def first_rise(risk: Floats, changes: list[int], min_rise: float) -> RiskRise | None:
     """The first change after which the mean is higher by `min_rise` or more; None if it never is."""
     bounds = [0, *changes, len(risk)]
     means = [float(risk[start:end].mean()) for start, end in pairwise(bounds)]
     for n, change in enumerate(changes):
         if means[n + 1] - means[n] >= min_rise:
-            return Change(change, means[n + 1] - means[n])
+            return RiskRise(change, means[n + 1] - means[n])
     return None
 
 
@@ -205,7 +205,7 @@ def _median(
     )
 
 
-def app_table(apps: Sequence[Standing]) -> pl.DataFrame:
+def app_table(apps: Sequence[AppComparison]) -> pl.DataFrame:
     """One row per app."""
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "app_id": pl.String,
@@ -313,12 +313,12 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     return {"sessions": sessions.join(curves, on="session_id", how="left", maintain_order="left")}
 
 
-def find(frames: Frames, asked: Asked) -> Found:
+def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Shapes, survival, slopes and changes of the period."""
     rules, sessions = asked.policy.escalation, frames["sessions"]
     earlier = asked.parts(asked.period.earlier).get("sessions", pl.DataFrame())
     now, before = shaped(sessions, earlier, rules)
-    shapes, apps = shape_table(now, before), standings(sessions, asked.policy)
+    shapes, apps = shape_table(now, before), app_comparisons(sessions, asked.policy)
     tables = {
         "shapes": Shown(
             "Shapes of risk curves",
@@ -343,7 +343,7 @@ def find(frames: Frames, asked: Asked) -> Found:
             "Where risk turns upwards", "First change point upwards, by share of the session.", change_table(now)
         ),
     }
-    return Found(
+    return JobFindings(
         figures=figures_of(sessions, now),
         findings=[*faster_apps(apps, asked), *growing(shapes, now, asked)],
         tables={name: table._replace(frame=rounded(table.frame)) for name, table in tables.items()},

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from jobs.analyse.mining.anonymity import beyond_cell, counted, smaller_side, told_percent
-from jobs.analyse.mining.job import Asked, Finding, begun
+from jobs.analyse.mining.anonymity import beyond_cell, counted, shown_percent, smaller_side
+from jobs.analyse.mining.job import Finding, MiningInput, begun
 from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from models.policy.archive import EscalationMining
 
@@ -134,17 +134,17 @@ def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
     )
 
 
-def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: Asked) -> Iterator[Finding]:
+def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     """Shapes that are no longer as rare as in the earlier period; flat low ones are no finding."""
     policy, k = asked.policy.escalation, asked.policy.anonymity
-    telling = shapes.filter(
+    significant = shapes.filter(
         pl.col("false_discovery_rate") <= policy.significance,
         pl.col("sessions_percent") >= pl.col("before_percent") * policy.growth_ratio,
         pl.col("shape") != "flat, low",
         (pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users),
     )
     columns = ("shape", "sessions_percent", "before_percent", "about_before_percent")
-    for shape, share, before, part in telling.select(columns).iter_rows():
+    for shape, share, before, part in significant.select(columns).iter_rows():
         of_shape = now.filter(pl.col("shape") == shape)
         alike = _alike(_curves(of_shape.select("curve"), policy.resampled_points).mean(axis=0))
         # DuckDB and Polars both read it.
@@ -153,7 +153,7 @@ def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: Asked) -> Iterator[F
         yield Finding(
             title=f"More sessions with the risk curve '{shape}'",
             text=(
-                f"{share:.1f} % of the sessions with a curve have this shape, {told_percent(before, part, k)} in the "
+                f"{share:.1f} % of the sessions with a curve have this shape, {shown_percent(before, part, k)} in the "
                 f"{asked.period.days} days before. The evidence are the {found.height:,} sessions whose thirds lie as "
                 f"those of its mean curve do: {right / of_shape.height:.0%} of those with the shape are among them, "
                 f"and {right / max(1, found.height):.0%} of them have it."
@@ -172,7 +172,7 @@ def _alike(mean: Floats) -> str:
     )
 
 
-def _evidence(alike: str, asked: Asked) -> str:
+def _evidence(alike: str, asked: MiningInput) -> str:
     means = ", ".join(f"avg(risk) FILTER (third = {n}) AS {name}" for n, name in enumerate(THIRDS, start=1))
     return (
         "WITH points AS (SELECT session_id, user_id, app_id, risk, "

@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.anonymity import beyond, fewest, is_few, part_of, told_percent
-from jobs.analyse.mining.job import ALL_APPS, About, Asked, Finding, about, begun
+from jobs.analyse.mining.anonymity import beyond, fewest, is_few, part_of, shown_percent
+from jobs.analyse.mining.job import ALL_APPS, Coverage, Finding, MiningInput, about, begun
 from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
@@ -36,7 +36,7 @@ _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-class Standing(NamedTuple):
+class AppComparison(NamedTuple):
     """How an app does against the others."""
 
     app_id: str
@@ -50,9 +50,9 @@ class Standing(NamedTuple):
     false_discovery_rate: float
     faster: bool | None
     """Than the others; None: no difference that chance would not give."""
-    about_shares: About | None
+    about_shares: Coverage | None
     """Whom both shares tell of: all sessions' is known."""
-    about_others: About | None
+    about_others: Coverage | None
 
 
 def _times(sessions: pl.DataFrame) -> stats.CensoredData:
@@ -97,14 +97,14 @@ def _curve(name: str, sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataF
         schema=_SCHEMA,
         nan_to_null=True,
     )
-    return steps.filter(pl.Series(_told(sessions, steps, policy.anonymity)))
+    return steps.filter(pl.Series(_is_shown(sessions, steps, policy.anonymity)))
 
 
-def _told(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -> NDArray[np.bool_]:
+def _is_shown(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -> NDArray[np.bool_]:
     """Which steps may be shown: the first, where all are calm, those after which enough escalated, the last."""
     turns = steps["scored_turn"].to_numpy()
-    told = np.zeros(len(turns), np.bool_)
-    told[0] = True
+    shown = np.zeros(len(turns), np.bool_)
+    shown[0] = True
     escalated = sessions.filter(_ESCALATED).sort("escalated_at").select("user_id", at="escalated_at")
     at, users = escalated["at"].to_numpy(), escalated["user_id"].rank("dense").to_numpy()
     first, least = 0, max(k.min_sessions, k.min_users)
@@ -113,14 +113,14 @@ def _told(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -> ND
         step = int(np.searchsorted(turns, at[first + least - 1]))
         end = int(np.searchsorted(at, turns[step], side="right"))
         if len(np.unique(users[first:end])) >= k.min_users:
-            told[step], first, least = True, end, max(k.min_sessions, k.min_users)
+            shown[step], first, least = True, end, max(k.min_sessions, k.min_users)
         else:
             least = end - first + 1
     if first == len(at):
         # Nobody escalates after that: the estimate stays, as far as enough sessions go on.
         there = steps.select((pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users)).to_series()
-        told[int(there.arg_true().max() or 0)] = True  # type: ignore[arg-type]
-    return told
+        shown[int(there.arg_true().max() or 0)] = True  # type: ignore[arg-type]
+    return shown
 
 
 def _percent(share: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,7 +143,7 @@ def _largest(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[str]:
     return enough.sort("sessions", "app_id", descending=[True, False])["app_id"].head(policy.escalation.apps).to_list()
 
 
-def standings(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[Standing]:
+def app_comparisons(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[AppComparison]:
     """Each of the largest apps against all others: log-rank test, corrected for the number of apps.
 
     Of the test with sessions as independent and that with users as the unit, the larger p-value counts.
@@ -161,7 +161,7 @@ def standings(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[Standing]:
             compared.append((app, own, others, float(test.statistic), max(float(test.pvalue), of_users)))
     rates = false_discovery_rates([chance for *_, chance in compared])
     return [
-        Standing(
+        AppComparison(
             app_id=app,
             sessions=own.height,
             users=own["user_id"].n_unique(),
@@ -208,14 +208,14 @@ def _median(escalated: pl.DataFrame, k: AnonymityPolicy) -> float | None:
     return float(middle) if isinstance(middle, int | float) else None
 
 
-def faster_apps(apps: list[Standing], asked: Asked) -> Iterator[Finding]:
+def faster_apps(apps: list[AppComparison], asked: MiningInput) -> Iterator[Finding]:
     """Apps whose sessions escalate sooner or more often than those of the others."""
     policy = asked.policy.escalation
     modes = ", ".join(literal(mode) for mode in policy.escalated_modes)
     for app in apps:
         if not app.faster or app.escalated_percent < policy.growth_ratio * app.others_percent:
             continue
-        others = told_percent(app.others_percent, app.about_others, asked.policy.anonymity)
+        others = shown_percent(app.others_percent, app.about_others, asked.policy.anonymity)
         half = "" if app.median_turns is None else f", half of them by scored turn {app.median_turns:.0f}"
         yield Finding(
             title=f"Sessions of {app.app_id} escalate faster than others",

@@ -65,14 +65,14 @@ def begun(period: Period) -> str:
     )
 
 
-class About(TypedDict):
+class Coverage(TypedDict):
     """How many sessions and users something is about."""
 
     sessions: int
     users: int
 
 
-def about(rows: pl.DataFrame) -> About:
+def about(rows: pl.DataFrame) -> Coverage:
     """Whom rows with `session_id` and `user_id` are about: `Figure(…, **about(rows))`. Null and "" are nobody."""
     sessions, users = (rows[name].filter(rows[name].fill_null("") != "") for name in ("session_id", "user_id"))
     return {"sessions": sessions.n_unique(), "users": users.n_unique()}
@@ -97,17 +97,17 @@ class Figure(Struct, frozen=True, kw_only=True):
     sessions: int
     users: int
     better: Literal["higher", "lower"] | None = None
-    part: About | None = None
+    part: Coverage | None = None
 
 
 def figure(
     name: str,
     value: float | None,
     meaning: str,
-    of: About,
+    of: Coverage,
     *,
     better: Literal["higher", "lower"] | None = None,
-    part: About | None = None,
+    part: Coverage | None = None,
 ) -> Figure:
     """A figure about these sessions and users; names as in `Figure`."""
     return Figure(name=name, value=value, meaning=meaning, **of, better=better, part=part)
@@ -144,7 +144,7 @@ class Shown(NamedTuple):
     """Columns whose groups of rows add up to something known; none: all rows do."""
 
 
-class Found(NamedTuple):
+class JobFindings(NamedTuple):
     """What a job found in a period, before anything is left out for being about too few."""
 
     figures: Sequence[Figure] = ()
@@ -154,7 +154,7 @@ class Found(NamedTuple):
     """What the reader must know: too little data for something, a bound that was reached."""
 
 
-class Asked(NamedTuple):
+class MiningInput(NamedTuple):
     """What `find` may look at beside the frames of the period's days."""
 
     period: Period
@@ -204,7 +204,7 @@ class Job(NamedTuple):
     reads: tuple[str, ...]
     version: int
     heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ir.Table]]
-    find: Callable[[Frames, Asked], Found]
+    find: Callable[[Frames, MiningInput], JobFindings]
     refine: Callable[[Frames, ArchivePolicy], Frames] = _as_they_are
 
     def pictures(self, tables: Frames) -> Sequence[Picture]:

@@ -13,7 +13,7 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.anonymity import beyond, part_of, smaller_side
-from jobs.analyse.mining.job import Asked, Figure, Finding, Shown, about, figure
+from jobs.analyse.mining.job import Figure, Finding, MiningInput, Shown, about, figure
 from models.policy.archive import MemoryMining
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _DIGITS = 3
 _SAME = "lower(trim(regexp_replace(value, '\\s+', ' ', 'g')))"
 
 
-def standing(asked: Asked) -> pl.DataFrame:
+def active_facts(asked: MiningInput) -> pl.DataFrame:
     """The active facts at the end of the period, with `heard_at`, and whether each is a duplicate or stale."""
     changes = asked.whole["fact_changes"]
     changes = changes.filter(changes.day <= ibis.literal(asked.period.until))
@@ -46,14 +46,14 @@ def _normal(value: ir.StringValue) -> ir.StringValue:
     return value.re_replace(r"\s+", " ").strip().lower()
 
 
-def _latest(asked: Asked, facts: pl.DataFrame) -> datetime:
+def _latest(asked: MiningInput, facts: pl.DataFrame) -> datetime:
     turns = asked.whole["turns"]
     until = turns.filter(turns.day <= ibis.literal(asked.period.until))
     found = asked.rows(until.aggregate(latest=until.timestamp.max()))["latest"][0]
     return cast("datetime", found if found is not None else facts["heard_at"].max())
 
 
-def flips(asked: Asked) -> pl.DataFrame:
+def flips(asked: MiningInput) -> pl.DataFrame:
     """Changes of the period that brought back the value before the last one: A, then B, then A."""
     changes = asked.whole["fact_changes"]
     said = changes.filter((changes.day <= ibis.literal(asked.period.until)) & changes.cause.isin(["stored", "updated"]))
@@ -183,7 +183,7 @@ def _by_category(changes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def findings_of(facts: pl.DataFrame, changes: pl.DataFrame, asked: Asked) -> list[Finding]:
+def findings_of(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) -> list[Finding]:
     """Categories that flip, values that stand twice."""
     policy, period = asked.policy.memory, asked.period
     whose = changes.group_by("category").agg(

@@ -12,7 +12,19 @@ import polars as pl
 
 from jobs.analyse.mining import memory_facts
 from jobs.analyse.mining.anonymity import beyond, beyond_cell, part_of, smaller_side
-from jobs.analyse.mining.job import About, Asked, Figure, Finding, Found, Frames, Job, Period, Shown, about, figure
+from jobs.analyse.mining.job import (
+    Coverage,
+    Figure,
+    Finding,
+    Frames,
+    Job,
+    JobFindings,
+    MiningInput,
+    Period,
+    Shown,
+    about,
+    figure,
+)
 from models.policy.archive import ArchivePolicy, MemoryMining
 from streams.archive.catalog import literal
 
@@ -26,7 +38,7 @@ _DIGITS = 3
 _CONTRADICTING = pl.col("conflicts_with").list.len() > 0
 
 
-def held_by_apps(asked: Asked) -> tuple[list[Figure], Shown]:
+def held_by_apps(asked: MiningInput) -> tuple[list[Figure], Shown]:
     """What spaces of memories hold."""
     changes = _until(asked, "app_memory_changes")
     memories = asked.rows(_last(_owned(changes), [*_SPACE, "memory_id"]).filter(lambda t: t.active))
@@ -83,7 +95,7 @@ def held_by_apps(asked: Asked) -> tuple[list[Figure], Shown]:
     return figures, Shown("Memories of apps", "How much of their room is used, and of their energy left.", frame)
 
 
-def held_by_projects(asked: Asked) -> tuple[list[Figure], Shown]:
+def held_by_projects(asked: MiningInput) -> tuple[list[Figure], Shown]:
     """What projects remember, and whether anybody looks at it."""
     changes = _until(asked, "project_changes")
     items = _last(changes, ["app_id", "project_id", "kind", "slot"])
@@ -103,7 +115,7 @@ def held_by_projects(asked: Asked) -> tuple[list[Figure], Shown]:
     frame = whom.join(kinds, on="app_id", how="left").fill_null(0).sort("app_id")
     memories = int(frame["memories"].sum())
     whole = asked.rows(changes.aggregate(sessions=changes.session_id.nunique(), users=changes.user_id.nunique()))
-    counts: About = {"sessions": int(whole["sessions"][0]), "users": int(whole["users"][0])}
+    counts: Coverage = {"sessions": int(whole["sessions"][0]), "users": int(whole["users"][0])}
     figures = [
         figure(
             "project_memories_never_accessed_ratio",
@@ -123,7 +135,7 @@ def held_by_projects(asked: Asked) -> tuple[list[Figure], Shown]:
     return figures, Shown("Memories of projects", "What they hold, and what of it was never asked for.", frame)
 
 
-def _until(asked: Asked, view: str) -> ir.Table:
+def _until(asked: MiningInput, view: str) -> ir.Table:
     table = asked.whole[view]
     return table.filter(table.day <= ibis.literal(asked.period.until))
 
@@ -275,12 +287,12 @@ def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
     return {"compactions": compactions(tables)}
 
 
-def _find(frames: Frames, asked: Asked) -> Found:
+def _find(frames: Frames, asked: MiningInput) -> JobFindings:
     compactions = frames["compactions"]
-    facts, changes = memory_facts.standing(asked), memory_facts.flips(asked)
+    facts, changes = memory_facts.active_facts(asked), memory_facts.flips(asked)
     of_apps, apps = held_by_apps(asked)
     of_projects, projects = held_by_projects(asked)
-    return Found(
+    return JobFindings(
         figures=[
             *figures_of(compactions),
             *memory_facts.figures_of(facts, changes),

@@ -14,7 +14,7 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.anonymity import part_of, smaller_side
-from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown, figure
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, figure
 from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.tables import Tables
 from models.events import Mode, Role, Severity
@@ -169,7 +169,7 @@ def _operations(tables: Tables) -> ir.Table:
     return both.group_by("day", "kind").agg(count=both.count(), elapsed_ms=both.elapsed_ms.sum())
 
 
-def find(frames: Frames, asked: Asked) -> Found:
+def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Figures, the funnel, days, apps and costs of a period."""
     sessions = frames["sessions"]
     rules = asked.policy.overview
@@ -193,10 +193,10 @@ def find(frames: Frames, asked: Asked) -> Found:
             by_summariser(frames["summaries"]),
         ),
     }
-    return Found(_figures(frames, asked), _findings(sessions, asked), tables, _notes(sessions))
+    return JobFindings(_figures(frames, asked), _findings(sessions, asked), tables, _notes(sessions))
 
 
-def _findings(sessions: pl.DataFrame, asked: Asked) -> Sequence[Finding]:
+def _findings(sessions: pl.DataFrame, asked: MiningInput) -> Sequence[Finding]:
     earlier = asked.parts(asked.period.earlier).get("sessions", sessions.clear())
     return findings_of(sessions, earlier, asked.period, asked.policy)
 
@@ -214,7 +214,7 @@ def _about(sessions: pl.DataFrame) -> partial[Figure]:
     return partial(figure, of={"sessions": sessions.height, "users": sessions["user_id"].n_unique()})
 
 
-def _figures(frames: Frames, asked: Asked) -> list[Figure]:
+def _figures(frames: Frames, asked: MiningInput) -> list[Figure]:
     sessions = frames["sessions"]
     return [*_volume(sessions), *_escalation(sessions, asked), *_costs(frames)]
 
@@ -232,7 +232,7 @@ def _volume(sessions: pl.DataFrame) -> list[Figure]:
     ]
 
 
-def _escalation(sessions: pl.DataFrame, asked: Asked) -> list[Figure]:
+def _escalation(sessions: pl.DataFrame, asked: MiningInput) -> list[Figure]:
     risk = asked.policy.overview.any_risk
     at_risk = sessions.filter(pl.col("peak_risk") >= risk)
     alerting, labelled = sessions.filter(pl.col("alerts") > 0), sessions.filter(pl.col("labels") > 0)

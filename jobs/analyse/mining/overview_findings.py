@@ -35,7 +35,7 @@ def findings_of(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, p
     return [*days, *apps, *_changed(sessions, earlier, period, rules, least)]
 
 
-class _Group(NamedTuple):
+class _AlertingGroup(NamedTuple):
     """Sessions of a day or an app, and how many of them alerted; the same of the rest."""
 
     name: object
@@ -53,10 +53,10 @@ class _Group(NamedTuple):
         return self.rest_alerting / self.rest
 
 
-def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Iterator[_Group]:
+def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Iterator[_AlertingGroup]:
     """Groups with more alerting sessions than the rest."""
     groups = [
-        _Group(*row)
+        _AlertingGroup(*row)
         for row in sessions.group_by(by)
         .agg(pl.len().alias("sessions"), (pl.col("alerts") > 0).sum().alias("alerting"))
         .with_columns(
@@ -76,22 +76,22 @@ def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Ite
             yield group
 
 
-def _of_day(group: _Group, least: int) -> Finding:
+def _of_day(group: _AlertingGroup, least: int) -> Finding:
     return Finding(
         title=f"Most alerts on {group.name}",
         text=f"{group.alerting:,} of the {group.sessions:,} sessions that began on this day alerted "
-        f"({_told(group.share)}), on the other days {_told_of_rest(group, least)}.",
+        f"({_percent_text(group.share)}), on the other days {_rest_text(group, least)}.",
         evidence=_alerts_of(f"min(date) = DATE '{group.name}'"),
         strength=_strength(group.share, group.share_of_rest),
     )
 
 
-def _of_app(group: _Group, period: Period, least: int) -> Finding:
+def _of_app(group: _AlertingGroup, period: Period, least: int) -> Finding:
     name = str(group.name).replace("'", "''")
     return Finding(
         title=f"More alerts in app {group.name}",
-        text=f"{group.alerting:,} of its {group.sessions:,} sessions alerted ({_told(group.share)}), in the other apps "
-        f"{_told_of_rest(group, least)}.",
+        text=f"{group.alerting:,} of its {group.sessions:,} sessions alerted ({_percent_text(group.share)}), in the "
+        f"other apps {_rest_text(group, least)}.",
         evidence=_alerts_of(_began(period), f"a.app_id = '{name}' AND "),
         strength=_strength(group.share, group.share_of_rest),
     )
@@ -129,17 +129,17 @@ def _strength(share: float, rest: float) -> float:
     return 1 - rest / share
 
 
-def _told_of_rest(group: _Group, least: int) -> str:
-    return f"fewer than {least} sessions" if 0 < group.rest_alerting < least else _told(group.share_of_rest)
+def _rest_text(group: _AlertingGroup, least: int) -> str:
+    return f"fewer than {least} sessions" if 0 < group.rest_alerting < least else _percent_text(group.share_of_rest)
 
 
 def _counted(alerting: int, of: int, least: int) -> str:
     if 0 < alerting < least:
         return f"fewer than {least} of {of:,} sessions"
-    return f"{alerting:,} of {of:,} sessions ({_told(alerting / of)})"
+    return f"{alerting:,} of {of:,} sessions ({_percent_text(alerting / of)})"
 
 
-def _told(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{_PER * share:,.1f} in 1,000"
 
 

@@ -39,7 +39,7 @@ class ShownTable(Struct, frozen=True, kw_only=True):
     left_out: int
 
 
-class Section(Struct, frozen=True, kw_only=True):
+class ReportSection(Struct, frozen=True, kw_only=True):
     """One job's part of the report."""
 
     job: str
@@ -68,10 +68,10 @@ class Section(Struct, frozen=True, kw_only=True):
         return Period(self.since, self.until)
 
 
-class Result(Struct, frozen=True):
+class JobResult(Struct, frozen=True):
     """A section with its tables."""
 
-    section: Section
+    section: ReportSection
     tables: Mapping[str, pl.DataFrame]
 
 
@@ -80,7 +80,7 @@ def place_of(folder: Path, period: Period) -> Path:
     return folder / "results" / f"{period.since}_{period.until}"
 
 
-def write(folder: Path, result: Result) -> Path:
+def write(folder: Path, result: JobResult) -> Path:
     """Put the result in its place, as a whole."""
     place = place_of(folder, result.section.period)
     made = place.with_name(place.name + ".new")
@@ -94,12 +94,12 @@ def write(folder: Path, result: Result) -> Path:
     return place
 
 
-def read(folder: Path, period: Period) -> Result | None:
+def read(folder: Path, period: Period) -> JobResult | None:
     """The result of a period, None if there is none, or one of another form."""
     place = place_of(folder, period)
     try:
-        section = msgspec.json.decode((place / _SECTION).read_bytes(), type=Section)
-        return Result(section, {name: pl.read_parquet(place / f"{name}.parquet") for name in section.tables})
+        section = msgspec.json.decode((place / _SECTION).read_bytes(), type=ReportSection)
+        return JobResult(section, {name: pl.read_parquet(place / f"{name}.parquet") for name in section.tables})
     except (OSError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None
 
@@ -107,10 +107,10 @@ def read(folder: Path, period: Period) -> Result | None:
 _JOBS = Path(__file__).parent.parent
 
 
-def told(error: Exception) -> str:
+def failure_text(error: Exception) -> str:
     """What went wrong, without a text of a turn: an engine's message may quote one, ours never do.
 
-    >>> told(ValueError("what somebody said")).partition(" in ")[0]
+    >>> failure_text(ValueError("what somebody said")).partition(" in ")[0]
     'ValueError'
 
     Raises:

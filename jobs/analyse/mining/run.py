@@ -15,9 +15,9 @@ from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
 from jobs.analyse.mining.anonymity import evidence_of, is_enough, shown_figure, shown_rows
-from jobs.analyse.mining.job import Asked, Finding, Found, Frames, Job, Period
-from jobs.analyse.mining.results import Result, Section, ShownFinding, ShownTable, read, write
-from jobs.analyse.mining.source import Day, Source
+from jobs.analyse.mining.job import Finding, Frames, Job, JobFindings, MiningInput, Period
+from jobs.analyse.mining.results import JobResult, ReportSection, ShownFinding, ShownTable, read, write
+from jobs.analyse.mining.source import Day, MiningSource
 from jobs.shared.progress import Progress
 from models.errors import StoreUnavailable
 from models.policy.archive import ArchivePolicy
@@ -26,7 +26,7 @@ from streams.archive.mined import LOCK
 _MARK = "made-of.txt"
 
 
-class Parts:
+class DayParts:
     """The kept days of one job.
 
     Args:
@@ -91,8 +91,14 @@ _STRENGTH_DIGITS = 2
 
 
 def run(
-    job: Job, source: Source, period: Period, *, root: Path, policy: ArchivePolicy, progress: Progress = lambda *_: None
-) -> Result:
+    job: Job,
+    source: MiningSource,
+    period: Period,
+    *,
+    root: Path,
+    policy: ArchivePolicy,
+    progress: Progress = lambda *_: None,
+) -> JobResult:
     """Bring a job's result of a period up to date.
 
     Idempotent: a second run with the same rows, rules and code reads what the first one kept. Killed at any point, the
@@ -119,11 +125,11 @@ def run(
 
 
 def _run(
-    job: Job, source: Source, period: Period, *, folder: Path, policy: ArchivePolicy, progress: Progress
-) -> Result:
+    job: Job, source: MiningSource, period: Period, *, folder: Path, policy: ArchivePolicy, progress: Progress
+) -> JobResult:
     begun = time.monotonic()
     days = source.days(job)
-    parts = Parts(folder, job, policy)
+    parts = DayParts(folder, job, policy)
     stale = parts.stale(days)
     made_of = _made_of(job, days, policy, source.without)
     kept = read(folder, period)
@@ -136,9 +142,13 @@ def _run(
         parts.keep(job.refine(heavy, policy), {day: days[day] for day in batch})
         done += len(batch)
         progress(done, len(stale))
-    asked = Asked(period, policy, lambda other: parts.frames(other, days), source.tables(), source.rows)
+    asked = MiningInput(period, policy, lambda other: parts.frames(other, days), source.tables(), source.rows)
     here = [day for day in days if day in period]
-    found = job.find(parts.frames(period, days), asked) if here else Found(notes=["There are no rows in this period."])
+    found = (
+        job.find(parts.frames(period, days), asked)
+        if here
+        else JobFindings(notes=["There are no rows in this period."])
+    )
     result = _shown(job, source, asked, found, made_of=made_of, days=len(here), begun=begun)
     write(folder, result)
     return result
@@ -169,7 +179,9 @@ def _made_of(job: Job, days: Mapping[date, Day], policy: ArchivePolicy, without:
     return sha256("\n".join(marks).encode()).hexdigest()
 
 
-def _shown(job: Job, source: Source, asked: Asked, found: Found, *, made_of: str, days: int, begun: float) -> Result:
+def _shown(
+    job: Job, source: MiningSource, asked: MiningInput, found: JobFindings, *, made_of: str, days: int, begun: float
+) -> JobResult:
     k = asked.policy.anonymity
     frames, tables = {}, {}
     for name, table in found.tables.items():
@@ -177,7 +189,7 @@ def _shown(job: Job, source: Source, asked: Asked, found: Found, *, made_of: str
         tables[name] = ShownTable(title=table.title, meaning=table.meaning, rows=frames[name].height, left_out=left_out)
     findings = [shown for finding in found.findings if (shown := _counted(source, finding, asked)) is not None]
     findings.sort(key=lambda each: -each.finding.strength)
-    section = Section(
+    section = ReportSection(
         job=job.name,
         title=job.title,
         question=job.question,
@@ -194,10 +206,10 @@ def _shown(job: Job, source: Source, asked: Asked, found: Found, *, made_of: str
         notes=list(found.notes),
         findings_left_out=len(found.findings) - len(findings),
     )
-    return Result(section, frames)
+    return JobResult(section, frames)
 
 
-def _counted(source: Source, finding: Finding, asked: Asked) -> ShownFinding | None:
+def _counted(source: MiningSource, finding: Finding, asked: MiningInput) -> ShownFinding | None:
     evidence = evidence_of(source.con, finding)
     if not is_enough(evidence, asked.policy.anonymity):
         return None

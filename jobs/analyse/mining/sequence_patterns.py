@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.anonymity import ABOUT, told_percent
-from jobs.analyse.mining.job import Asked, Finding
+from jobs.analyse.mining.anonymity import ABOUT, shown_percent
+from jobs.analyse.mining.job import Finding, MiningInput
 from jobs.analyse.mining.sequence_events import evidence
 from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy, SequenceMining
@@ -298,19 +298,19 @@ def _windows(sessions: pl.DataFrame, rules: SequenceMining) -> pl.DataFrame:
     return joined.with_columns(pl.coalesce("events", nothing))
 
 
-def preceding(table: pl.DataFrame, asked: Asked) -> Iterator[Finding]:
+def preceding(table: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     """The strongest patterns before alerts, none of them part of another one that is told."""
     rules = asked.policy.sequences
     often = pl.col("before_alerts_percent") >= rules.lift * pl.col("elsewhere_percent")
-    telling = table.filter(pl.col("false_discovery_rate") <= rules.significance, often)
+    significant = table.filter(pl.col("false_discovery_rate") <= rules.significance, often)
     told: list[list[str]] = []
-    for row in telling.iter_rows(named=True):
+    for row in significant.iter_rows(named=True):
         pattern = row["pattern"].split(THEN)
         if len(told) == rules.findings or any(_within(pattern, other) or _within(other, pattern) for other in told):
             continue
         told.append(pattern)
         share, elsewhere = row["before_alerts_percent"], row["elsewhere_percent"]
-        rare = told_percent(elsewhere, row["about_elsewhere_percent"], asked.policy.anonymity)
+        rare = shown_percent(elsewhere, row["about_elsewhere_percent"], asked.policy.anonymity)
         yield Finding(
             title=f"Before alerts: {row['pattern']}",
             text=(

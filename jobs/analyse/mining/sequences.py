@@ -13,7 +13,7 @@ import polars as pl
 
 from jobs.analyse.mining.anonymity import part_of
 from jobs.analyse.mining.escalation import rounded
-from jobs.analyse.mining.job import Asked, Found, Frames, Job, Shown, figure
+from jobs.analyse.mining.job import Frames, Job, JobFindings, MiningInput, Shown, figure
 from jobs.analyse.mining.sequence_events import MODE, events
 from jobs.analyse.mining.sequence_patterns import before_alerts, frequent_table, preceding
 from jobs.analyse.mining.tables import Tables
@@ -104,12 +104,12 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     }
 
 
-def find(frames: Frames, asked: Asked) -> Found:
+def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Patterns, what precedes alerts, and transitions of the mode."""
     sessions, rules = frames["sessions"], asked.policy.sequences
     before = before_alerts(sessions, asked.policy)
     changed = sessions.filter(pl.col("events").list.len() > 0)
-    return Found(
+    return JobFindings(
         figures=[
             figure(
                 "events_per_session",

@@ -36,7 +36,7 @@ class Day(NamedTuple):
     rows: int
 
 
-class Source:
+class MiningSource:
     """A reader of the archive.
 
     Args:

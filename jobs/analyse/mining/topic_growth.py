@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from jobs.analyse.mining.anonymity import counted as known
-from jobs.analyse.mining.anonymity import smaller_side, told_percent
-from jobs.analyse.mining.job import Asked, Finding, Period, begun
+from jobs.analyse.mining.anonymity import shown_percent, smaller_side
+from jobs.analyse.mining.job import Finding, MiningInput, Period, begun
 from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from jobs.analyse.mining.topic_names import Lookup, lookup, name_of
 from models.policy.archive import ArchivePolicy
@@ -140,7 +140,7 @@ def _rates(texts: pl.DataFrame, of: pl.DataFrame, alerted: pl.Series, groups: pl
 
 
 def cluster_findings(
-    texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame, words: Words, asked: Asked
+    texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame, words: Words, asked: MiningInput
 ) -> list[Finding]:
     """New, growing and risky clusters that have a name."""
     here, alerted = texts.filter("here"), sessions.filter("alerted")["session_id"]
@@ -158,36 +158,36 @@ def cluster_findings(
     return findings
 
 
-def _has_grown(row: Row, asked: Asked) -> bool:
+def _has_grown(row: Row, asked: MiningInput) -> bool:
     before = row["share_before"]
     return before is not None and row["growth_q"] <= asked.policy.topics.significance and row["share"] > before
 
 
-def _is_risky(row: Row, asked: Asked) -> bool:
+def _is_risky(row: Row, asked: MiningInput) -> bool:
     others = row["alert_share_others"]
     if others is None or row["alert_share"] * row["sessions"] < asked.policy.anonymity.min_sessions:
         return False
     return bool(row["alert_q"] <= asked.policy.topics.significance and row["alert_share"] > others)
 
 
-def _grown(row: Row, by: Lookup, found: int, asked: Asked) -> Finding:
-    before = told_percent(100 * row["share_before"], row["about_share_before"], asked.policy.anonymity)
+def _grown(row: Row, by: Lookup, found: int, asked: MiningInput) -> Finding:
+    before = shown_percent(100 * row["share_before"], row["about_share_before"], asked.policy.anonymity)
     new = (row["novel_ratio"] or 0) >= _MOSTLY
     return Finding(
         title=f"{'New' if new else 'Growing'} topic: {row['topic']}",
         text=f"{row['share']:.1%} of sessions are about it, {before} were in the earlier period "
-        f"(false discovery rate {row['growth_q']:.2g}). {by.told(found)}",
+        f"(false discovery rate {row['growth_q']:.2g}). {by.about_text(found)}",
         evidence=evidence(by, asked.period),
         strength=round(1 - row["share_before"] / row["share"], 3),
     )
 
 
-def _risky(row: Row, by: Lookup, found: int, asked: Asked) -> Finding:
-    others = told_percent(100 * row["alert_share_others"], row["about_alert_share_others"], asked.policy.anonymity)
+def _risky(row: Row, by: Lookup, found: int, asked: MiningInput) -> Finding:
+    others = shown_percent(100 * row["alert_share_others"], row["about_alert_share_others"], asked.policy.anonymity)
     return Finding(
         title=f"Risky topic: {row['topic']}",
         text=f"{row['alert_share']:.1%} of the sessions about it have an alert, {others} of the "
-        f"others (false discovery rate {row['alert_q']:.2g}). {by.told(found)}",
+        f"others (false discovery rate {row['alert_q']:.2g}). {by.about_text(found)}",
         evidence=evidence(by, asked.period) + _WITH_ALERT,
         strength=round(1 - row["alert_share_others"] / row["alert_share"], 3),
     )

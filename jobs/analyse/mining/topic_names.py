@@ -123,7 +123,7 @@ class Lookup(NamedTuple):
         """Which texts the condition finds, by the marks of their words."""
         return _held(said, self.words) >= self.needed
 
-    def told(self, sessions: int) -> str:
+    def about_text(self, sessions: int) -> str:
         """For the reader of a finding: what its evidence query finds, in so many sessions."""
         return (
             f"By their words the evidence query finds {self.found:.0%} of its texts, {self.right:.0%} of what it finds "

@@ -18,7 +18,7 @@ import polars as pl
 from scipy.stats import mannwhitneyu
 
 from jobs.analyse.mining.anonymity import part_of, smaller_side
-from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown, begun, figure
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun, figure
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.statistics import ByUser
 from jobs.analyse.mining.tables import Tables
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _PER_TURNS = 100
 
 
-def cycling(sessions: pl.DataFrame, asked: Asked) -> Found:
+def cycling(sessions: pl.DataFrame, asked: MiningInput) -> JobFindings:
     """Count returns (A, B, then A again) of sessions.
 
     Args:
@@ -60,7 +60,7 @@ def cycling(sessions: pl.DataFrame, asked: Asked) -> Found:
     ]
     meaning = "Returns to a topic that was left (A, B, then A again), by app and by whether the session has an alert."
     table = Shown("Topic cycling", meaning, _by_app(rated), within=("app_id",))
-    return Found(figures, _findings(rated, asked), {"cycling": table})
+    return JobFindings(figures, _findings(rated, asked), {"cycling": table})
 
 
 def _by_app(rated: pl.DataFrame) -> pl.DataFrame:
@@ -78,7 +78,7 @@ def _by_app(rated: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _findings(rated: pl.DataFrame, asked: Asked) -> list[Finding]:
+def _findings(rated: pl.DataFrame, asked: MiningInput) -> list[Finding]:
     """That alerting sessions cycle more, by the rate per turn: longer sessions have more of both.
 
     Of the test with sessions as independent and that of the ranks with users as the unit, the larger p-value counts.
@@ -166,23 +166,23 @@ def _lots(texts: pl.DataFrame, most: int) -> pl.DataFrame:
     return ordered.select("day", "session_id", "lot", drawn=before < most)
 
 
-def find(frames: Frames, asked: Asked) -> Found:
+def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Clusters of the period held against those of the earlier one, and cycling within the period."""
     if not frames["texts"].height:
-        return Found(notes=["No session of the period has topics or segments: the layers may be off."])
+        return JobFindings(notes=["No session of the period has topics or segments: the layers may be off."])
     earlier = asked.parts(asked.period.earlier)
     lots = pl.concat([frames["lots"], earlier.get("lots", frames["lots"].clear())])
     here, before = (
         _at_one_rate(each, lots) for each in (frames["texts"], earlier.get("texts", frames["texts"].clear()))
     )
     if not here.height:
-        return Found(notes=["No session with topics or segments was drawn."])
+        return JobFindings(notes=["No session with topics or segments was drawn."])
     texts = clustered(here, before, asked.policy)
     sessions = frames["sessions"]
     words = _words(texts, asked)
     table = cluster_table(texts, sessions, words, asked.policy)
     circles = cycling(sessions, asked)
-    return Found(
+    return JobFindings(
         figures=[*_figures(texts, sessions, table), *circles.figures],
         findings=[*cluster_findings(texts, sessions, table, words, asked), *circles.findings],
         tables={
@@ -207,7 +207,7 @@ def _at_one_rate(texts: pl.DataFrame, lots: pl.DataFrame) -> pl.DataFrame:
     return (texts if below is None else texts.filter(pl.col("lot") < below)).drop("lot")
 
 
-def _words(texts: pl.DataFrame, asked: Asked) -> Words:
+def _words(texts: pl.DataFrame, asked: MiningInput) -> Words:
     """The words of each cluster, looked up in one text for each word."""
     rules = asked.policy.topics
     said = texts.filter("here")
@@ -291,7 +291,7 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: Asked) -> list[str]:
+def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: MiningInput) -> list[str]:
     notes = []
     if lots["below"].count():
         sessions, of = texts["session_id"].n_unique(), lots["sessions"].sum()

@@ -8,7 +8,7 @@ from itertools import islice
 import vl_convert
 
 from jobs.analyse.report import wording
-from jobs.analyse.report.gathering import Part, Report
+from jobs.analyse.report.gathering import MiningReport, Part
 from jobs.analyse.report.page_parts import headline_figures
 from jobs.analyse.report.theme import by_value
 from models.language.notable import clipped
@@ -20,13 +20,13 @@ _FINDINGS, _FINDING_HEIGHT, _TITLE_CHARS = 3, 46, 70
 _SCALE = 1.5
 
 
-def card_png(report: Report) -> bytes:
+def card_png(report: MiningReport) -> bytes:
     """The card as PNG."""
     drawn: bytes = vl_convert.svg_to_png(card_svg(report), scale=_SCALE)
     return drawn
 
 
-def card_svg(report: Report) -> str:
+def card_svg(report: MiningReport) -> str:
     """The card as SVG, on a light ground; every text in it is escaped."""
     overview = next((part for part in report.parts if part.name == "overview"), None)
     drawn = [
@@ -55,7 +55,7 @@ def card_svg(report: Report) -> str:
     )
 
 
-def _findings(report: Report, top: int) -> list[str]:
+def _findings(report: MiningReport, top: int) -> list[str]:
     if not report.findings:
         said = "The archive holds nothing of this period." if report.is_empty else "Nothing stands out in this period."
         return [_text(_MARGIN, top, said, size=19)]
@@ -76,7 +76,7 @@ def _counts(part: Part, users: int) -> str:
     return f"{part.title}, {wording.counted(users, 'user')}"
 
 
-def _period(report: Report) -> str:
+def _period(report: MiningReport) -> str:
     return f"{wording.days(report.period)}, held against {wording.days(report.period.earlier)}"
 
 

@@ -13,14 +13,14 @@ import typer
 from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.settings import load_settings
 
 if TYPE_CHECKING:
     from jobs.analyse.mining.job import Period
-    from jobs.analyse.mining.source import Source
-    from jobs.analyse.report.gathering import Report
+    from jobs.analyse.mining.source import MiningSource
+    from jobs.analyse.report.gathering import MiningReport
 
 _EXIT_INCOMPLETE = 1
 _FILE = Path("turntide-report.html")
@@ -57,7 +57,7 @@ def report(
         _require_folder(file)
     made = gathered(names, days=days, since=since, until=until, refresh=refresh)
     written = _written(made, to=to, png=png, pdf=pdf)
-    _tell(Output(output), made, written)
+    _print_summary(Printer(output), made, written)
     if made.failed:
         raise typer.Exit(_EXIT_INCOMPLETE)
 
@@ -71,14 +71,14 @@ report.epilog = examples(  # type: ignore[attr-defined]
 
 def gathered(
     names: Sequence[str], *, days: int | None, since: datetime | None, until: datetime | None, refresh: bool
-) -> Report:
+) -> MiningReport:
     """Run the jobs for a period of the archive, and the one before it.
 
     Raises:
         ConfigurationError: There is no archive, or the period is none.
         StoreUnavailable: It cannot be read.
     """
-    from jobs.analyse.report.gathering import Report, facts_of, part_of
+    from jobs.analyse.report.gathering import MiningReport, facts_of, part_of
     from models.policy.digest import policy_digest
     from streams.archive.mined import forget_mined
     from streams.wiring import policy_of
@@ -94,7 +94,7 @@ def gathered(
             part_of(name, period, job_of=job_of, mined=lambda name, period: mined(name, source, period))
             for name in names
         ]
-        return Report(
+        return MiningReport(
             period=period,
             parts=parts,
             archive=facts_of(source.con),
@@ -107,7 +107,7 @@ def gathered(
 
 
 def _period(
-    source: Source, *, days: int | None, since: datetime | None, until: datetime | None, today: datetime
+    source: MiningSource, *, days: int | None, since: datetime | None, until: datetime | None, today: datetime
 ) -> Period:
     """The days asked for; of an empty archive those up to today, so that its page can say so."""
     last = until.date() if until else source.latest_day() or today.date()
@@ -119,7 +119,7 @@ def _require_folder(file: Path) -> None:
         raise ConfigurationError(f"there is no folder {file.parent} to write {file.name} into")
 
 
-def _written(made: Report, *, to: Path, png: Path | None, pdf: Path | None) -> dict[str, object]:
+def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None) -> dict[str, object]:
     """Write what is asked for; gives the places.
 
     Raises:
@@ -142,7 +142,7 @@ def _written(made: Report, *, to: Path, png: Path | None, pdf: Path | None) -> d
     return written
 
 
-def _tell(printed: Output, made: Report, written: dict[str, object]) -> None:
+def _print_summary(printed: Printer, made: MiningReport, written: dict[str, object]) -> None:
     from jobs.analyse.report import wording
     from jobs.analyse.report.page_parts import headline_figures
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from jobs.analyse.report import wording
-from jobs.analyse.report.gathering import Report, TopFinding
+from jobs.analyse.report.gathering import MiningReport, TopFinding
 from jobs.analyse.report.page_parts import evidence, headline_figures
 from jobs.analyse.report.pictures import Drawn, png_of
 from jobs.analyse.report.theme import by_value
@@ -33,7 +33,7 @@ _FONT: dict[Any, Any] = {"font.family": "sans-serif", "pdf.fonttype": 42, "text.
 """Fonts are embedded, so that text can be searched; a dollar is no formula."""
 
 
-def write_document(report: Report, place: Path) -> None:
+def write_document(report: MiningReport, place: Path) -> None:
     """Write the PDF.
 
     Raises:
@@ -47,7 +47,7 @@ def write_document(report: Report, place: Path) -> None:
     made.replace(place)
 
 
-class _Page:
+class _PdfPage:
     """A page that is filled from the top."""
 
     def __init__(self) -> None:
@@ -65,8 +65,8 @@ class _Page:
         self.at -= lines * _LINE
 
 
-def _text_pages(report: Report) -> Iterator[Figure]:
-    page = _Page()
+def _text_pages(report: MiningReport) -> Iterator[Figure]:
+    page = _PdfPage()
     page.put("Turntide report", size=20, weight="bold")
     page.put(f"{wording.days(report.period)}, held against {wording.days(report.period.earlier)} (UTC)", colour="faint")
     page.leave(1)
@@ -82,19 +82,19 @@ def _text_pages(report: Report) -> Iterator[Figure]:
         lines = _lines_of(found)
         if not page.holds(sum(map(len, lines)) + 2):
             yield page.figure
-            page = _Page()
+            page = _PdfPage()
         _put_finding(page, found, lines)
     yield page.figure
 
 
-def _said_first(report: Report) -> Iterator[str]:
+def _said_first(report: MiningReport) -> Iterator[str]:
     if report.is_empty:
         yield "The archive holds nothing of this period."
     for part in report.failed:
         yield f"{part.title} could not be made as a whole: {part.failure}."
 
 
-def _put_headline(page: _Page, report: Report) -> None:
+def _put_headline(page: _PdfPage, report: MiningReport) -> None:
     overview = next((part for part in report.parts if part.name == "overview"), None)
     if overview is None:
         return
@@ -116,7 +116,7 @@ def _lines_of(found: TopFinding) -> tuple[list[str], list[str]]:
     return textwrap.wrap(finding.title, _LINE_CHARS - 12), textwrap.wrap(said, _LINE_CHARS)
 
 
-def _put_finding(page: _Page, found: TopFinding, lines: tuple[Sequence[str], Sequence[str]]) -> None:
+def _put_finding(page: _PdfPage, found: TopFinding, lines: tuple[Sequence[str], Sequence[str]]) -> None:
     title, text = lines
     page.put("\n".join(title), size=11, weight="bold")
     page.put("\n".join(text))
@@ -124,7 +124,7 @@ def _put_finding(page: _Page, found: TopFinding, lines: tuple[Sequence[str], Seq
     page.leave(0.6)
 
 
-def _picture_pages(report: Report) -> Iterator[Figure]:
+def _picture_pages(report: MiningReport) -> Iterator[Figure]:
     pictures = [(part.title, picture) for part in report.parts for picture in part.pictures]
     for first in range(0, len(pictures), _PER_PAGE):
         figure = Figure(figsize=_A4_IN)

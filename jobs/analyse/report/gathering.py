@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Figure, Job, Period
-from jobs.analyse.mining.results import Result, ShownFinding, told
+from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
 from jobs.analyse.report.pictures import Drawn, drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
@@ -20,7 +20,7 @@ from streams.archive.schema import RAW
 
 _TOP, _TOP_OF_A_PART = 10, 3
 
-Mined = Callable[[str, Period], Result]
+Mined = Callable[[str, Period], JobResult]
 """A job's result of a period, by its name."""
 
 
@@ -45,8 +45,8 @@ class Part(Struct, frozen=True, kw_only=True):
     name: str
     title: str
     question: str = ""
-    result: Result | None = None
-    earlier: Result | None = None
+    result: JobResult | None = None
+    earlier: JobResult | None = None
     pictures: Sequence[Drawn] = ()
     failure: str = ""
 
@@ -65,7 +65,7 @@ class TopFinding(NamedTuple):
     shown: ShownFinding
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class MiningReport(Struct, frozen=True, kw_only=True):
     """All parts, in the order of the jobs."""
 
     period: Period
@@ -111,7 +111,7 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
     try:
         job = job_of(name)
     except Exception as error:  # noqa: BLE001 - a job that cannot be imported is one section less
-        return Part(name=name, title=name.capitalize(), failure=told(error))
+        return Part(name=name, title=name.capitalize(), failure=failure_text(error))
     part = Part(name=name, title=job.title, question=job.question)
     try:
         result = mined(name, period)
@@ -120,7 +120,7 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
         earlier = mined(name, period.earlier)
         return replace(part, earlier=earlier if earlier.section.days else None)
     except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown
-        return replace(part, failure=told(error))
+        return replace(part, failure=failure_text(error))
 
 
 def facts_of(con: duckdb.DuckDBPyConnection) -> ArchiveFacts:

@@ -19,11 +19,11 @@ def _():
     import marimo as mo
 
     from jobs.analyse.mining.command import mined, period_of
-    from jobs.analyse.mining.source import Source
+    from jobs.analyse.mining.source import MiningSource
     from streams.archive.catalog import open_reader, paths_of
     from streams.settings import load_settings
 
-    return Source, alt, load_settings, mined, mo, open_reader, paths_of, period_of
+    return MiningSource, alt, load_settings, mined, mo, open_reader, paths_of, period_of
 
 
 @app.cell

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def notebook(
     """
     _ours()
     if check:
-        Output(output).record(checked())
+        Printer(output).record(checked())
         return
     copied(to)
     command = [sys.executable, "-m", "marimo", "edit", "--skip-update-check", str(to)]

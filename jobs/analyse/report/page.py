@@ -17,7 +17,7 @@ import msgspec
 
 from jobs.analyse.report import wording
 from jobs.analyse.report.card import card_png
-from jobs.analyse.report.gathering import Part, Report
+from jobs.analyse.report.gathering import MiningReport, Part
 from jobs.analyse.report.page_parts import ROWS_SHOWN, cards, finding_html, headline_cards, made_rows, table_html
 from jobs.analyse.report.pictures import Drawn, file_name, for_page, png_of, script
 from jobs.analyse.report.theme import variables
@@ -29,9 +29,9 @@ _ROWS_OPEN = 12
 """A longer table is folded: its picture says more."""
 
 
-def render(report: Report) -> str:
+def render(report: MiningReport) -> str:
     """The page; every name and text in it is escaped."""
-    page = _Page(report)
+    page = _PageBuilder(report)
     own, vega = _text("page.js"), script()
     return Template(_text("page.html")).substitute(
         period=wording.days(report.period),
@@ -61,7 +61,7 @@ def _digest(text: str) -> str:
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _warnings(report: Report) -> Iterator[str]:
+def _warnings(report: MiningReport) -> Iterator[str]:
     if not report.archive.turns:
         yield "The archive is empty: `turntide demo` or `turntide produce` fill it."
     elif report.is_empty:
@@ -74,10 +74,10 @@ def _warnings(report: Report) -> Iterator[str]:
         yield f"Left out, because their files are damaged: {days}. `turntide archive verify` says more."
 
 
-class _Page:
+class _PageBuilder:
     """Builds the parts in their order; pictures leave their data behind, to stand at the end."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: MiningReport) -> None:
         self._report = report
         self.specs: list[str] = []
 
@@ -181,7 +181,7 @@ def _about(part: Part) -> Iterator[str]:
     )
 
 
-def write_page(report: Report, place: Path) -> None:
+def write_page(report: MiningReport, place: Path) -> None:
     """Write the page.
 
     Raises:
@@ -190,7 +190,7 @@ def write_page(report: Report, place: Path) -> None:
     _put(place, render(report).encode())
 
 
-def write_pictures(report: Report, folder: Path) -> list[Path]:
+def write_pictures(report: MiningReport, folder: Path) -> list[Path]:
     """Write the card for chat and each chart into a folder, which is made if there is none.
 
     Raises:

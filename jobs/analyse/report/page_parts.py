@@ -12,7 +12,7 @@ import polars as pl
 from jobs.analyse.mining.job import Figure
 from jobs.analyse.mining.results import ShownFinding
 from jobs.analyse.report import wording
-from jobs.analyse.report.gathering import ArchiveFacts, Part, Report
+from jobs.analyse.report.gathering import ArchiveFacts, MiningReport, Part
 from jobs.analyse.report.wording import NOTHING, is_share, label, rounded, unit
 
 ROWS_SHOWN = 30
@@ -133,7 +133,7 @@ def evidence(shown: ShownFinding) -> str:
     return "Evidence: " + ", ".join([*counts, wording.counted(shown.users, "user")])
 
 
-def made_rows(report: Report) -> Iterator[str]:
+def made_rows(report: MiningReport) -> Iterator[str]:
     """Rows of the table that says how the report was made."""
     archive = report.archive
     facts = {

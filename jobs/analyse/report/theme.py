@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-Ground = Literal["light", "dark"]
+Background = Literal["light", "dark"]
 
-_PALETTES: Mapping[Ground, Mapping[str, str]] = {
+_PALETTES: Mapping[Background, Mapping[str, str]] = {
     "light": {
         "page": "#fbfbf9",
         "card": "#ffffff",
@@ -60,9 +60,9 @@ _HEIGHT_PX, _STEP_PX, _INNER_WIDTH_PX = 220, 22, 200
 Colour = Callable[[str], str]
 
 
-def variables(ground: Ground) -> str:
+def variables(background: Background) -> str:
     """The palette as declarations of a style sheet."""
-    return " ".join(f"--{name}: {colour};" for name, colour in _PALETTES[ground].items())
+    return " ".join(f"--{name}: {colour};" for name, colour in _PALETTES[background].items())
 
 
 def by_variable(name: str) -> str:

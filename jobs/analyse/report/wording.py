@@ -20,7 +20,7 @@ _WHOLE_FROM = 100
 """Numbers so large are shown without a fraction."""
 
 
-class Change(NamedTuple):
+class FigureChange(NamedTuple):
     """A figure against the earlier period."""
 
     text: str
@@ -80,19 +80,19 @@ def rounded(number: float | None) -> str:
     return f"{number:.3g}"
 
 
-def change(figure: Figure, before: float | None) -> Change:
+def change(figure: Figure, before: float | None) -> FigureChange:
     r"""A figure against its value before: in points where it is a share, few things in numbers, else in percent.
 
     >>> from msgspec.structs import replace
     >>> risen = Figure(name="alerts", value=12.0, meaning="", sessions=9, users=9, better="lower")
     >>> change(risen, 10.0).text, change(replace(risen, value=120.0), 100.0)
-    ('+2', Change(text='+20\xa0%', good=False))
+    ('+2', FigureChange(text='+20\xa0%', good=False))
     """
     now = figure.value
     if now is None or before is None:
-        return Change("", None)
+        return FigureChange("", None)
     if now == before:
-        return Change("as before", None)
+        return FigureChange("as before", None)
     if unit(figure.name) == "%":
         text = f"{(now - before) * (100 if is_share(figure.name) else 1):+.1f} points"
     elif before == 0:
@@ -102,7 +102,7 @@ def change(figure: Figure, before: float | None) -> Change:
     else:
         text = f"{(now - before) / abs(before):+,.0%}".replace("%", f"{_SPACE}%")
     better = None if figure.better is None else (now > before) == (figure.better == "higher")
-    return Change(text.replace("-", "−"), better)
+    return FigureChange(text.replace("-", "−"), better)
 
 
 def days(period: Period) -> str:

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from streams.settings import load_settings
 
@@ -41,7 +41,7 @@ def parity(
     topic = TURNS.full_name(settings.topic_prefix)
     with reading(paths_of(settings)) as con, progress_bar("parity: records folded") as progress:
         found = fold_again(con, settings, topic, progress=progress)
-    _print(found, Output(output))
+    _print(found, Printer(output))
     if found.differences:
         raise typer.Exit(_EXIT_DIFFERENT)
 
@@ -52,7 +52,7 @@ parity.epilog = examples(  # type: ignore[attr-defined]
 )
 
 
-def _print(found: Parity, printed: Output) -> None:
+def _print(found: Parity, printed: Printer) -> None:
     if printed.form is OutputFormat.JSON:
         printed.record({"differences": found.differences, **msgspec.to_builtins(found)})
         return

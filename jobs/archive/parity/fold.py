@@ -16,7 +16,7 @@ from typing import NamedTuple
 import duckdb
 
 from jobs.archive.parity.found import Parity, checked
-from jobs.replay.alert_rules import Rules, scorer_named
+from jobs.replay.alert_rules import FoldRules, scorer_named
 from jobs.shared.progress import Progress
 from models.entities import TOPIC_OF, carried_by
 from models.errors import ConfigurationError
@@ -25,13 +25,13 @@ from models.events.base import Output
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, tag_of
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LAKE, literal
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.landed import land
 from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED, TABLE_OF, TABLES, Skipped
 from streams.oracle.folded import SESSIONS
-from streams.oracle.replay import Feed, Replay
+from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.state import policy_versions as versions
@@ -53,22 +53,22 @@ _OF_SESSIONS = {
 """Tables of these, and which of their events."""
 
 
-class Place(NamedTuple):
+class TurnsPartition(NamedTuple):
     """A partition of `turns.v1`, by the topic's full name."""
 
     topic: str
     partition: int
 
 
-class _Outputs(Replay):
+class _Outputs(SessionReplay):
     """A fold that hands its outputs on and keeps none."""
 
-    def __init__(self, first: Rules, embedder: Embedder, made: _Made) -> None:
+    def __init__(self, first: FoldRules, embedder: Embedder, made: _Made) -> None:
         super().__init__(first.policy, embedder, first.scorer)
         self._embedder = embedder
         self._made = made
 
-    def go_on(self, rules: Rules) -> None:
+    def go_on(self, rules: FoldRules) -> None:
         """Fold what comes next by other rules."""
         self.go_on_with(rules.policy, self._embedder, rules.scorer)
 
@@ -85,7 +85,7 @@ class _Made:
         self._con = con
         self._settings = settings
         self._intake = intake
-        self._buffer = Buffer()
+        self._buffer = LandingBuffer()
         self.tables: set[str] = set()
 
     def take(self, event: OutputEvent) -> None:
@@ -110,7 +110,7 @@ class _Made:
                 self.tables.add(name)
             self._con.execute(f"INSERT INTO parity_made_{name} BY NAME SELECT * FROM parity_landed")
             self._con.unregister("parity_landed")
-        self._buffer = Buffer()
+        self._buffer = LandingBuffer()
 
     def drop(self) -> None:
         """Remove the tables."""
@@ -147,9 +147,9 @@ def fold_again(
     partitions = con.execute(
         f"SELECT kafka_partition FROM {RAW}.{OFFSETS} WHERE topic = ? ORDER BY kafka_partition", [topic]
     ).fetchall()
-    rules_of: dict[Place, list[Rules]] = {}
+    rules_of: dict[TurnsPartition, list[FoldRules]] = {}
     for (partition,) in partitions:
-        place = Place(topic, int(partition))
+        place = TurnsPartition(topic, int(partition))
         if why := _why_incomplete(con, place):
             found.leave_out("partitions", 1, why)
         else:
@@ -159,7 +159,7 @@ def fold_again(
         made = _Made(con, settings, rules[0].policy.intake)
         replay = _Outputs(rules[0], embedder, made)
         try:
-            before += _fold(con, place, rules, replay, partial(_told, progress, before, total))
+            before += _fold(con, place, rules, replay, partial(_report, progress, before, total))
             made.settle()
             _compare(con, place, made, found)
         finally:
@@ -167,7 +167,7 @@ def fold_again(
     return found
 
 
-def _erased_records(con: duckdb.DuckDBPyConnection, place: Place) -> int:
+def _erased_records(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> int:
     """How many records of the partition an erasure has removed from the archive."""
     found = con.execute(
         f"SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM {RAW}.{SKIPPED} "
@@ -177,7 +177,7 @@ def _erased_records(con: duckdb.DuckDBPyConnection, place: Place) -> int:
     return int(found[0]) if found else 0
 
 
-def _why_incomplete(con: duckdb.DuckDBPyConnection, place: Place) -> str:
+def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> str:
     """Why a partition cannot be counted again; empty where it can."""
     held = con.execute(
         f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?", list(place)
@@ -202,7 +202,7 @@ def _why_incomplete(con: duckdb.DuckDBPyConnection, place: Place) -> str:
     return "" if following <= rows + sum(skipped.values()) else "records are missing: see `turntide archive verify`"
 
 
-def _rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[Rules]:
+def _rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[FoldRules]:
     """By what a partition was folded: as its history says, by the configured rules where there is none.
 
     Raises:
@@ -216,9 +216,9 @@ def _rules_of_partition(settings: Settings, partition: int, embedder: Embedder) 
                 f"{embedder.name}: set TURNTIDE_VECTORS__EMBEDDER"
             )
     if not stretches:
-        return [Rules(0, policy_of(settings), scorer_of(settings, embedder))]
+        return [FoldRules(0, policy_of(settings), scorer_of(settings, embedder))]
     found = [
-        Rules(
+        FoldRules(
             stretch.first_offset,
             versions.kept_policy(settings, stretch.version.policy),
             scorer_named(settings, stretch.version.scorer, embedder),
@@ -230,13 +230,13 @@ def _rules_of_partition(settings: Settings, partition: int, embedder: Embedder) 
 
 def _fold(
     con: duckdb.DuckDBPyConnection,
-    place: Place,
-    rules: Sequence[Rules],
+    place: TurnsPartition,
+    rules: Sequence[FoldRules],
     replay: _Outputs,
     progress: Callable[[int], None],
 ) -> int:
     """Fold a partition; gives its number of records."""
-    feed, waiting, records = Feed(replay, progress=progress), list(rules[1:]), 0
+    feed, waiting, records = ReplayFeed(replay, progress=progress), list(rules[1:]), 0
     # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled here.
     cursor = con.cursor()
     cursor.execute(f"USE {LAKE}")
@@ -251,11 +251,11 @@ def _fold(
     return records
 
 
-def _told(progress: Progress, before: int, total: int, done: int) -> None:
+def _report(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
-def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: Parity) -> None:
+def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made, found: Parity) -> None:
     """Every archived row of an event that the partition caused, against the one that was made."""
     erased = _erased_records(con, place)
     for name in sorted(_OF_SESSIONS):
@@ -293,7 +293,7 @@ def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: P
         )
 
 
-def _archived(name: str, place: Place) -> str:
+def _archived(name: str, place: TurnsPartition) -> str:
     if name == _POINTS:
         of = f"SELECT id FROM {RAW}.profiles WHERE {_caused_at(place)}"
         return f"SELECT * FROM {RAW}.{name} WHERE id IN ({of})"
@@ -302,7 +302,7 @@ def _archived(name: str, place: Place) -> str:
     return f"SELECT * FROM {RAW}.{name} WHERE {_caused_at(place)}{of_kind}"
 
 
-def _caused_at(place: Place) -> str:
+def _caused_at(place: TurnsPartition) -> str:
     """Condition on an event: a record of the partition caused it."""
     return f'source.topic = {literal(place.topic)} AND source."partition" = {place.partition:d}'
 

@@ -11,7 +11,7 @@ EXAMPLES = 5
 """Differences listed for each claim and kind; counts are exact."""
 
 
-class Difference(Struct, frozen=True):
+class ParityDifference(Struct, frozen=True):
     """One of them: ids, numbers of turns and names of fields, never a text."""
 
     claim: str
@@ -32,7 +32,7 @@ class Parity(Struct, kw_only=True):
 
     checked: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    examples: list[Difference] = field(default_factory=list)
+    examples: list[ParityDifference] = field(default_factory=list)
     not_checked: dict[str, int] = field(default_factory=dict)
     erased_records: int = 0
 
@@ -54,7 +54,7 @@ class Parity(Struct, kw_only=True):
             name = f"{claim} {kind}"
             listed = sum(example.claim == claim and example.kind == kind for example in self.examples)
             self.counts[name] = self.counts.get(name, 0) + number
-            self.examples += [Difference(claim, kind, what) for what in some[: EXAMPLES - listed]]
+            self.examples += [ParityDifference(claim, kind, what) for what in some[: EXAMPLES - listed]]
 
     def leave_out(self, claim: str, number: int, why: str) -> None:
         """Note that some of a claim cannot be told."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 _TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
@@ -94,8 +94,8 @@ def backtest(
         report = without_sessions(report)
     if page is not None:
         page.write_text(render(report), "utf-8")
-        Output(output).message(f"written: {page}")
-    show(Output(output), report)
+        Printer(output).message(f"written: {page}")
+    show(Printer(output), report)
 
 
 backtest.epilog = examples(  # type: ignore[attr-defined]

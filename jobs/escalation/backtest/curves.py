@@ -8,7 +8,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from jobs.escalation.backtest.judging import Judged
+from jobs.escalation.backtest.judging import JudgedSession
 
 CLASSES = 10
 
@@ -35,17 +35,17 @@ class Reliable(Struct, frozen=True, gc=False):
     observed: float
 
 
-def highest_of(session: Judged) -> float:
+def highest_of(session: JudgedSession) -> float:
     """Its highest score."""
     return session.highest
 
 
-def first_risk_of(session: Judged) -> float:
+def first_risk_of(session: JudgedSession) -> float:
     """The risk of its first user turn: the control of what memory adds."""
     return session.first_risk
 
 
-def sweep(sessions: Iterable[Judged], score: Callable[[Judged], float] = highest_of) -> list[SweepPoint]:
+def sweep(sessions: Iterable[JudgedSession], score: Callable[[JudgedSession], float] = highest_of) -> list[SweepPoint]:
     """Recall and false-alarm ratio at every threshold that makes a difference, from the highest one down.
 
     A session counts as alerted where its score reaches the threshold. Alerts need more than that (evidence,
@@ -76,7 +76,7 @@ def area_under(curve: Sequence[SweepPoint]) -> float | None:
     return round(area, 4)
 
 
-def areas_by_app(sessions: Sequence[Judged]) -> dict[str, float]:
+def areas_by_app(sessions: Sequence[JudgedSession]) -> dict[str, float]:
     """ROC-AUC of each app's escalating sessions against all benign ones; apps without either are left out."""
     benign = [each for each in sessions if each.escalating is False]
     found = {}
@@ -109,7 +109,7 @@ def corners(curve: Sequence[SweepPoint]) -> list[SweepPoint]:
     ]
 
 
-def delays_of(sessions: Iterable[Judged]) -> list[int]:
+def delays_of(sessions: Iterable[JudgedSession]) -> list[int]:
     """How many escalating sessions alerted within each tenth of their turns."""
     counts = [0] * CLASSES
     for each in sessions:
@@ -119,7 +119,7 @@ def delays_of(sessions: Iterable[Judged]) -> list[int]:
     return counts
 
 
-def reliability_of(sessions: Iterable[Judged], base_rate: float) -> list[Reliable]:
+def reliability_of(sessions: Iterable[JudgedSession], base_rate: float) -> list[Reliable]:
     """Predicted beside observed, by tenths of the highest probability; tenths without a session are left out.
 
     Labelled data hold more escalations than a probability assumes, or fewer: each label is weighed so that escalating
@@ -130,7 +130,7 @@ def reliability_of(sessions: Iterable[Judged], base_rate: float) -> list[Reliabl
     benign = len(labelled) - escalating
     if not escalating or not benign:
         return []
-    tenths: defaultdict[int, list[Judged]] = defaultdict(list)
+    tenths: defaultdict[int, list[JudgedSession]] = defaultdict(list)
     for each in labelled:
         tenths[min(CLASSES - 1, int(each.highest * CLASSES))].append(each)
     found = []

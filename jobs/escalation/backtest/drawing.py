@@ -34,7 +34,7 @@ class Operating(Struct, frozen=True):
     point: tuple[float, float] | None
 
 
-class Row(Struct, frozen=True):
+class RatioRow(Struct, frozen=True):
     """A name with a value of 0-1 for each contender, and the interval that it is within; None: nothing to tell."""
 
     name: str
@@ -123,7 +123,7 @@ def draw_reliability(contenders: Sequence[tuple[str, Sequence[tuple[float, float
     return _svg(drawn, _HEIGHT, "Share that escalates by probability")
 
 
-def draw_rows(rows: Sequence[Row], *, label: str) -> str:
+def draw_rows(rows: Sequence[RatioRow], *, label: str) -> str:
     """Horizontal bars of shares with intervals, the contenders of a row below one another, each with its value."""
     several = max(len(row.values) for row in rows)
     height = several * _BAR + _BETWEEN_ROWS

@@ -9,13 +9,13 @@ from statistics import median
 
 from msgspec import Struct
 
-from jobs.escalation.backtest.judging import Judged
+from jobs.escalation.backtest.judging import JudgedSession
 from jobs.shared.intervals import wilson
 
 _DAY = timedelta(days=1)
 
 
-class Figures(Struct, frozen=True, kw_only=True):
+class BacktestFigures(Struct, frozen=True, kw_only=True):
     """Of a set of sessions under one policy; a ratio of nothing is None.
 
     Attributes:
@@ -53,7 +53,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     alerts_per_day: float | None
 
 
-class Difference(Struct, frozen=True):
+class SessionDifference(Struct, frozen=True):
     """A session that two policies treat differently: the turn of its first alert under each, None for no alert."""
 
     session_id: str
@@ -62,7 +62,7 @@ class Difference(Struct, frozen=True):
     turns: tuple[int | None, int | None]
 
 
-def figures_of(sessions: Iterable[Judged], span: timedelta | None) -> Figures:
+def figures_of(sessions: Iterable[JudgedSession], span: timedelta | None) -> BacktestFigures:
     """Count.
 
     Args:
@@ -77,7 +77,7 @@ def figures_of(sessions: Iterable[Judged], span: timedelta | None) -> Figures:
     alerts = sum(len(each.alerts) for each in all_of)
     firsts = [(each, each.first) for each in all_of if each.first is not None]
     delays = [(first.turns_seen, each.turns) for each, first in firsts if each.escalating]
-    return Figures(
+    return BacktestFigures(
         sessions=len(all_of),
         labelled=len(escalating) + len(benign),
         escalating=len(escalating),
@@ -98,26 +98,26 @@ def figures_of(sessions: Iterable[Judged], span: timedelta | None) -> Figures:
     )
 
 
-def figures_by_app(sessions: Sequence[Judged], span: timedelta | None) -> dict[str, Figures]:
+def figures_by_app(sessions: Sequence[JudgedSession], span: timedelta | None) -> dict[str, BacktestFigures]:
     """The same for each app, by name; in a labelled file an app is a source."""
-    by_app: defaultdict[str, list[Judged]] = defaultdict(list)
+    by_app: defaultdict[str, list[JudgedSession]] = defaultdict(list)
     for each in sessions:
         by_app[each.app_id].append(each)
     return {app: figures_of(by_app[app], span) for app in sorted(by_app)}
 
 
-def span_of(sessions: Sequence[Judged]) -> timedelta:
+def span_of(sessions: Sequence[JudgedSession]) -> timedelta:
     """Event time from the first turn to the last; none for no session."""
     if not sessions:
         return timedelta(0)
     return max(each.ended_at for each in sessions) - min(each.started_at for each in sessions)
 
 
-def differences(one: Sequence[Judged], other: Sequence[Judged]) -> list[Difference]:
+def differences(one: Sequence[JudgedSession], other: Sequence[JudgedSession]) -> list[SessionDifference]:
     """Sessions whose first alert comes at another turn under the other policy, or only under one of them."""
-    after: Mapping[str, Judged] = {each.session_id: each for each in other}
+    after: Mapping[str, JudgedSession] = {each.session_id: each for each in other}
     found = [
-        Difference(
+        SessionDifference(
             each.session_id, each.app_id, each.escalating, (_first_turn(each), _first_turn(after[each.session_id]))
         )
         for each in one
@@ -136,7 +136,7 @@ def wilson_interval(hits: int, of: int) -> tuple[float, float] | None:
     return (round(float(low), 4), round(float(high), 4)) if of else None
 
 
-def _first_turn(session: Judged) -> int | None:
+def _first_turn(session: JudgedSession) -> int | None:
     return session.first.turn if session.first else None
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field, structs
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.labelled import record_of
-from jobs.escalation.backtest.traffic import Traffic
+from jobs.escalation.backtest.traffic import LabelledTraffic
 from models.events import (
     AlertChanged,
     AlertLabelled,
@@ -24,14 +24,14 @@ from models.events import (
     Severity,
     Turn,
 )
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.kafka.times import appended_at
-from streams.oracle.replay import Feed, Replay
+from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.ports import Embedder
 
 
-class Raised(Struct, frozen=True, gc=False):
+class RaisedAlert(Struct, frozen=True, gc=False):
     """An alert when it was raised.
 
     Attributes:
@@ -47,7 +47,7 @@ class Raised(Struct, frozen=True, gc=False):
     score: float
 
 
-class Judged(Struct, frozen=True):
+class JudgedSession(Struct, frozen=True):
     """A session as one contender sees it.
 
     Attributes:
@@ -67,15 +67,15 @@ class Judged(Struct, frozen=True):
     escalating: bool | None
     highest: float
     first_risk: float
-    alerts: tuple[Raised, ...]
+    alerts: tuple[RaisedAlert, ...]
 
     @property
-    def first(self) -> Raised | None:
+    def first(self) -> RaisedAlert | None:
         """The alert by which it was detected."""
         return self.alerts[0] if self.alerts else None
 
 
-class _Seen(Struct):
+class _SessionSoFar(Struct):
     app_id: str
     started_at: datetime
     ended_at: datetime
@@ -87,7 +87,7 @@ class _Seen(Struct):
     open: bool = True
 
 
-class Judging(Replay):
+class JudgingReplay(SessionReplay):
     """The fold of sessions, of which only what a judgement needs is kept.
 
     Memories are switched off: nothing of them enters a score, and the fold is faster without.
@@ -99,7 +99,7 @@ class Judging(Replay):
     def __init__(self, contender: Contender, embedder: Embedder) -> None:
         super().__init__(_without_memories(contender.policy), embedder, contender.scorer)
         self.dead_letters = 0
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _SessionSoFar] = {}
         self._labels: defaultdict[str, dict[str, bool]] = defaultdict(dict)
         self._ends: dict[int, ConsumerRecord] = {}
 
@@ -108,7 +108,7 @@ class Judging(Replay):
         self._ends[partition] = records[-1]
         super().fold(partition, records)
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[JudgedSession]:
         """Every session that spoke and was not erased, in the order of their beginnings.
 
         Sessions that are still open are ended first, for a profile tells the scores of its last turns.
@@ -117,13 +117,13 @@ class Judging(Replay):
         found = [self._judged(session_id, seen) for session_id, seen in self._seen.items()]
         return sorted(found, key=lambda each: (each.started_at, each.session_id))
 
-    def _note(self, arrival: Arrival) -> None:
+    def _note(self, arrival: DecodedArrival) -> None:
         event = arrival.event
         if isinstance(event, Turn):
             at = event.timestamp.astimezone(UTC)
             seen = self._seen.get(event.session_id)
             if seen is None:
-                seen = self._seen[event.session_id] = _Seen(event.app_id, at, at, arrival.position.partition)
+                seen = self._seen[event.session_id] = _SessionSoFar(event.app_id, at, at, arrival.position.partition)
             seen.started_at, seen.ended_at = min(seen.started_at, at), max(seen.ended_at, at)
             seen.turns.add(event.turn)
             seen.open = True
@@ -160,9 +160,9 @@ class Judging(Replay):
         for partition, records in ending.items():
             self.fold(partition, records)
 
-    def _judged(self, session_id: str, seen: _Seen) -> Judged:
+    def _judged(self, session_id: str, seen: _SessionSoFar) -> JudgedSession:
         labels = self._labels.get(session_id)
-        return Judged(
+        return JudgedSession(
             session_id=session_id,
             app_id=seen.app_id,
             started_at=seen.started_at,
@@ -177,11 +177,11 @@ class Judging(Replay):
 
 
 def judge(
-    traffic: Traffic,
+    traffic: LabelledTraffic,
     contenders: Sequence[Contender],
     embedder: Embedder,
     progress: Callable[[int], None] = lambda _: None,
-) -> list[Judging]:
+) -> list[JudgingReplay]:
     """Fold the traffic for each contender, all of them in one reading.
 
     Args:
@@ -190,8 +190,8 @@ def judge(
         embedder: The one that folds sessions.
         progress: Told the number of records folded, batch by batch.
     """
-    judgings = [Judging(contender, embedder) for contender in contenders]
-    feeds = [Feed(judging) for judging in judgings[:-1]] + [Feed(judgings[-1], progress=progress)]
+    judgings = [JudgingReplay(contender, embedder) for contender in contenders]
+    feeds = [ReplayFeed(judging) for judging in judgings[:-1]] + [ReplayFeed(judgings[-1], progress=progress)]
     for record in traffic.records:
         for feed in feeds:
             feed.take(record)
@@ -210,8 +210,8 @@ def _without_memories(policy: Policy) -> Policy:
     )
 
 
-def _raised(alert: AlertChanged, turns: set[int]) -> Raised:
-    return Raised(
+def _raised(alert: AlertChanged, turns: set[int]) -> RaisedAlert:
+    return RaisedAlert(
         alert_id=alert.alert_id,
         at=alert.fired_at,
         turn=alert.turn,
@@ -222,12 +222,12 @@ def _raised(alert: AlertChanged, turns: set[int]) -> Raised:
 
 
 def selected(
-    sessions: Iterable[Judged],
+    sessions: Iterable[JudgedSession],
     *,
     apps: Collection[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
-) -> list[Judged]:
+) -> list[JudgedSession]:
     """Sessions of some apps that began within a time; no app and no bound: all of them.
 
     Args:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from aiokafka.structs import ConsumerRecord
 
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.events import AlertLabelled, InputEvent, SessionEnded, Turn
 from models.wire.codec import encode
 
@@ -17,7 +17,7 @@ BETWEEN_TURNS = timedelta(minutes=1)
 """Further apart than turns that a policy merges, nearer than a time-out."""
 
 
-def as_log(dialogues: Sequence[Dialogue], topic: str) -> Iterator[ConsumerRecord]:
+def as_log(dialogues: Sequence[LabelledDialogue], topic: str) -> Iterator[ConsumerRecord]:
     """The dialogues as records of one partition, one after another.
 
     A dialogue's source is its app, and its session its user's only one. Turns are a minute apart, the label follows the
@@ -35,7 +35,7 @@ def as_log(dialogues: Sequence[Dialogue], topic: str) -> Iterator[ConsumerRecord
             offset, now = offset + 1, event.timestamp + BETWEEN_TURNS
 
 
-def records_in(dialogues: Sequence[Dialogue]) -> int:
+def records_in(dialogues: Sequence[LabelledDialogue]) -> int:
     """How many records `as_log` yields."""
     return sum(len(dialogue.turns) + 2 for dialogue in dialogues)
 
@@ -60,7 +60,7 @@ def record_of(
     )
 
 
-def _events(dialogue: Dialogue, begins: datetime) -> Iterator[InputEvent]:
+def _events(dialogue: LabelledDialogue, begins: datetime) -> Iterator[InputEvent]:
     now = begins
     for number, said in zip(dialogue.numbers, dialogue.turns, strict=True):
         yield Turn(

@@ -8,12 +8,12 @@ from pathlib import Path
 from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.judging import Judged, judge
+from jobs.escalation.backtest.judging import JudgedSession, judge
 from jobs.escalation.backtest.labelled import as_log, records_in
-from jobs.escalation.backtest.traffic import Traffic
+from jobs.escalation.backtest.traffic import LabelledTraffic
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.scorer import Trainer
-from jobs.shared.dialogues import Dialogue, families, read_dialogues
+from jobs.shared.dialogues import LabelledDialogue, families, read_dialogues
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
@@ -22,7 +22,7 @@ from streams.inference.trained_scorer import TrainedScorer
 from streams.ports import Embedder
 
 
-def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[Judged]:
+def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[JudgedSession]:
     """Every dialogue of the file, in the order of families.
 
     Args:
@@ -36,16 +36,16 @@ def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[Judg
     dialogues = read_dialogues(file)
     if len(families(dialogues)) == 1:
         raise ConfigurationError(f"{file} holds one family of dialogues alone: it cannot be left out of a training")
-    judged: list[Judged] = []
+    judged: list[JudgedSession] = []
     for family, contender in _trained(dialogues, policy):
         members = [dialogue for dialogue in dialogues if dialogue.family == family]
-        traffic = Traffic(file.name, as_log(members, TURNS.name), records_in(members), timed=False)
+        traffic = LabelledTraffic(file.name, as_log(members, TURNS.name), records_in(members), timed=False)
         (judging,) = judge(traffic, [contender], embedder)
         judged += judging.judged()
     return judged
 
 
-def _trained(dialogues: Sequence[Dialogue], policy: Policy) -> Iterator[tuple[str, Contender]]:
+def _trained(dialogues: Sequence[LabelledDialogue], policy: Policy) -> Iterator[tuple[str, Contender]]:
     """Each family with the policy and scorer that know nothing of it."""
     from streams.inference.wordllama import WordLlamaEmbedder
 

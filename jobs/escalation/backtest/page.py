@@ -12,8 +12,15 @@ from string import Template
 from typing import NamedTuple
 
 from jobs.escalation.backtest.curves import SweepPoint
-from jobs.escalation.backtest.drawing import Operating, Row, draw_histogram, draw_operating, draw_reliability, draw_rows
-from jobs.escalation.backtest.figures import Figures
+from jobs.escalation.backtest.drawing import (
+    Operating,
+    RatioRow,
+    draw_histogram,
+    draw_operating,
+    draw_reliability,
+    draw_rows,
+)
+from jobs.escalation.backtest.figures import BacktestFigures
 from jobs.escalation.backtest.report import Backtest, Outcome
 from jobs.escalation.backtest.tables import among_labelled, cell, compared_rows, notes_on, source_rows
 
@@ -148,15 +155,15 @@ class _Share(NamedTuple):
     interval: tuple[float, float] | None
 
 
-def _false_alarms_in(figures: Figures) -> _Share:
+def _false_alarms_in(figures: BacktestFigures) -> _Share:
     return _Share(figures.false_alarms, figures.benign, figures.false_alarm_ratio, figures.false_alarm_interval)
 
 
-def _found_in(figures: Figures) -> _Share:
+def _found_in(figures: BacktestFigures) -> _Share:
     return _Share(figures.detected, figures.escalating, figures.recall, figures.recall_interval)
 
 
-def _by_source(outcomes: Sequence[Outcome], share_in: Callable[[Figures], _Share]) -> list[Row]:
+def _by_source(outcomes: Sequence[Outcome], share_in: Callable[[BacktestFigures], _Share]) -> list[RatioRow]:
     """Sources in which there is something to share, the largest share first."""
     rows = []
     for app in outcomes[0].by_app:
@@ -164,7 +171,7 @@ def _by_source(outcomes: Sequence[Outcome], share_in: Callable[[Figures], _Share
         if shares[0].of:
             said = ", ".join(f"{share.part} of {share.of}" for share in shares)
             ratios = [share.ratio for share in shares]
-            rows.append(Row(app, ratios, [share.interval for share in shares], f"{app}: {said}"))
+            rows.append(RatioRow(app, ratios, [share.interval for share in shares], f"{app}: {said}"))
     return sorted(rows, key=lambda row: -max(value or 0.0 for value in row.values))
 
 

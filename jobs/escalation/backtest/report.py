@@ -19,8 +19,15 @@ from jobs.escalation.backtest.curves import (
     reliability_of,
     sweep,
 )
-from jobs.escalation.backtest.figures import Difference, Figures, differences, figures_by_app, figures_of, span_of
-from jobs.escalation.backtest.judging import Judged
+from jobs.escalation.backtest.figures import (
+    BacktestFigures,
+    SessionDifference,
+    differences,
+    figures_by_app,
+    figures_of,
+    span_of,
+)
+from jobs.escalation.backtest.judging import JudgedSession
 from models.policy.digest import policy_digest
 
 
@@ -60,8 +67,8 @@ class Outcome(Struct, frozen=True):
     scorer: str
     digest: str
     threshold: float
-    overall: Figures
-    by_app: dict[str, Figures]
+    overall: BacktestFigures
+    by_app: dict[str, BacktestFigures]
     roc_auc: float | None
     roc_auc_by_app: dict[str, float]
     curve: list[SweepPoint]
@@ -94,13 +101,13 @@ class Backtest(Struct, frozen=True):
     dead_letters: int
     outcomes: list[Outcome]
     differing: int
-    differences: list[Difference]
+    differences: list[SessionDifference]
 
 
 def backtest_of(
     traffic: str,
     contenders: Sequence[Contender],
-    judged: Sequence[Sequence[Judged]],
+    judged: Sequence[Sequence[JudgedSession]],
     *,
     timed: bool,
     dead_letters: int,
@@ -139,7 +146,7 @@ def without_sessions(report: Backtest) -> Backtest:
     return structs.replace(report, outcomes=outcomes, differences=[])
 
 
-def _outcome(name: str, contender: Contender, sessions: Sequence[Judged], span: timedelta | None) -> Outcome:
+def _outcome(name: str, contender: Contender, sessions: Sequence[JudgedSession], span: timedelta | None) -> Outcome:
     policy, base_rate = contender.policy, contender.base_rate
     curve, first_turn = sweep(sessions), sweep(sessions, first_risk_of)
     by_app = figures_by_app(sessions, span)

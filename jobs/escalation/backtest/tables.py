@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from jobs.escalation.backtest.figures import Figures
+from jobs.escalation.backtest.figures import BacktestFigures
 from jobs.escalation.backtest.report import Backtest
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 
 _SHOWN = {
     "alerts": "alerts",
@@ -20,12 +20,12 @@ _SHOWN = {
     "median_delay_turns": "turns until the alert, median",
     "median_delay_ratio": "share of the session until then",
 }
-"""What the table and the page show of `Figures`, and its name there."""
+"""What the table and the page show of `BacktestFigures`, and its name there."""
 _LABELLED_ALONE = ", of labelled sessions alone"
 _INTERVALS = {"recall": "recall_interval", "false_alarm_ratio": "false_alarm_interval"}
 
 
-def show(printed: Output, report: Backtest) -> None:
+def show(printed: Printer, report: Backtest) -> None:
     """Print it: all of it as JSON, a row for each policy and app as CSV, the main figures as tables."""
     if printed.form is OutputFormat.JSON:
         printed.record(msgspec.to_builtins(report))
@@ -155,7 +155,7 @@ def _flat_rows(report: Backtest) -> list[dict[str, Any]]:
     ]
 
 
-def _flat(figures: Figures) -> dict[str, Any]:
+def _flat(figures: BacktestFigures) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(figures)
     for interval, name in (("recall_interval", "recall"), ("false_alarm_interval", "false_alarm")):
         low, high = fields.pop(interval) or (None, None)

@@ -17,7 +17,7 @@ from models.events.topics import TURNS
 from streams.settings import Settings
 
 
-class Traffic(Struct, frozen=True):
+class LabelledTraffic(Struct, frozen=True):
     """Records of `turns.v1`, with labels among them.
 
     Attributes:
@@ -33,7 +33,7 @@ class Traffic(Struct, frozen=True):
     timed: bool
 
 
-Opening = Callable[[], AbstractContextManager[Traffic]]
+Opening = Callable[[], AbstractContextManager[LabelledTraffic]]
 """Opens the same traffic again: it is read once for each judgement of it."""
 
 
@@ -46,14 +46,14 @@ def traffic_of(settings: Settings, data: Path | None) -> Opening:
 
 
 @contextmanager
-def _labelled(settings: Settings, file: Path) -> Iterator[Traffic]:
+def _labelled(settings: Settings, file: Path) -> Iterator[LabelledTraffic]:
     dialogues = read_dialogues(file)
     records = as_log(dialogues, TURNS.full_name(settings.topic_prefix))
-    yield Traffic(file.name, records, records_in(dialogues), timed=False)
+    yield LabelledTraffic(file.name, records, records_in(dialogues), timed=False)
 
 
 @contextmanager
-def _archived(settings: Settings) -> Iterator[Traffic]:
+def _archived(settings: Settings) -> Iterator[LabelledTraffic]:
     from streams.archive.catalog import paths_of, reading
     from streams.archive.inputs import archived_count, archived_inputs
 
@@ -63,7 +63,9 @@ def _archived(settings: Settings) -> Iterator[Traffic]:
             raise ConfigurationError(
                 "the archive holds no turn yet: let the archive role run, or name a file by --data"
             )
-        yield Traffic("archive", archived_inputs(lake, TURNS.full_name(settings.topic_prefix)), count, timed=True)
+        yield LabelledTraffic(
+            "archive", archived_inputs(lake, TURNS.full_name(settings.topic_prefix)), count, timed=True
+        )
 
 
 def with_policy_file(settings: Settings, file: Path | None) -> Settings:

@@ -12,11 +12,11 @@ import typer
 from jobs.cli import examples
 from jobs.escalation.backtest.command import AppOption, DataOption, SinceOption, UntilOption
 from jobs.escalation.backtest.tables import between, cell
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from jobs.escalation.calibrate.proposing import Calibration, Proposal
+    from jobs.escalation.calibrate.proposing import CalibrationProposals, Proposal
 
 
 def calibrate(
@@ -77,7 +77,7 @@ def calibrate(
         watched_for=None if live is None else timedelta(seconds=live),
     )
     found = calibrated(shadow.judged, present, Target(target_fpr, alerts_per_day), app or [])
-    printed = Output(output)
+    printed = Printer(output)
     _show(printed, found)
     if write is not None:
         said = f"From {found.policy} by `turntide calibrate` over {found.traffic}: {found.target}."
@@ -92,7 +92,7 @@ calibrate.epilog = examples(  # type: ignore[attr-defined]
 )
 
 
-def _show(printed: Output, found: Calibration) -> None:
+def _show(printed: Printer, found: CalibrationProposals) -> None:
     if printed.form is OutputFormat.JSON:
         printed.record(msgspec.to_builtins(found))
         return

@@ -12,7 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jobs.escalation.backtest.traffic import Opening, Traffic
+from jobs.escalation.backtest.traffic import LabelledTraffic, Opening
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from streams.kafka.client import consumer, require_topic
@@ -38,7 +38,7 @@ def watched(settings: Settings, seconds: float) -> Opening:
         raise ConfigurationError(f"nothing came in {seconds:g} s: is anybody producing to {TURNS.name}?")
     records.sort(key=lambda record: (record.partition, record.offset))
 
-    return lambda: nullcontext(Traffic(f"{seconds:g} s of live traffic", records, len(records), timed=True))
+    return lambda: nullcontext(LabelledTraffic(f"{seconds:g} s of live traffic", records, len(records), timed=True))
 
 
 async def _read(settings: Settings, seconds: float, progress: Callable[[float], None]) -> list[ConsumerRecord]:

@@ -8,10 +8,10 @@ from math import floor
 
 from msgspec import Struct, structs
 
-from jobs.escalation.backtest.figures import Figures, figures_of
-from jobs.escalation.backtest.judging import Judged, selected
+from jobs.escalation.backtest.figures import BacktestFigures, figures_of
+from jobs.escalation.backtest.judging import JudgedSession, selected
 from jobs.escalation.calibrate.policy_file import next_version
-from jobs.escalation.calibrate.shadow import Seen
+from jobs.escalation.calibrate.shadow import ShadowSessions
 from jobs.escalation.calibrate.thresholds import moved, threshold_for
 from models.errors import ConfigurationError
 from models.policy import ModePolicy, Policy
@@ -59,11 +59,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
     leave: float
     critical_enter: float
     critical_leave: float
-    expected: Figures
+    expected: BacktestFigures
     notes: list[str]
 
 
-class Calibration(Struct, frozen=True, kw_only=True):
+class CalibrationProposals(Struct, frozen=True, kw_only=True):
     """Proposals for one policy.
 
     Attributes:
@@ -95,13 +95,13 @@ class Basis(Struct, frozen=True):
         notes: As of `Proposal`.
     """
 
-    sessions: list[Judged]
+    sessions: list[JudgedSession]
     highest: list[float]
     allowed: int
     notes: list[str]
 
 
-def basis_of(app: str, judged: Sequence[Judged], target: Target, span: timedelta | None) -> Basis:
+def basis_of(app: str, judged: Sequence[JudgedSession], target: Target, span: timedelta | None) -> Basis:
     """Choose the sessions to learn from.
 
     For a ratio of false alarms these are the sessions not labelled escalating. Only alerts can be labelled, so of the
@@ -140,7 +140,7 @@ def basis_of(app: str, judged: Sequence[Judged], target: Target, span: timedelta
     return Basis(sessions, [each.highest for each in learnt], allowed, notes)
 
 
-def expected_of(judged: Sequence[Judged], app: str, span: timedelta | None) -> Figures:
+def expected_of(judged: Sequence[JudgedSession], app: str, span: timedelta | None) -> BacktestFigures:
     """What a proposal does, by the same reading of labels as its basis: without a label is benign.
 
     Where there are such, labels come from alerts: recall and precision would be of what has alerted anyway, so they
@@ -153,7 +153,7 @@ def expected_of(judged: Sequence[Judged], app: str, span: timedelta | None) -> F
     return structs.replace(found, precision=None, recall=None, recall_interval=None)
 
 
-def in_sample(seen: Seen, app: str) -> list[str]:
+def in_sample(seen: ShadowSessions, app: str) -> list[str]:
     """A note where the scorer knows the traffic."""
     known = [source for source in seen.learnt_from if app in {"", source}]
     if not known:
@@ -161,7 +161,7 @@ def in_sample(seen: Seen, app: str) -> list[str]:
     return [f"the scorer was trained on {', '.join(known)}: it is surer there than elsewhere, measure on other traffic"]
 
 
-def missed(target: Target, expected: Figures) -> list[str]:
+def missed(target: Target, expected: BacktestFigures) -> list[str]:
     """A note where what was measured is above the target, or below half of it."""
     if target.false_alarm_ratio is not None:
         # Where all are labelled escalating, all are taken as benign.
@@ -190,7 +190,9 @@ def proposed_modes(modes: ModePolicy, bases: dict[str, Basis]) -> ModePolicy:
     return modes
 
 
-def calibrated(judged: Callable[[Policy], Seen], before: Policy, target: Target, apps: Sequence[str]) -> Calibration:
+def calibrated(
+    judged: Callable[[Policy], ShadowSessions], before: Policy, target: Target, apps: Sequence[str]
+) -> CalibrationProposals:
     """Learn thresholds from traffic under the present policy, and measure them on it under the proposed one.
 
     Args:
@@ -221,7 +223,7 @@ def calibrated(judged: Callable[[Policy], Seen], before: Policy, target: Target,
                 notes=basis.notes + in_sample(seen, app) + missed(target, expected),
             )
         )
-    return Calibration(
+    return CalibrationProposals(
         traffic=seen.traffic,
         target=str(target),
         span_days=None if seen.span is None else round(seen.span / _DAY, 4),

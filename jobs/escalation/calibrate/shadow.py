@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.figures import span_of
-from jobs.escalation.backtest.judging import Judged, judge, selected
+from jobs.escalation.backtest.judging import JudgedSession, judge, selected
 from jobs.escalation.backtest.traffic import Opening
 from jobs.replay.command import folding
 from models.policy import Policy
 from streams.ports import Embedder, TurnScorer
 
 
-class Seen(Struct, frozen=True):
+class ShadowSessions(Struct, frozen=True):
     """Sessions as a policy sees them.
 
     Attributes:
@@ -25,7 +25,7 @@ class Seen(Struct, frozen=True):
     """
 
     traffic: str
-    sessions: list[Judged]
+    sessions: list[JudgedSession]
     span: timedelta | None
     learnt_from: list[str] = []
 
@@ -50,14 +50,14 @@ class Shadow(Struct, frozen=True):
     until: datetime | None = None
     watched_for: timedelta | None = None
 
-    def judged(self, policy: Policy) -> Seen:
+    def judged(self, policy: Policy) -> ShadowSessions:
         """Fold all of it, with a progress bar."""
         contender = Contender(policy, self.scorer)
         with self.opening() as traffic, folding(traffic.count) as progress:
             (judging,) = judge(traffic, [contender], self.embedder, progress)
         found = selected(judging.judged(), since=self.since, until=self.until)
         if self.watched_for is not None:
-            return Seen(traffic.name, [each for each in found if each.first_turn <= 1], self.watched_for)
+            return ShadowSessions(traffic.name, [each for each in found if each.first_turn <= 1], self.watched_for)
         if traffic.timed:
-            return Seen(traffic.name, found, span_of(found))
-        return Seen(traffic.name, found, None, contender.learnt_from([each.app_id for each in found]))
+            return ShadowSessions(traffic.name, found, span_of(found))
+        return ShadowSessions(traffic.name, found, None, contender.learnt_from([each.app_id for each in found]))

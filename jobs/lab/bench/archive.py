@@ -26,7 +26,7 @@ from jobs.archive.view_meanings import VIEW_MEANINGS
 from jobs.lab.bench import measuring
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Filled, Spent, fill, speed
-from jobs.lab.bench.archive_traffic import Size, Traffic
+from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
 from jobs.lab.bench.measuring import Figures, Say, peak_mb
 from jobs.shared.progress import Progress
 from streams.archive.catalog import METADATA, LakePaths, paths_of, reading
@@ -34,9 +34,9 @@ from streams.archive.schema import TABLES
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 
-FULL = Size()
-QUICK = Size(sessions=1_250, turns_per_session=400, days=7)
-_LANDED = Size(sessions=5_000, turns_per_session=400, days=14)
+FULL = ArchiveSize()
+QUICK = ArchiveSize(sessions=1_250, turns_per_session=400, days=7)
+_LANDED = ArchiveSize(sessions=5_000, turns_per_session=400, days=14)
 _LANDED_CHUNKS = (4, 12)
 """From-to, of the traffic that landing is timed on: the first ones hold nothing but beginnings."""
 _JOB_DAYS = 7
@@ -46,7 +46,7 @@ _Result = TypeVar("_Result")
 _MB = 1_000_000
 
 
-class Reading(Struct, frozen=True):
+class ReadingTimes(Struct, frozen=True):
     """How long reading takes, warm.
 
     Attributes:
@@ -69,7 +69,7 @@ def headline_queries() -> dict[str, str]:
     return {view: meaning.headline for view, meaning in VIEW_MEANINGS.items()}
 
 
-def measure(data_dir: Path, settings: Settings, size: Size, *, say: Say, progress: Progress) -> Figures:
+def measure(data_dir: Path, settings: Settings, size: ArchiveSize, *, say: Say, progress: Progress) -> Figures:
     """Measure everything.
 
     Raises:
@@ -104,14 +104,14 @@ def _apart(work: Callable[..., _Result], *arguments: object, threads: str | None
 
 def _landing(folder: Path, settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:
     folder.mkdir()
-    return speed(folder, islice(Traffic(_LANDED).chunks(), *_LANDED_CHUNKS), settings)
+    return speed(folder, islice(ArchiveTraffic(_LANDED).chunks(), *_LANDED_CHUNKS), settings)
 
 
 def _summary(
     filled: Filled,
-    holds: Stored,
+    holds: StoredBytes,
     landed: tuple[Spent, Mapping[str, Spent], float],
-    asked: tuple[Reading, float],
+    asked: tuple[ReadingTimes, float],
     made: tuple[Mapping[str, Ran], Ran],
 ) -> Figures:
     (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report) = landed, asked, made
@@ -142,7 +142,7 @@ RUNS = 3
 _SHOWN_CHARS = 300
 
 
-class Stored(Struct, frozen=True):
+class StoredBytes(Struct, frozen=True):
     """What lies in the archive.
 
     Attributes:
@@ -174,7 +174,7 @@ class Ran(Struct, frozen=True):
     failure: str = ""
 
 
-def stored(paths: LakePaths) -> Stored:
+def stored(paths: LakePaths) -> StoredBytes:
     """What lies in the archive."""
     with reading(paths) as con:
         rows = con.execute(
@@ -186,10 +186,12 @@ def stored(paths: LakePaths) -> Stored:
             0
         ]
     sizes = {name: size for name, _, size in rows if name in TABLES}
-    return Stored(sum(sizes.values()), sum(row[1] for row in rows if row[0] in TABLES), sizes, turns_json_bytes, latest)
+    return StoredBytes(
+        sum(sizes.values()), sum(row[1] for row in rows if row[0] in TABLES), sizes, turns_json_bytes, latest
+    )
 
 
-def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Reading:
+def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> ReadingTimes:
     """Ask each view.
 
     Args:
@@ -206,7 +208,7 @@ def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Reading:
                 failed[view] = type(error).__name__
         scans = files_read(con, f"SELECT count(DISTINCT session_id) FROM turns WHERE date = DATE '{day}'").scans
     of_turns = [scan for scan in scans if scan.table == "turns"]
-    return Reading(
+    return ReadingTimes(
         query_s,
         failed,
         of_turns[0].files_read,

@@ -21,18 +21,18 @@ import msgspec
 import polars as pl
 from msgspec import Struct
 
-from jobs.lab.bench.archive_traffic import PREFIX, Chunk, Size, Traffic
+from jobs.lab.bench.archive_traffic import PREFIX, ArchiveSize, ArchiveTraffic, Chunk
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.shared.progress import Progress
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
-from streams.archive.buffer import Buffer
+from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LakePaths, literal
 from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import land_all
 from streams.archive.maintenance import maintain
-from streams.archive.progress import Move, Place
+from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.settings.archive import ArchiveSettings
@@ -102,7 +102,7 @@ class Lander:
         self._threads = threads
         self._settings = settings
         self._intake = IntakePolicy()
-        self._buffer = Buffer()
+        self._buffer = LandingBuffer()
         self._moves = self.writer.offsets()
         self._limit_threads()
 
@@ -131,14 +131,14 @@ class Lander:
             landing = land_all(topic, name, poll.records, self._intake)
             self._buffer.take(landing.rows)
             self._buffer.skip_all(landing.skipped)
-            place = Place(name, poll.partition)
+            place = ArchivedPartition(name, poll.partition)
             move = self._moves.get(place, Move(None, 0, 0))
             self._moves[place] = self._buffer.moves[place] = move._replace(next=poll.records[-1].offset + 1)
             if self._buffer.records >= self._settings.flush_rows or self._buffer.bytes >= self._settings.flush_bytes:
                 self._land()
 
     def _land(self) -> None:
-        buffer, self._buffer = self._buffer, Buffer()
+        buffer, self._buffer = self._buffer, LandingBuffer()
         if buffer.moves:
             self.writer.land(buffer, now=datetime.now(UTC))
         for place, move in buffer.moves.items():
@@ -265,7 +265,7 @@ class Filled(Struct, frozen=True):
         merged_files: Likewise.
     """
 
-    size: Size
+    size: ArchiveSize
     turns: int
     json_bytes: int
     merge_s: float
@@ -279,7 +279,7 @@ def kept(data_dir: Path) -> Filled | None:
     return msgspec.json.decode(file.read_bytes(), type=Filled) if file.is_file() else None
 
 
-def fill(data_dir: Path, paths: LakePaths, size: Size, *, progress: Progress) -> Filled:
+def fill(data_dir: Path, paths: LakePaths, size: ArchiveSize, *, progress: Progress) -> Filled:
     """Fill an archive, or find that it is.
 
     Raises:
@@ -316,7 +316,7 @@ def _merge(paths: LakePaths) -> tuple[float, int, int]:
 
 
 @contextmanager
-def _made(size: Size) -> Iterator[Iterator[Chunk]]:
+def _made(size: ArchiveSize) -> Iterator[Iterator[Chunk]]:
     """Chunks from a process of its own, so that making them and landing them go on at once."""
     context = get_context("spawn")
     queue: Queue[Chunk | None] = context.Queue(_WAITING_CHUNKS)
@@ -345,7 +345,7 @@ def _taken(queue: Queue[Chunk | None], maker: BaseProcess) -> Iterator[Chunk]:
         yield chunk
 
 
-def _make(size: Size, queue: Queue[Chunk | None]) -> None:
-    for chunk in Traffic(size).chunks():
+def _make(size: ArchiveSize, queue: Queue[Chunk | None]) -> None:
+    for chunk in ArchiveTraffic(size).chunks():
         queue.put(chunk)
     queue.put(None)

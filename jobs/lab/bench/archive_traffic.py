@@ -22,7 +22,7 @@ from models.entities import REGISTRY, TOPIC_OF
 from models.events import CommandEvent, DeadLetter, OutputEvent, Position, Role, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.codec import encode
@@ -48,7 +48,7 @@ _HIGH_EVERY = 12
 """Every twelfth session that is not calm goes all the way: an alert in one session of a hundred."""
 
 
-class Size(Struct, frozen=True):
+class ArchiveSize(Struct, frozen=True):
     """How much is made.
 
     Attributes:
@@ -69,7 +69,7 @@ class Size(Struct, frozen=True):
         return self.sessions * self.turns_per_session
 
 
-class Sessions(Struct, frozen=True):
+class SessionColumns(Struct, frozen=True):
     """What is fixed of each session, `(n_sessions,)`, and of each turn in the order of time, `(n_turns,)`.
 
     Attributes:
@@ -91,7 +91,7 @@ class Sessions(Struct, frozen=True):
     risk: NDArray[np.float32]
 
 
-def plan(size: Size) -> Sessions:
+def plan(size: ArchiveSize) -> SessionColumns:
     """Lay out all sessions, seeded."""
     rng = np.random.default_rng(size.seed)
     n = size.sessions
@@ -103,7 +103,7 @@ def plan(size: Size) -> Sessions:
     level = _level(shapes[of], turns / lengths[of], of)
     risk = np.clip(level + rng.normal(0, 0.04, len(of)), 0, 1).astype(np.float32)
     order = np.argsort(times_us, kind="stable")
-    return Sessions(
+    return SessionColumns(
         lengths=lengths,
         users=rng.integers(0, max(1, n // _SESSIONS_PER_USER), n),
         apps=rng.choice(len(APPS), n, p=_APP_SHARES),
@@ -114,7 +114,7 @@ def plan(size: Size) -> Sessions:
     )
 
 
-def _lengths(size: Size, rng: np.random.Generator) -> NDArray[np.int64]:
+def _lengths(size: ArchiveSize, rng: np.random.Generator) -> NDArray[np.int64]:
     drawn = rng.lognormal(0.0, _SPREAD, size.sessions)
     drawn = np.minimum(drawn / drawn.mean(), _LONGEST_SHARE)
     lengths: NDArray[np.int64] = np.maximum(2, drawn / drawn.mean() * size.turns_per_session).astype(np.int64)
@@ -122,7 +122,7 @@ def _lengths(size: Size, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _times_us(
-    size: Size, rng: np.random.Generator, of: NDArray[np.int32], lengths: NDArray[np.int64]
+    size: ArchiveSize, rng: np.random.Generator, of: NDArray[np.int32], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     # Most sessions begin in the middle of the day.
     begun_s = rng.integers(0, size.days, size.sessions) * _DAY_S + rng.normal(13.5, 3.5, size.sessions) % 24 * 3_600
@@ -226,7 +226,7 @@ _USER_WORDS, _ASSISTANT_WORDS = (20, 60), (60, 200)
 _VECTORS, _DIMENSIONS = 512, 256
 
 
-class Record(NamedTuple):
+class ArchiveRecord(NamedTuple):
     """What the archive reads of a consumer's record."""
 
     partition: int
@@ -242,7 +242,7 @@ class Fetched(NamedTuple):
     topic: str
     """Name of the topic, as in `models.events.topics`."""
     partition: int
-    records: list[Record]
+    records: list[ArchiveRecord]
 
 
 class Chunk(Struct, frozen=True):
@@ -265,16 +265,16 @@ class _Partition:
     def __init__(self, number: int) -> None:
         policy = Policy()
         self.number = number
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[DecodedArrival] = []
         self._sessions, self._users = InMemory(policy), InMemory(policy, kind=MemoryPartitionFold)
         self._next: dict[str, int] = {}
-        self._records: dict[str, list[Record]] = {}
+        self._records: dict[str, list[ArchiveRecord]] = {}
 
     def put(self, topic: Topic, key: bytes | None, event: Struct, at_ms: int) -> Position:
         """Append a record."""
         offset = self._next.get(topic.name, 0)
         self._next[topic.name] = offset + 1
-        self._records.setdefault(topic.name, []).append(Record(self.number, offset, at_ms, key, encode(event)))
+        self._records.setdefault(topic.name, []).append(ArchiveRecord(self.number, offset, at_ms, key, encode(event)))
         return Position(f"{PREFIX}.{topic.name}", self.number, offset)
 
     def say(
@@ -283,12 +283,12 @@ class _Partition:
         """Append an input event, to be folded with the others of the chunk."""
         at_ms = _appended_ms(event.timestamp)
         position = self.put(TURNS, event.session_id.encode(), event, at_ms)
-        self.arrivals.append(Arrival(event, position, datetime.fromtimestamp(at_ms / 1_000, UTC), risk, vector))
+        self.arrivals.append(DecodedArrival(event, position, datetime.fromtimestamp(at_ms / 1_000, UTC), risk, vector))
 
     def fold(self) -> list[Fetched]:
         """Fold what was said into sessions, what they forward into users; everything as a consumer gets it."""
-        _, told = time_fold(self._sessions, self.arrivals)
-        _, of_users = time_fold(self._users, [command for event in told for command in self._take(event)])
+        _, emitted = time_fold(self._sessions, self.arrivals)
+        _, of_users = time_fold(self._users, [command for event in emitted for command in self._take(event)])
         for event in of_users:
             self._take(event)
         records, self._records, self.arrivals = self._records, {}, []
@@ -313,14 +313,14 @@ def _appended_ms(timestamp: datetime) -> int:
     return round(timestamp.timestamp() * 1_000) + _ARRIVES_AFTER_MS
 
 
-class Traffic:
+class ArchiveTraffic:
     """Makes everything that is archived, in the order of time. Of one size and seed always the same.
 
     Args:
         size: How much.
     """
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: ArchiveSize) -> None:
         self._sessions = plan(size)
         self._rng = np.random.default_rng(size.seed + 1)
         self._text = Text()

@@ -10,7 +10,7 @@ import typer
 from jobs.cli import examples
 from jobs.lab.bench.command_layers import layers
 from jobs.lab.bench.command_output import Form, on_kafka, plain, publish
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,11 +39,11 @@ def stream(
     from jobs.lab.bench.stream import FULL, QUICK, figure_rows, measure
 
     for package in missing_packages():
-        Output(output).message(f"{package} is left out: `uv run --group bench turntide bench stream` installs it")
+        Printer(output).message(f"{package} is left out: `uv run --group bench turntide bench stream` installs it")
     publish(
         "stream",
         output,
-        lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say)),
+        lambda say: on_kafka(lambda environment: measure(environment, QUICK if quick else FULL, say=say)),
         show=lambda printed, report: printed.rows("Throughput, latency, size", figure_rows(report)),
     )
 
@@ -70,11 +70,11 @@ def kills(
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
     for package in missing_packages():
-        Output(output).message(f"{package} is left out: `uv run --group bench turntide bench kills` installs it")
+        Printer(output).message(f"{package} is left out: `uv run --group bench turntide bench kills` installs it")
     publish(
         "kills",
         output,
-        lambda say: on_kafka(lambda ground: measure(ground, names=names, kills=count, seed=seed, say=say)),
+        lambda say: on_kafka(lambda environment: measure(environment, names=names, kills=count, seed=seed, say=say)),
         show=(show := lambda printed, report: printed.rows(f"After {count} kills each", plain(report["rows"]))),
         csv=show,
     )
@@ -102,12 +102,14 @@ def scale(
     from jobs.lab.bench.scale import FULL, QUICK, measure
 
     section = publish(
-        "scale", output, lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say))
+        "scale",
+        output,
+        lambda say: on_kafka(lambda environment: measure(environment, QUICK if quick else FULL, say=say)),
     )
     if pictures is not None:
         for picture in section.pictures:
             picture.draw(pictures / picture.file)
-        Output(output).message(f"{len(section.pictures)} pictures drawn into {pictures}")
+        Printer(output).message(f"{len(section.pictures)} pictures drawn into {pictures}")
 
 
 @app.command(epilog=examples("turntide bench page", "turntide bench page deploy/measurements --output json"))
@@ -126,7 +128,7 @@ def page(
     """
     from jobs.lab.bench.page import PAGE, write_page
 
-    printed = Output(output)
+    printed = Printer(output)
     rows = [
         {"figure": held.what, "value": held.value, "bound": held.bound, "unit": held.unit, "reached": held.reached}
         for held in write_page(folder)
@@ -152,11 +154,11 @@ def memory(
     Needs no Kafka: fold and table in this process. `mb_per_10000_sessions` is what open sessions of twelve turns take,
     `is_level` whether the second half of the run needed no more than 5 % above its middle.
     """
-    from jobs.lab.bench.memory import QUICK, Size, measure
+    from jobs.lab.bench.memory import QUICK, FootprintSize, measure
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    size, policy = QUICK if quick else Size(sessions=sessions, open=open_at_once), policy_of(load_settings())
+    size, policy = QUICK if quick else FootprintSize(sessions=sessions, open=open_at_once), policy_of(load_settings())
     publish(
         "memory",
         output,
@@ -179,13 +181,13 @@ def recovery(
     Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
-    from jobs.lab.bench.recovery import FULL, QUICK, Size, measure
+    from jobs.lab.bench.recovery import FULL, QUICK, RecoverySize, measure
 
-    sizes: tuple[Size, ...] = QUICK if quick else FULL
+    sizes: tuple[RecoverySize, ...] = QUICK if quick else FULL
     if keys:
         runs = sizes[0].runs
-        sizes = tuple(Size(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys)
-    publish("recovery", output, lambda say: on_kafka(lambda ground: measure(ground, sizes, say=say)))
+        sizes = tuple(RecoverySize(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys)
+    publish("recovery", output, lambda say: on_kafka(lambda environment: measure(environment, sizes, say=say)))
 
 
 app.add_typer(layers)

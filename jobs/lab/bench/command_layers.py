@@ -43,7 +43,7 @@ def topics(
     Dialogues of a file are strung together to long sessions, those of one user first. Each figure stands beside the
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
-    from jobs.lab.bench.machine import own_ground
+    from jobs.lab.bench.machine import own_environment
     from jobs.lab.bench.topics import FULL, QUICK, measure
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
     from streams.settings import load_settings
@@ -51,11 +51,11 @@ def topics(
 
     settings, dialogues = load_settings(), read_dialogues(files or [], parse_conditions(where or []))
     embedder, policy, size = embedder_of(settings), policy_of(settings), QUICK if quick else FULL
-    ground = own_ground() if role else None
+    environment = own_environment() if role else None
     publish(
         "topics",
         output,
-        lambda say: asyncio.run(measure(dialogues, embedder, policy, size, ground=ground, say=say)),
+        lambda say: asyncio.run(measure(dialogues, embedder, policy, size, environment=environment, say=say)),
         csv="held",
     )
 
@@ -83,15 +83,15 @@ def retrieve(
     is due, so that a server that stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this
     machine. Where the limit does not hold at the rate, lower ones are tried.
     """
-    from jobs.lab.bench.machine import own_ground
-    from jobs.lab.bench.retrieve import QUICK, Size, measure
+    from jobs.lab.bench.machine import own_environment
+    from jobs.lab.bench.retrieve import QUICK, RetrieveSize, measure
     from streams.settings import load_settings
 
-    size = QUICK if quick else Size(memories=memories, rate=rate, seconds=seconds)
+    size = QUICK if quick else RetrieveSize(memories=memories, rate=rate, seconds=seconds)
     with ExitStack() as stack:
         if end_to_end:
-            ground = stack.enter_context(own_ground())
-            settings = load_settings(kafka={"bootstrap": ground.bootstrap}, data_dir=ground.home / "data")
+            environment = stack.enter_context(own_environment())
+            settings = load_settings(kafka={"bootstrap": environment.bootstrap}, data_dir=environment.home / "data")
         else:
             settings = load_settings(data_dir=stack.enter_context(own_folder()))
         settings.data_dir.mkdir(exist_ok=True)
@@ -113,11 +113,11 @@ def memories(
     Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
     limit that it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.memories import QUICK, Size, measure
+    from jobs.lab.bench.memories import QUICK, AppMemorySize, measure
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
-    settings, size = load_settings(), QUICK if quick else Size()
+    settings, size = load_settings(), QUICK if quick else AppMemorySize()
     policy, embedder = policy_of(settings), embedder_of(settings)
     with own_folder() as folder:
         publish(
@@ -140,11 +140,11 @@ def project(
     Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
     it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.project import QUICK, Size, measure
+    from jobs.lab.bench.project import QUICK, ProjectSize, measure
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    size, policy = QUICK if quick else Size(), policy_of(load_settings())
+    size, policy = QUICK if quick else ProjectSize(), policy_of(load_settings())
     publish("project", output, lambda say: measure(policy, size, say=say), csv="held")
 
 
@@ -165,7 +165,12 @@ def roles(
     from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
 
     turns = QUICK_TURNS if quick else FULL_TURNS
-    publish("roles", output, lambda say: on_kafka(lambda ground: measure(ground, turns=turns, say=say)), csv="tables")
+    publish(
+        "roles",
+        output,
+        lambda say: on_kafka(lambda environment: measure(environment, turns=turns, say=say)),
+        csv="tables",
+    )
 
 
 @layers.command(epilog=examples("turntide bench live", "turntide bench live --pages 200 --stuck 50 --seconds 60"))
@@ -209,7 +214,7 @@ def metrics(
     publish(
         "metrics",
         output,
-        lambda say: on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=say)),
+        lambda say: on_kafka(lambda environment: measure(environment, QUICK if quick else FULL, say=say)),
         show=lambda printed, report: printed.rows(f"metrics, {len(report['pairs'])} rounds", shown(report)),
     )
 

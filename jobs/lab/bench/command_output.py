@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 
 if TYPE_CHECKING:
-    from jobs.lab.bench.machine import Ground
+    from jobs.lab.bench.machine import BenchEnvironment
     from jobs.lab.bench.measuring import Say
-    from jobs.lab.bench.page_parts import Section
+    from jobs.lab.bench.page_parts import PageSection
 
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _Report = TypeVar("_Report")
-Show = Callable[[Output, _Report], None]
+Show = Callable[[Printer, _Report], None]
 
 
-def on_kafka(measure: Callable[[Ground], Coroutine[Any, Any, _Report]]) -> _Report:
+def on_kafka(measure: Callable[[BenchEnvironment], Coroutine[Any, Any, _Report]]) -> _Report:
     """Measure on a Kafka of its own."""
-    from jobs.lab.bench.machine import own_ground
+    from jobs.lab.bench.machine import own_environment
 
-    with own_ground() as ground:
-        return asyncio.run(measure(ground))
+    with own_environment() as environment:
+        return asyncio.run(measure(environment))
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def publish(
     *,
     show: Show[_Report] | None = None,
     csv: Literal["held", "tables"] | Show[_Report] | None = None,
-) -> Section:
+) -> PageSection:
     """Measure and print: the tables of the section that the page has of it, or everything in its envelope.
 
     Args:
@@ -68,12 +68,12 @@ def publish(
     """
     from jobs.lab.bench.machine import envelope
     from jobs.lab.bench.page import section_of
-    from jobs.lab.bench.page_parts import Measured, held_table
+    from jobs.lab.bench.page_parts import PrintedResult, held_table
 
-    printed, load_average = Output(output), os.getloadavg()[0]
+    printed, load_average = Printer(output), os.getloadavg()[0]
     report = measure(printed.message)
     fields = {**plain(report), "load_average_at_start": load_average, "cpus": os.cpu_count() or 1}
-    section = section_of(name, Measured(fields))
+    section = section_of(name, PrintedResult(fields))
     held = [figure.printed() for figure in section.held]
     if callable(csv) and output is OutputFormat.CSV:
         csv(printed, report)

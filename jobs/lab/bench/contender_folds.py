@@ -32,14 +32,14 @@ from jobs.lab.bench.measuring import Stopwatch, Timing
 from models.entities import TOPIC_OF
 from models.events import ClockTicked, DeadLetter, OutputEvent
 from models.events.topics import TURNS
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.session.fold import SessionState, fold
 from models.wire.arrival import SessionInput
 from models.wire.codec import decode_input, encode
 from streams.inference.intake import Intake
 from streams.kafka.client import consumer, read_to_end, require_topic
-from streams.oracle.replay import Replay
+from streams.oracle.replay import SessionReplay
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -86,12 +86,12 @@ class EventFold:
         self._watermarks: dict[int, datetime] = {}
         self._guarded = guarded
 
-    def arrivals(self, records: Iterable[ConsumerRecord]) -> list[Arrival]:
+    def arrivals(self, records: Iterable[ConsumerRecord]) -> list[DecodedArrival]:
         """Decode, score and embed; what cannot be used and ticks of a clock are left out."""
         arrivals = self._intake.take(records).arrivals
         return [arrival for arrival in arrivals if not isinstance(arrival.event, ClockTicked)]
 
-    def fold(self, arrival: Arrival, parts: Mapping[str, bytes]) -> EventFolded:
+    def fold(self, arrival: DecodedArrival, parts: Mapping[str, bytes]) -> EventFolded:
         """Fold one event into its session, whose stored parts are given; they are not changed."""
         event, position = arrival.event, arrival.position
         if isinstance(event, ClockTicked):
@@ -312,7 +312,7 @@ class _Bytewax(_Adapter):
         operators.output("outputs", messages, sink)
         return flow
 
-    def _arrivals(self, messages: list[Any]) -> list[tuple[str, Arrival]]:
+    def _arrivals(self, messages: list[Any]) -> list[tuple[str, DecodedArrival]]:
         """Decode, score and embed what the source read at once."""
         records = [
             record_of(each.topic, each.offset, each.timestamp[1], each.key, each.value, each.partition)
@@ -320,7 +320,7 @@ class _Bytewax(_Adapter):
         ]
         return [(arrival.event.session_id, arrival) for arrival in self.fold.arrivals(records)]
 
-    def _fold_one(self, parts: Parts | None, arrival: Arrival) -> tuple[Parts | None, list[Any]]:
+    def _fold_one(self, parts: Parts | None, arrival: DecodedArrival) -> tuple[Parts | None, list[Any]]:
         """Fold one event into the session's state, which the framework keeps; an empty one is forgotten."""
         folded = self.fold.fold(arrival, parts or {})
         key = arrival.event.session_id.encode()
@@ -338,7 +338,7 @@ def _plain_fold(settings: Settings, turns: int | None) -> Timing:
     """
     by_partition = asyncio.run(_records(settings, turns or 0))
     embedder = stream_embedder_of(settings)
-    replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
+    replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
     batches = [
         (partition, records[first : first + BATCH_RECORDS])
         for partition, records in by_partition.items()

@@ -14,7 +14,7 @@ from jobs.demo.conversations import load_conversations
 from models.events import EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS
 from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.text.summary import Passage
@@ -43,7 +43,7 @@ class Prepared:
 
     def __init__(self, policy: Policy) -> None:
         intake = Intake(policy, stream_embedder_of(load_settings()), RuleScorer())
-        self._conversations: list[list[Arrival]] = []
+        self._conversations: list[list[DecodedArrival]] = []
         for conversation in load_conversations():
             said = []
             for number, turn in enumerate(conversation.turns):
@@ -62,7 +62,7 @@ class Prepared:
             self._conversations.append(intake.take(records_of(said)).arrivals)
         self.lines = [arrival for arrivals in self._conversations for arrival in arrivals]
 
-    def line(self, number: int, session_id: str, turn: int, offset: int, after: timedelta) -> Arrival:
+    def line(self, number: int, session_id: str, turn: int, offset: int, after: timedelta) -> DecodedArrival:
         """Line `number` of all conversations, counted on from the first again after the last, as a session's turn.
 
         Args:
@@ -74,7 +74,7 @@ class Prepared:
         """
         return _as(self.lines[number % len(self.lines)], session_id, turn, offset, after)
 
-    def turn(self, session: int, turn: int, offset: int, after: timedelta) -> Arrival:
+    def turn(self, session: int, turn: int, offset: int, after: timedelta) -> DecodedArrival:
         """Turn `turn` of the conversation that session number `session` has; short ones begin anew."""
         said = self._conversations[session % len(self._conversations)]
         return _as(said[turn % len(said)], f"bench-{session}", turn, offset, after)
@@ -99,7 +99,7 @@ class InMemory:
         self.fold = kind(self.table.entities, policy)
         self.outputs: list[OutputEvent] = []
 
-    def take(self, arrivals: Sequence[Arrival] | Sequence[Command]) -> float:
+    def take(self, arrivals: Sequence[DecodedArrival] | Sequence[Command]) -> float:
         """Fold a micro-batch and keep its state.
 
         Returns:
@@ -114,7 +114,9 @@ class InMemory:
         return process_time() - began_s
 
 
-def time_fold(partition: InMemory, arrivals: Sequence[Arrival] | Sequence[Command]) -> tuple[float, list[OutputEvent]]:
+def time_fold(
+    partition: InMemory, arrivals: Sequence[DecodedArrival] | Sequence[Command]
+) -> tuple[float, list[OutputEvent]]:
     """Seconds of CPU time of folding these in micro-batches, and all that came of it."""
     seconds, outputs = 0.0, list[OutputEvent]()
     for first in range(0, len(arrivals), BATCH_RECORDS):
@@ -140,10 +142,10 @@ def records_of(events: Iterable[Turn | SessionEnded]) -> list[ConsumerRecord]:
     ]
 
 
-def _as(line: Arrival, session_id: str, turn: int, offset: int, after: timedelta) -> Arrival:
+def _as(line: DecodedArrival, session_id: str, turn: int, offset: int, after: timedelta) -> DecodedArrival:
     at = BEGINS + after
     event = msgspec.structs.replace(line.event, session_id=session_id, turn=turn, timestamp=at)
-    return Arrival(event, Position(TURNS.name, 0, offset), at, line.risk, line.vector)
+    return DecodedArrival(event, Position(TURNS.name, 0, offset), at, line.risk, line.vector)
 
 
 def folded_user(

@@ -25,16 +25,16 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from jobs.lab.bench.contender import DURABLE, command_of, missing_package
 from jobs.lab.bench.kills_count import count_alerts, count_turns
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say
-from jobs.lab.bench.traffic import Traffic, paced, producing, send
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged, OutputEvent, ProfileUpdated, SessionEnded, Turn
 from models.events.topics import ALERTS, PROFILES
 from models.wire.codec import decode_output
 from streams.kafka.client import consumer, require_topic
-from streams.oracle.replay import Replay, feed_log
+from streams.oracle.replay import SessionReplay, feed_log
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -73,7 +73,7 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Figures:
     """Kill each contender in turn.
 
     Raises:
@@ -82,8 +82,8 @@ async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int
     rows = []
     for name in names:
         say(f"{name}: {kills} kills")
-        settings = ground.settings(
-            "kills", home=ground.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
+        settings = environment.settings(
+            "kills", home=environment.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
         await apply_topics(settings)
         row = await _Run(name, settings, kills, seed, say).row()
@@ -105,10 +105,10 @@ class _Run:
         self._process = (
             RoleProcess("sessions", settings, log=log) if ours else _ContenderProcess(name, settings, log=log)
         )
-        self._watch = Watch(settings)
+        self._watch = OutputWatch(settings)
         self._crashes = 0
         count = FIRST_BURST_TURNS + kills * (BURST_TURNS + STEADY_TURNS)
-        self._turns = list(Traffic(seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
+        self._turns = list(TurnTraffic(seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
 
     async def row(self) -> Figures:
         """Run, kill, settle, count."""
@@ -170,7 +170,7 @@ class _Run:
 
     async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Figures:
         embedder = stream_embedder_of(self._settings)
-        replay = Replay(policy_of(self._settings), embedder, scorer_of(self._settings, embedder))
+        replay = SessionReplay(policy_of(self._settings), embedder, scorer_of(self._settings, embedder))
         oracle = await feed_log(self._settings, replay)
         expected, found = list(oracle.outputs.values()), self._watch.events
         return {
@@ -201,7 +201,7 @@ _TOPICS = (PROFILES, ALERTS)
 _POLL_S = 0.02
 
 
-class Watch:
+class OutputWatch:
     """What stands on the two topics so far.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from models.events import AlertChanged, OutputEvent, ProfileUpdated
 
 
-class Turns(NamedTuple):
+class WrongTurns(NamedTuple):
     """Turns that are not as they should be."""
 
     lost: int
@@ -34,11 +34,11 @@ def folded_turns(events: Iterable[OutputEvent]) -> dict[str, int]:
     }
 
 
-def count_turns(expected: Iterable[OutputEvent], found: Iterable[OutputEvent]) -> Turns:
+def count_turns(expected: Iterable[OutputEvent], found: Iterable[OutputEvent]) -> WrongTurns:
     """Turns lost and doubled, session by session, so that one does not hide the other."""
     oracle, seen = folded_turns(expected), folded_turns(found)
     off = [seen.get(session_id, 0) - turns for session_id, turns in oracle.items()]
-    return Turns(lost=-sum(n for n in off if n < 0), doubled=sum(n for n in off if n > 0))
+    return WrongTurns(lost=-sum(n for n in off if n < 0), doubled=sum(n for n in off if n > 0))
 
 
 def count_alerts(expected: Iterable[OutputEvent], found: Iterable[OutputEvent]) -> Alerts:

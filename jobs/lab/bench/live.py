@@ -19,7 +19,7 @@ from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.measuring import Figures
 from models.events import Mode, ProfileUpdated, RiskPoint
 from models.policy import Policy
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.api.live.hub import Hub
 from streams.api.live.stream import LiveStream
 from streams.settings.live import LiveSettings
@@ -39,7 +39,7 @@ class LivePlan(Struct, frozen=True, kw_only=True):
     seconds: int = 30
 
 
-class _Page:
+class _CountingPage:
     """A page that counts what it is sent; a stuck one takes the head and nothing more."""
 
     def __init__(self, hub: Hub, *, stuck: bool) -> None:
@@ -87,7 +87,7 @@ def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
 
 async def measure(plan: LivePlan) -> Figures:
     """Run it."""
-    board, profile = Board(max_sessions=max(100, plan.sessions)), _profiles()
+    board, profile = LiveBoard(max_sessions=max(100, plan.sessions)), _profiles()
     names = [f"session-{n:06d}" for n in range(plan.sessions)]
     spark = [RiskPoint(n, _NOW, 0.1, 0.123 + n / 100, Mode.CALM, "model") for n in range(40)]
     for name in names:
@@ -95,8 +95,8 @@ async def measure(plan: LivePlan) -> Figures:
     hub = Hub(board, LiveSettings(max_streams=plan.pages + plan.stuck))
     ticking, memory = asyncio.create_task(hub.run()), [_resident_mb()]
     began_s = perf_counter()
-    pages = [_Page(hub, stuck=False) for _ in range(plan.pages)]
-    stuck = [_Page(hub, stuck=True) for _ in range(plan.stuck)]
+    pages = [_CountingPage(hub, stuck=False) for _ in range(plan.pages)]
+    stuck = [_CountingPage(hub, stuck=True) for _ in range(plan.stuck)]
     await asyncio.gather(*[page.complete.wait() for page in pages])
     snapshot_ms = (perf_counter() - began_s) * 1_000
     memory.append(_resident_mb())
@@ -113,13 +113,13 @@ async def measure(plan: LivePlan) -> Figures:
         page.leave()
     await asyncio.gather(*[page.answering for page in [*pages, *stuck]])
     ticking.cancel()
-    told = sum(page.bytes for page in pages) - sent
+    emitted = sum(page.bytes for page in pages) - sent
     return {
         "plan": plan,
         "snapshot_ms": round(snapshot_ms, 1),
         "cpu_us_per_update": round(cpu_s / updates * 1e6, 1),
         "cpu_ratio": round(cpu_s / elapsed_s, 4),
-        "bytes_per_page_s": round(told / plan.pages / elapsed_s, 1),
+        "bytes_per_page_s": round(emitted / plan.pages / elapsed_s, 1),
         "missed": missed,
         "memory_mb": memory,
         "dropped": dropped,
@@ -127,7 +127,7 @@ async def measure(plan: LivePlan) -> Figures:
 
 
 async def _change(
-    board: Board,
+    board: LiveBoard,
     names: list[str],
     plan: LivePlan,
     memory: list[float],

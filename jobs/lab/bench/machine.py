@@ -108,7 +108,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-class Ground(NamedTuple):
+class BenchEnvironment(NamedTuple):
     """A place to measure.
 
     Attributes:
@@ -138,7 +138,7 @@ class Ground(NamedTuple):
 
 
 @contextmanager
-def own_ground() -> Iterator[Ground]:
+def own_environment() -> Iterator[BenchEnvironment]:
     """A Kafka of its own in a temporary folder.
 
     Raises:
@@ -148,4 +148,4 @@ def own_ground() -> Iterator[Ground]:
         home = Path(folder)
         with LocalKafka(home) as broker:
             record = broker.running()
-            yield Ground(broker.bootstrap, home, record.pid if record else None)
+            yield BenchEnvironment(broker.bootstrap, home, record.pid if record else None)

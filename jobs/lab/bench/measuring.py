@@ -130,7 +130,7 @@ def spread_ms(times_ms: Sequence[float]) -> Spread:
     return Spread(*np.percentile(times_ms, (50, 95, 99)).tolist())
 
 
-class Times(Struct, frozen=True):
+class Percentiles(Struct, frozen=True):
     """Milliseconds of something, one after the other."""
 
     what: str
@@ -140,9 +140,9 @@ class Times(Struct, frozen=True):
     count: int
 
 
-def times(what: str, values_ms: Sequence[float]) -> Times:
+def times(what: str, values_ms: Sequence[float]) -> Percentiles:
     """Percentiles of something."""
-    return Times(what, *spread_ms(values_ms), count=len(values_ms))
+    return Percentiles(what, *spread_ms(values_ms), count=len(values_ms))
 
 
 def cpu_s(pid: int) -> float:

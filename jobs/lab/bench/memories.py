@@ -12,11 +12,11 @@ from time import perf_counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Times, spread_ms, times
+from jobs.lab.bench.measuring import BenchFailed, Figures, Percentiles, Say, spread_ms, times
 from jobs.lab.bench.memories_work import (
     ENDS,
-    Share,
-    Walked,
+    AppMemoryShare,
+    AppMemoryWork,
     ended_in,
     log_of,
     sessions_folded,
@@ -28,7 +28,7 @@ from models.events import AppMemoryChanged, Position
 from models.events.topics import COMMANDS
 from models.policy import Policy
 from streams.api.apps.context import AppContext
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
 from streams.ports import Embedder
 
@@ -37,7 +37,7 @@ _BATCH_POINTS = 500
 _QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
 
 
-class Size(Struct, frozen=True):
+class AppMemorySize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -55,10 +55,10 @@ class Size(Struct, frozen=True):
     asked: int = 2_000
 
 
-QUICK = Size(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
+QUICK = AppMemorySize(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
 
 
-async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Figures:
+async def measure(folder: Path, policy: Policy, embedder: Embedder, size: AppMemorySize, *, say: Say) -> Figures:
     """Measure everything, without a broker and without a language model.
 
     Raises:
@@ -74,7 +74,7 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
     memories = memories_for(walked, size.apps, policy.apps.most)
     say(f"indexing {len(memories):,} memories of {size.apps:,} apps")
     began_s = perf_counter()
-    store = AppMemories(EdgeStore(folder / "vectors", embedder=embedder.name), embedder)
+    store = AppMemoryIndex(EdgeStore(folder / "vectors", embedder=embedder.name), embedder)
     for first in range(0, len(memories), _BATCH_POINTS):
         batch = memories[first : first + _BATCH_POINTS]
         await store.add_changes([(memory, first + n) for n, memory in enumerate(batch)])
@@ -103,7 +103,7 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
     }
 
 
-def memories_for(walked: Walked, apps: int, each: int) -> list[AppMemoryChanged]:
+def memories_for(walked: AppMemoryWork, apps: int, each: int) -> list[AppMemoryChanged]:
     """Memories of many apps: what was made, over and over, under other names.
 
     Raises:
@@ -127,7 +127,7 @@ def memories_for(walked: Walked, apps: int, each: int) -> list[AppMemoryChanged]
     ]
 
 
-def own_words_percent(share: Share, walked: Walked) -> float:
+def own_words_percent(share: AppMemoryShare, walked: AppMemoryWork) -> float:
     """Spaces' part of both folds, if each end took as long as one that is compacted and has words of its own."""
     spaces_s = share.ended * mean(walked.compacted_ms) / 1000
     return 100 * spaces_s / (share.sessions_s + share.memory_s - share.spaces_s + spaces_s)
@@ -138,7 +138,7 @@ def app_of(number: int) -> str:
     return f"stored-app-{number}"
 
 
-async def _read(store: AppMemories, policy: Policy, size: Size) -> list[Times]:
+async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> list[Percentiles]:
     """Memories of a space, the source's context of it, and searching it; other apps every time.
 
     Raises:
@@ -149,7 +149,7 @@ async def _read(store: AppMemories, policy: Policy, size: Size) -> list[Times]:
     async def memories(app_id: str) -> bool:
         return len(await store.memories(app_id)) == policy.apps.most
 
-    async def told(app_id: str) -> bool:
+    async def source_context(app_id: str) -> bool:
         preface = await context.preface(app_id, "", _BUDGET_TOKENS)
         return preface is not None and bool(preface.memories)
 
@@ -158,7 +158,7 @@ async def _read(store: AppMemories, policy: Policy, size: Size) -> list[Times]:
 
     kinds: dict[str, Callable[[str], Awaitable[bool]]] = {
         "memories of a space": memories,
-        "the source's context": told,
+        "the source's context": source_context,
         "hybrid search of a space": found,
     }
     apps = [app_of(rng.randrange(size.apps)) for _ in range(size.asked)]

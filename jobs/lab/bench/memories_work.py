@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from jobs.demo.conversations import load_conversations
 from jobs.lab.bench.folds import BATCH_RECORDS, BEGINS, InMemory, records_of, time_fold
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.traffic import Traffic
+from jobs.lab.bench.traffic import TurnTraffic
 from models.events import (
     AppMemoriesCompacted,
     AppMemoryChanged,
@@ -28,7 +28,7 @@ from models.events import (
 )
 from models.events.topics import COMMANDS, TURNS
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.arrival import Command
@@ -42,7 +42,7 @@ _END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 """Of a sentence."""
 
 
-class Walked(Struct, frozen=True):
+class AppMemoryWork(Struct, frozen=True):
     """Conversations that ended on apps, one after the other.
 
     Attributes:
@@ -66,7 +66,7 @@ class Walked(Struct, frozen=True):
     memories: list[AppMemoryChanged]
 
 
-class Share(Struct, frozen=True):
+class AppMemoryShare(Struct, frozen=True):
     """What memories of apps take of the folds over the same conversations; CPU time, medians over rounds.
 
     Attributes:
@@ -99,23 +99,23 @@ def log_of(turns: int) -> list[ConsumerRecord]:
     conversations = load_conversations()
     lengths = {f"bench-{n}": len(conversations[n % len(conversations)].turns) for n in range(turns)}
     events: list[Turn | SessionEnded] = []
-    for turn in Traffic(0, conversations).backlog(turns, ends_at=BEGINS):
+    for turn in TurnTraffic(0, conversations).backlog(turns, ends_at=BEGINS):
         events.append(turn)
         if turn.turn == lengths[turn.session_id] - 1:
             events.append(SessionEnded(session_id=turn.session_id, timestamp=turn.timestamp))
     return records_of(events)
 
 
-def taken_in(log: Sequence[ConsumerRecord], policy: Policy, embedder: Embedder) -> tuple[float, list[Arrival]]:
+def taken_in(log: Sequence[ConsumerRecord], policy: Policy, embedder: Embedder) -> tuple[float, list[DecodedArrival]]:
     """Seconds of CPU time of decoding, scoring and embedding, and what came of it."""
-    intake, arrivals = Intake(policy, embedder, RuleScorer()), list[Arrival]()
+    intake, arrivals = Intake(policy, embedder, RuleScorer()), list[DecodedArrival]()
     began_s = process_time()
     for first in range(0, len(log), BATCH_RECORDS):
         arrivals += intake.take(log[first : first + BATCH_RECORDS]).arrivals
     return process_time() - began_s, arrivals
 
 
-def sessions_folded(arrivals: Sequence[Arrival], policy: Policy) -> tuple[float, list[OutputEvent]]:
+def sessions_folded(arrivals: Sequence[DecodedArrival], policy: Policy) -> tuple[float, list[OutputEvent]]:
     """Seconds of CPU time of the sessions' fold, and what came out."""
     return time_fold(InMemory(policy), arrivals)
 
@@ -132,7 +132,7 @@ def ended_in(outputs: Sequence[OutputEvent]) -> list[ConversationEnded]:
     return ended
 
 
-def share_of_work(log: Sequence[ConsumerRecord], policy: Policy, embedder: Embedder, *, rounds: int) -> Share:
+def share_of_work(log: Sequence[ConsumerRecord], policy: Policy, embedder: Embedder, *, rounds: int) -> AppMemoryShare:
     """The sessions' fold, then the fold of what it forwards; the former also without memories of apps."""
     intake_s, arrivals = taken_in(log, policy, embedder)
     without = replace(policy, apps=replace(policy.apps, enabled=False))
@@ -143,7 +143,7 @@ def share_of_work(log: Sequence[ConsumerRecord], policy: Policy, embedder: Embed
         taken = {each is policy: sessions_folded(arrivals, each) for each in order}
         measured.append((taken[True][0], taken[False][0], *_commands_folded(taken[True][1], policy)))
     percents = [100 * spaces / (sessions + memory) for sessions, _, memory, spaces in measured]
-    return Share(
+    return AppMemoryShare(
         turns=sum(isinstance(arrival.event, Turn) for arrival in arrivals),
         ended=sum(isinstance(arrival.event, SessionEnded) for arrival in arrivals),
         spaces_percent=median(percents),
@@ -166,14 +166,14 @@ def _commands_folded(outputs: Sequence[OutputEvent], policy: Policy) -> tuple[fl
     return seconds, partition.fold.take_spent()[0]
 
 
-def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Walked:
+def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> AppMemoryWork:
     """Let a hundred of these conversations end on each app, one command at a time as when little is to do.
 
     Apps take turns, and every conversation has words of its own: what the rules know of a sentence by heart is of
     little use, as with many apps.
     """
     partition = InMemory(policy, kind=MemoryPartitionFold)
-    created_ms, compacted_ms, told = list[float](), list[float](), list[AppMemoryChanged]()
+    created_ms, compacted_ms, emitted = list[float](), list[float](), list[AppMemoryChanged]()
     held: dict[str, set[int]] = {}
     merged = deleted = most = 0
     for n in range(apps * ENDS):
@@ -183,7 +183,7 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Wa
         outputs = partition.outputs
         slots = held.setdefault(app_id, set())
         for change in (output for output in outputs if isinstance(output, AppMemoryChanged)):
-            told.append(change)
+            emitted.append(change)
             (slots.add if change.active else slots.discard)(change.slot)
             most = max(most, len(slots))
         compactions = [output for output in outputs if isinstance(output, AppMemoriesCompacted)]
@@ -193,21 +193,21 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Wa
     left = [len(slots) for slots in held.values()]
     if not compacted_ms:
         raise BenchFailed(f"nothing was compacted: {most} memories at the most of {ENDS} conversations")
-    made = sum(change.cause == "created" for change in told)
-    return Walked(
-        created_ms, compacted_ms, most, (min(left), max(left)), made // apps, merged // apps, deleted // apps, told
+    made = sum(change.cause == "created" for change in emitted)
+    return AppMemoryWork(
+        created_ms, compacted_ms, most, (min(left), max(left)), made // apps, merged // apps, deleted // apps, emitted
     )
 
 
 def _as(ended: ConversationEnded, app_id: str, n: int) -> ConversationEnded:
     """The conversation as another one, of another app and about something else."""
-    told = [replace(notable, text=_END.sub(f" in case {n}\\1", notable.text)) for notable in ended.notables]
+    emitted = [replace(notable, text=_END.sub(f" in case {n}\\1", notable.text)) for notable in ended.notables]
     return replace(
         ended,
         id=f"{app_id}/{n}",
         session_id=f"{app_id}-{n}",
         app_id=app_id,
         source=Position(TURNS.name, 0, n),
-        notables=told,
+        notables=emitted,
         summary=_END.sub(f" in case {n}\\1", ended.summary),
     )

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 
 FILLED_SESSIONS = 10_000
@@ -34,7 +34,7 @@ _REPLY_AFTER_SESSIONS = 7
 _MB = 1_000_000
 
 
-class Size(Struct, frozen=True):
+class FootprintSize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -48,8 +48,8 @@ class Size(Struct, frozen=True):
     filled: int = FILLED_SESSIONS
 
 
-FULL = Size(sessions=1_000_000, open=50_000)
-QUICK = Size(sessions=40_000, open=2_000, filled=2_000)
+FULL = FootprintSize(sessions=1_000_000, open=50_000)
+QUICK = FootprintSize(sessions=40_000, open=2_000, filled=2_000)
 
 
 class Milestone(Struct, frozen=True):
@@ -70,31 +70,31 @@ class Milestone(Struct, frozen=True):
     rss_mb: float
 
 
-class Held(InMemory):
+class HeldPartition(InMemory):
     """A partition's state under the fold, as the role holds it."""
 
-    def take_turns(self, arrivals: Iterator[Arrival], turns: int) -> bool:
+    def take_turns(self, arrivals: Iterator[DecodedArrival], turns: int) -> bool:
         """Fold up to so many turns in micro-batches; False if there are no more."""
-        batch: list[Arrival] = []
+        batch: list[DecodedArrival] = []
         for begun in range(0, turns, _BATCH_TURNS):
             batch = list(islice(arrivals, min(_BATCH_TURNS, turns - begun)))
             self.take(batch)
         return bool(batch)
 
 
-class Sessions:
+class DemoTraffic:
     """Makes turns: the demo's conversations, scored and embedded beforehand."""
 
     def __init__(self) -> None:
         self._prepared, self._offset = Prepared(Policy()), -1
 
-    def filled(self, sessions: int, turns: int) -> Iterator[Arrival]:
+    def filled(self, sessions: int, turns: int) -> Iterator[DecodedArrival]:
         """Open sessions of so many turns, turn about, within the time-out."""
         for turn in range(turns):
             for n in range(sessions):
                 yield self._arrival(n, turn, timedelta(seconds=turn))
 
-    def streaming(self, sessions: int, spacing: timedelta) -> Iterator[Arrival]:
+    def streaming(self, sessions: int, spacing: timedelta) -> Iterator[DecodedArrival]:
         """Sessions of two turns, one beginning every `spacing` of event time."""
         for n in range(sessions + _REPLY_AFTER_SESSIONS):
             if n < sessions:
@@ -102,12 +102,12 @@ class Sessions:
             if n >= _REPLY_AFTER_SESSIONS:
                 yield self._arrival(n - _REPLY_AFTER_SESSIONS, 1, n * spacing)
 
-    def _arrival(self, session: int, turn: int, after: timedelta) -> Arrival:
+    def _arrival(self, session: int, turn: int, after: timedelta) -> DecodedArrival:
         self._offset += 1
         return self._prepared.turn(session, turn, self._offset, after)
 
 
-def measure(size: Size, policy: Policy, *, say: Say) -> Figures:
+def measure(size: FootprintSize, policy: Policy, *, say: Say) -> Figures:
     """Fill, then stream.
 
     Raises:
@@ -138,20 +138,20 @@ def measure(size: Size, policy: Policy, *, say: Say) -> Figures:
 
 def _fill(sessions: int, policy: Policy) -> tuple[float, int]:
     """Growth of the process in MB and bytes of state; a few sessions before load what the fold needs once."""
-    source = Sessions()
-    Held(policy).take_turns(source.filled(200, FILLED_TURNS), 200 * FILLED_TURNS)
+    source = DemoTraffic()
+    HeldPartition(policy).take_turns(source.filled(200, FILLED_TURNS), 200 * FILLED_TURNS)
     gc.collect()
     before_mb = _rss_mb()
-    held = Held(policy)
+    held = HeldPartition(policy)
     held.take_turns(source.filled(sessions, FILLED_TURNS), sessions * FILLED_TURNS)
     gc.collect()
     return _rss_mb() - before_mb, held.table.size_bytes
 
 
-def _stream(size: Size, policy: Policy, say: Say) -> Iterator[Milestone]:
+def _stream(size: FootprintSize, policy: Policy, say: Say) -> Iterator[Milestone]:
     spacing = policy.session.timeout / max(1, size.open - 2 * _REPLY_AFTER_SESSIONS)
-    arrivals = Sessions().streaming(size.sessions, spacing)
-    held = Held(policy)
+    arrivals = DemoTraffic().streaming(size.sessions, spacing)
+    held = HeldPartition(policy)
     step = size.sessions // _MILESTONES
     seen = 0
     while held.take_turns(arrivals, 2 * step):

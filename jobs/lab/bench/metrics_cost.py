@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 import httpx
 from msgspec import Struct
 
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s
 from jobs.lab.bench.sessions_role import folded_offsets, running, time_of
-from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_groups import group_of
 from jobs.shared.role_process import RoleProcess
@@ -30,17 +30,17 @@ _SCRAPE_EVERY_POLLS = 5
 _WITHIN_S = 600.0
 
 
-class Size(Struct, frozen=True):
+class MetricsCostSize(Struct, frozen=True):
     """How much is measured: rounds of two runs each, and turns of a run."""
 
     rounds: int
     turns: int
 
 
-FULL, QUICK = Size(rounds=5, turns=20_000), Size(rounds=1, turns=4_000)
+FULL, QUICK = MetricsCostSize(rounds=5, turns=20_000), MetricsCostSize(rounds=1, turns=4_000)
 
 
-class Run(Struct, frozen=True):
+class RoleRun(Struct, frozen=True):
     """One run of the role.
 
     Attributes:
@@ -52,11 +52,11 @@ class Run(Struct, frozen=True):
     cpu_us_per_turn: float
 
 
-class Pair(Struct, frozen=True):
+class RunPair(Struct, frozen=True):
     """One round: the same turns with metrics and without."""
 
-    counted: Run
-    silent: Run
+    counted: RoleRun
+    silent: RoleRun
 
     @property
     def throughput_ratio(self) -> float:
@@ -69,7 +69,7 @@ class Pair(Struct, frozen=True):
         return self.silent.cpu_us_per_turn / self.counted.cpu_us_per_turn
 
 
-async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, size: MetricsCostSize, *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
@@ -77,16 +77,16 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
     """
     pairs = []
     for number in range(size.rounds):
-        runs: dict[bool, Run] = {}
+        runs: dict[bool, RoleRun] = {}
         for counted in (True, False) if number % 2 == 0 else (False, True):
-            runs[counted] = run = await _run(ground, size.turns, number, counted=counted)
+            runs[counted] = run = await _run(environment, size.turns, number, counted=counted)
             name = "with metrics" if counted else "without"
             say(f"round {number + 1}, {name}: {run.turns_per_s:,.0f} turns/s, {run.cpu_us_per_turn:,.0f} µs CPU a turn")
-        pairs.append(Pair(runs[True], runs[False]))
+        pairs.append(RunPair(runs[True], runs[False]))
     return summarise(pairs, size.turns)
 
 
-def summarise(pairs: list[Pair], turns: int) -> Figures:
+def summarise(pairs: list[RunPair], turns: int) -> Figures:
     """Medians over rounds, and their ranges."""
     throughput, cpu = [pair.throughput_ratio for pair in pairs], [pair.cpu_ratio for pair in pairs]
     return {
@@ -112,17 +112,17 @@ def shown(report: Figures) -> list[dict[str, str]]:
     ]
 
 
-async def _run(ground: Ground, turns: int, number: int, *, counted: bool) -> Run:
-    settings = ground.settings()
+async def _run(environment: BenchEnvironment, turns: int, number: int, *, counted: bool) -> RoleRun:
+    settings = environment.settings()
     await apply_topics(settings)
-    await send_all(settings, Traffic(number).backlog(turns, ends_at=datetime.now(UTC)))
+    await send_all(settings, TurnTraffic(number).backlog(turns, ends_at=datetime.now(UTC)))
     counting = {"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()}
     async with running(settings, "sessions", environment=counting) as (role,):
         before_s = cpu_s(role.pid)
         await _folded(settings, role, turns, scraped=counted)
         used_s = cpu_s(role.pid) - before_s
     timing = time_of(await folded_offsets(settings), turns)
-    return Run(timing.turns_per_s, used_s / turns * 1e6)
+    return RoleRun(timing.turns_per_s, used_s / turns * 1e6)
 
 
 async def _folded(settings: Settings, role: RoleProcess, turns: int, *, scraped: bool) -> None:

@@ -14,11 +14,11 @@ import msgspec
 
 from jobs.lab.bench import sections_of_memories, sections_of_roles
 from jobs.lab.bench.page_parts import (
-    Held,
-    Layout,
-    Measured,
-    Section,
-    Table,
+    HeldFigure,
+    PageSection,
+    PageTable,
+    PrintedResult,
+    SectionLayout,
     as_markdown,
     held_table,
     number,
@@ -53,7 +53,7 @@ COMMANDS = {
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
 """An earlier `stream`, for what a turn cost before."""
-_LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_bytes(), type=dict[str, Layout])
+_LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_bytes(), type=dict[str, SectionLayout])
 _HELD = {**sections_of_roles.HELD, **sections_of_memories.HELD}
 _PICTURES = {**sections_of_roles.PICTURES, **sections_of_memories.PICTURES}
 _OTHER_EMBEDDER = "-minilm"
@@ -65,7 +65,7 @@ Written by `turntide bench page` from the JSON files in this folder, each the ou
 Ratios are taken within one run on one machine; another machine gives other figures."""
 
 
-def write_page(folder: Path) -> list[Held]:
+def write_page(folder: Path) -> list[HeldFigure]:
     """Write page and pictures into the folder that holds the JSON files.
 
     Args:
@@ -98,14 +98,14 @@ def write_page(folder: Path) -> list[Held]:
     return figures
 
 
-def _load(path: Path) -> Measured:
+def _load(path: Path) -> PrintedResult:
     try:
-        return Measured(json.loads(path.read_text(encoding="utf-8")))
+        return PrintedResult(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, OSError) as error:
         raise ConfigurationError(f"{path} is not readable JSON ({error}): make it anew or take it away") from error
 
 
-def section_of(name: str, measured: Measured, before: Measured | None = None) -> Section:
+def section_of(name: str, measured: PrintedResult, before: PrintedResult | None = None) -> PageSection:
     """The section of a measurement.
 
     Args:
@@ -122,7 +122,7 @@ def section_of(name: str, measured: Measured, before: Measured | None = None) ->
     layout = _LAYOUTS[kind]
     named = {key: measured.text(key) or number(measured.number(key)) for key in _NAMED}
     same, others = sections_of_roles.also_said(kind, measured)
-    return Section(
+    return PageSection(
         title=layout.title.format(**named),
         said=[f"{layout.said.format(**named)} {same}".rstrip(), *others, *measured.texts("notes")],
         held=[*layout.figures(measured), *(_HELD[kind](measured) if kind in _HELD else [])],
@@ -131,7 +131,7 @@ def section_of(name: str, measured: Measured, before: Measured | None = None) ->
     )
 
 
-def _made_by(name: str, measured: Measured) -> str:
+def _made_by(name: str, measured: PrintedResult) -> str:
     command = measured.text("command") or COMMANDS[name]
     at = measured.text("measured_at").replace("T", " ").removesuffix("Z")
     when = f", {at} UTC" if at else ""
@@ -140,7 +140,7 @@ def _made_by(name: str, measured: Measured) -> str:
     return f"Made by `{command}`{when}{busy}."
 
 
-def _machines(found: Mapping[str, Measured]) -> list[str]:
+def _machines(found: Mapping[str, PrintedResult]) -> list[str]:
     """One table of what differs between the measurements' machines is enough: a column each, equal ones together."""
     machines: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, measured in found.items():
@@ -151,10 +151,10 @@ def _machines(found: Mapping[str, Measured]) -> list[str]:
     facts = dict.fromkeys(fact for machine in machines for fact, _ in machine)
     rows = [(fact, *(dict(machine).get(fact, "") for machine in machines)) for fact in facts]
     columns = ("", *(", ".join(names) for names in machines.values()))
-    return ["## Machine", table_as_markdown(Table(columns, rows))]
+    return ["## Machine", table_as_markdown(PageTable(columns, rows))]
 
 
-def _machine(measured: Measured) -> dict[str, str]:
+def _machine(measured: PrintedResult) -> dict[str, str]:
     memory_bytes = measured.number("machine", "memory_bytes")
     facts = {
         "CPUs": number(measured.number("machine", "cpus")),

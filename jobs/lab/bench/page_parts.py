@@ -25,7 +25,7 @@ CONTENDERS = {
 """Contender → what it is called on the page."""
 
 
-class Measured:
+class PrintedResult:
     """What a measuring command printed, read without trust: what is missing or of another kind is None or empty."""
 
     def __init__(self, data: Any) -> None:
@@ -70,15 +70,15 @@ class Measured:
         value = self._at(path)
         return [float(each) for each in value if isinstance(each, int | float)] if isinstance(value, list) else []
 
-    def rows(self, *path: str) -> list[Measured]:
+    def rows(self, *path: str) -> list[PrintedResult]:
         """The objects of a list."""
         value = self._at(path)
-        return [Measured(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+        return [PrintedResult(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
-    def part(self, *path: str) -> Measured | None:
+    def part(self, *path: str) -> PrintedResult | None:
         """The object at a path of keys."""
         value = self._at(path)
-        return Measured(value) if isinstance(value, dict) else None
+        return PrintedResult(value) if isinstance(value, dict) else None
 
     def names(self, *path: str) -> list[str]:
         """The keys of the object at a path of keys."""
@@ -92,7 +92,7 @@ class Measured:
         return value
 
 
-class Held(Struct, frozen=True):
+class HeldFigure(Struct, frozen=True):
     """A figure and what it is held to.
 
     Attributes:
@@ -115,7 +115,7 @@ class Held(Struct, frozen=True):
     def reached(self) -> bool:
         """Whether the figure is on the right side of its bound.
 
-        >>> Held("p99", 80.0, 75.0).reached, Held("ratio", 6.0, 5.0, at_least=True).reached
+        >>> HeldFigure("p99", 80.0, 75.0).reached, HeldFigure("ratio", 6.0, 5.0, at_least=True).reached
         (False, True)
         """
         return self.valid and (self.value >= self.bound if self.at_least else self.value <= self.bound)
@@ -140,22 +140,22 @@ def held(
     at_most: float | None = None,
     unit: str = "",
     valid: bool = True,
-) -> list[Held]:
+) -> list[HeldFigure]:
     """A figure with one of the bounds; none if it was not measured or has no bound."""
     bound = at_most if at_least is None else at_least
     if value is None or bound is None:
         return []
-    return [Held(what, value, bound, at_least is not None, unit, valid)]
+    return [HeldFigure(what, value, bound, at_least is not None, unit, valid)]
 
 
-class Table(Struct, frozen=True):
+class PageTable(Struct, frozen=True):
     """Columns and rows of text; columns in which nothing stands are left out when it is written."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
-class Picture(Struct, frozen=True):
+class PagePicture(Struct, frozen=True):
     """A file beside the page.
 
     Attributes:
@@ -169,7 +169,7 @@ class Picture(Struct, frozen=True):
     draw: Callable[[Path], None]
 
 
-class Section(Struct, frozen=True):
+class PageSection(Struct, frozen=True):
     """One measurement.
 
     Attributes:
@@ -182,9 +182,9 @@ class Section(Struct, frozen=True):
 
     title: str
     said: Sequence[str]
-    held: Sequence[Held] = ()
-    tables: Sequence[Table] = ()
-    pictures: Sequence[Picture] = ()
+    held: Sequence[HeldFigure] = ()
+    tables: Sequence[PageTable] = ()
+    pictures: Sequence[PagePicture] = ()
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -208,7 +208,7 @@ def words(key: str) -> str:
     return key.replace("_", " ")
 
 
-Rows = Callable[[Measured], Sequence[tuple[str, Measured]]]
+Rows = Callable[[PrintedResult], Sequence[tuple[str, PrintedResult]]]
 """Finds the rows of a table: name and figures of each."""
 
 
@@ -227,12 +227,12 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
     listed: list[str] = []
     found_by: str = ""
 
-    def table(self, measured: Measured, found_by: Mapping[str, Rows]) -> Table:
+    def table(self, measured: PrintedResult, found_by: Mapping[str, Rows]) -> PageTable:
         """The table; columns in which nothing stands are left out when it is written."""
         rows = found_by[self.found_by](measured) if self.found_by else list(self._rows(measured))
         return number_table(self.first, dict(map(_named, self.columns)), rows)
 
-    def _rows(self, measured: Measured) -> Iterator[tuple[str, Measured]]:
+    def _rows(self, measured: PrintedResult) -> Iterator[tuple[str, PrintedResult]]:
         for row in measured.rows(self.each):
             if part := row.part(self.part) if self.part else row:
                 yield row.text(self.name) or number(row.number(self.name), self.unit), part
@@ -242,10 +242,10 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
         for key, name in map(_named, self.lists):
             yield from ((name, row) for row in measured.rows(key))
         for name in measured.names(*self.entries[:1]) if self.entries else ():
-            yield name, Measured({key: measured.number(key, name) for key in self.entries})
+            yield name, PrintedResult({key: measured.number(key, name) for key in self.entries})
         for key, name in map(_named, self.listed):
             if (value := measured.number(key)) is not None:
-                yield name, Measured({"value": value})
+                yield name, PrintedResult({"value": value})
 
 
 class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
@@ -268,7 +268,7 @@ class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     only: list[str] = []
 
-    def figures(self, measured: Measured) -> Iterator[Held]:
+    def figures(self, measured: PrintedResult) -> Iterator[HeldFigure]:
         """Those that were measured."""
         for row in measured.rows(self.each) if self.each else [measured]:
             name = row.text(self.name) or number(row.number(self.name))
@@ -278,7 +278,7 @@ class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
                 yield from held(what, value, at_least=self.at_least, at_most=self.at_most, unit=self.unit)
 
 
-class Layout(Struct, frozen=True, forbid_unknown_fields=True):
+class SectionLayout(Struct, frozen=True, forbid_unknown_fields=True):
     """How a section is made of what a command printed, as `sections.toml` has it.
 
     Attributes:
@@ -293,13 +293,13 @@ class Layout(Struct, frozen=True, forbid_unknown_fields=True):
     tables: list[TableLayout]
     held: list[HeldLayout] = []
 
-    def figures(self, measured: Measured) -> Iterator[Held]:
+    def figures(self, measured: PrintedResult) -> Iterator[HeldFigure]:
         """Figures with a bound, as far as they were measured."""
         for each in self.held:
             yield from each.figures(measured)
 
 
-def number_table(first: str, columns: Mapping[str, str], rows: Sequence[tuple[str, Measured]]) -> Table:
+def number_table(first: str, columns: Mapping[str, str], rows: Sequence[tuple[str, PrintedResult]]) -> PageTable:
     """A row for each: its name, then the numbers at the keys of `columns`.
 
     Args:
@@ -307,10 +307,10 @@ def number_table(first: str, columns: Mapping[str, str], rows: Sequence[tuple[st
         columns: Key, and behind a space its unit, → heading. Bytes with the unit MiB are shown as such.
         rows: Name and figures.
     """
-    return Table((first, *columns.values()), [(name, *(_cell(row, key) for key in columns)) for name, row in rows])
+    return PageTable((first, *columns.values()), [(name, *(_cell(row, key) for key in columns)) for name, row in rows])
 
 
-def _cell(row: Measured, column: str) -> str:
+def _cell(row: PrintedResult, column: str) -> str:
     key, _, unit = column.partition(" ")
     value = row.number(key)
     if unit == "MiB":
@@ -328,19 +328,19 @@ def _named(written: str) -> tuple[str, str]:
     return key, heading if colon else key
 
 
-def curve_picture(file: str, shows: str, curves: Sequence[Curve], **looks: Any) -> list[Picture]:
+def curve_picture(file: str, shows: str, curves: Sequence[Curve], **looks: Any) -> list[PagePicture]:
     """A picture of the curves that have points, drawn by `draw_curves` with these looks; none without any."""
     kept = [curve for curve in curves if curve.points]
-    return [Picture(file, shows, partial(draw_curves, curves=kept, **looks))] if kept else []
+    return [PagePicture(file, shows, partial(draw_curves, curves=kept, **looks))] if kept else []
 
 
-def points(rows: Sequence[Measured], x: str, y: str, scale: float = 1.0) -> list[tuple[float, float]]:
+def points(rows: Sequence[PrintedResult], x: str, y: str, scale: float = 1.0) -> list[tuple[float, float]]:
     """Where both numbers were measured."""
     pairs = [(row.number(x), row.number(y)) for row in rows]
     return [(a, b * scale) for a, b in pairs if a is not None and b is not None]
 
 
-def rounds(measured: Measured) -> str:
+def rounds(measured: PrintedResult) -> str:
     """Over how many runs medians were taken, as a sentence."""
     runs, turns = measured.number("runs"), measured.number("turns")
     if runs is None:
@@ -349,7 +349,7 @@ def rounds(measured: Measured) -> str:
     return f"Figures are medians of {number(runs)} rounds{length}." if runs > 1 else f"One round only{length}."
 
 
-def as_markdown(section: Section) -> str:
+def as_markdown(section: PageSection) -> str:
     """A section with its heading."""
     blocks = [f"## {section.title}", *section.said]
     blocks += [table_as_markdown(table) for table in section.tables if table.rows]
@@ -357,7 +357,7 @@ def as_markdown(section: Section) -> str:
     return "\n\n".join(blocks)
 
 
-def held_table(figures: Sequence[Held]) -> Table:
+def held_table(figures: Sequence[HeldFigure]) -> PageTable:
     """What is held to what, and whether it is reached."""
     rows = []
     for figure in figures:
@@ -365,13 +365,13 @@ def held_table(figures: Sequence[Held]) -> Table:
         bound = sign + number(figure.bound, figure.unit)
         verdict = "reached" if figure.reached else "**not reached**"
         rows.append((figure.what, bound, number(figure.value, figure.unit), verdict))
-    return Table(("figure", "held to", "measured", ""), rows)
+    return PageTable(("figure", "held to", "measured", ""), rows)
 
 
-def table_as_markdown(table: Table) -> str:
+def table_as_markdown(table: PageTable) -> str:
     r"""A Markdown table; the first column is text, the others are set to the right.
 
-    >>> print(table_as_markdown(Table(("what", "n", "empty"), [("a|b", "1", "")])))
+    >>> print(table_as_markdown(PageTable(("what", "n", "empty"), [("a|b", "1", "")])))
     | what | n |
     |---|--:|
     | a\|b | 1 |

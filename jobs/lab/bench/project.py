@@ -14,9 +14,9 @@ from jobs.lab.bench.project_work import (
     consolidated,
     filled,
     read,
+    render_times,
     retrieved,
     spoken,
-    told,
 )
 from models.events import ProjectChanged, ProjectOutput
 from models.policy import Policy
@@ -25,7 +25,7 @@ _TENTH = 10
 _WARM_UP_LOT = 1_000_000
 
 
-class Size(Struct, frozen=True):
+class ProjectSize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -39,10 +39,10 @@ class Size(Struct, frozen=True):
     talks: tuple[tuple[int, int], ...] = ((250, 10), (2_500, 2))
 
 
-QUICK = Size(memories=1_000, asked=200, talks=((250, 2),))
+QUICK = ProjectSize(memories=1_000, asked=200, talks=((250, 2),))
 
 
-def measure(policy: Policy, size: Size, *, say: Say) -> Figures:
+def measure(policy: Policy, size: ProjectSize, *, say: Say) -> Figures:
     """Measure everything, in this process.
 
     Raises:
@@ -66,7 +66,7 @@ def measure(policy: Policy, size: Size, *, say: Say) -> Figures:
     reading = [
         times("retrieval", retrieved(view, size.asked, fresh=False)),
         times("retrieval after a change", retrieved(view, size.asked, fresh=True)),
-        times("context", told(view, policy, size.asked)),
+        times("context", render_times(view, policy, size.asked)),
     ]
     say("consolidating")
     return {
@@ -90,7 +90,7 @@ def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOut
     tenth = turns // _TENTH
     first = mean(ms for taken, _ in runs for ms in taken[:tenth])
     last = mean(ms for taken, _ in runs for ms in taken[turns - tenth :])
-    standing = next(output for output in reversed(runs[-1][1]) if isinstance(output, ProjectChanged))
+    stats = next(output for output in reversed(runs[-1][1]) if isinstance(output, ProjectChanged))
     all_ms = spread_ms([ms for taken, _ in runs for ms in taken])
     return {
         "what": what,
@@ -98,6 +98,6 @@ def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOut
         "p50_ms": all_ms.p50_ms,
         "p99_ms": all_ms.p99_ms,
         "ratio_last_tenth": last / first,
-        "chunks": standing.chunks,
-        "memories": standing.memories,
+        "chunks": stats.chunks,
+        "memories": stats.memories,
     }

@@ -163,7 +163,7 @@ def retrieved(view: ProjectView, asked: int, *, fresh: bool) -> list[float]:
     return taken_ms
 
 
-def told(view: ProjectView, policy: Policy, asked: int) -> list[float]:
+def render_times(view: ProjectView, policy: Policy, asked: int) -> list[float]:
     """Milliseconds that pass for each context: retrieval, and as much as fits of 20 messages and all chunks."""
     rng, taken_ms = random.Random(1), list[float]()  # noqa: S311 - repeatable, not secret
     texts = _contents(len(view.memories))

@@ -20,7 +20,7 @@ import faust
 from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import environment_of
@@ -42,7 +42,7 @@ _LEAST_KEYS_PER_S = 300
 _START_WITHIN_S = 120.0
 
 
-class Size(Struct, frozen=True):
+class RecoverySize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -56,8 +56,8 @@ class Size(Struct, frozen=True):
     stock_runs: int
 
 
-FULL = (Size(100_000, runs=3, stock_runs=3), Size(1_000_000, runs=3, stock_runs=1))
-QUICK = (Size(20_000, runs=1, stock_runs=1),)
+FULL = (RecoverySize(100_000, runs=3, stock_runs=3), RecoverySize(1_000_000, runs=3, stock_runs=1))
+QUICK = (RecoverySize(20_000, runs=1, stock_runs=1),)
 
 
 def report_of(rows: Sequence[Figures]) -> Figures:
@@ -66,12 +66,12 @@ def report_of(rows: Sequence[Figures]) -> Figures:
     return {**first, "rows": list(rows), "value_bytes": VALUE_BYTES}
 
 
-def row_of(size: Size, rounds: Sequence[dict[str, float]]) -> Figures:
+def row_of(size: RecoverySize, rounds: Sequence[dict[str, float]]) -> Figures:
     """Medians over rounds of seconds by contender; the ratio is taken within a round.
 
     >>> once = {"turntide": 1.0, "stock_faust": 20.0, "rocksdb": 2.0, "warm": 0.1}
     >>> later = {"turntide": 3.0, "rocksdb": 2.0, "warm": 0.1}
-    >>> row_of(Size(1000, runs=2, stock_runs=1), [once, later])["recovery_ratio"]
+    >>> row_of(RecoverySize(1000, runs=2, stock_runs=1), [once, later])["recovery_ratio"]
     20.0
     """
     seconds = {name: median(each[name] for each in rounds if name in each) for name in rounds[0]}
@@ -89,17 +89,17 @@ def row_of(size: Size, rounds: Sequence[dict[str, float]]) -> Figures:
     }
 
 
-async def measure(ground: Ground, sizes: Sequence[Size], *, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, sizes: Sequence[RecoverySize], *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
         BenchFailed: A contender failed, or did not recover everything.
     """
-    return report_of([await _row(ground, size, say) for size in sizes])
+    return report_of([await _row(environment, size, say) for size in sizes])
 
 
-async def _row(ground: Ground, size: Size, say: Say) -> Figures:
-    settings = ground.settings(partitions=PARTITIONS)
+async def _row(environment: BenchEnvironment, size: RecoverySize, say: Say) -> Figures:
+    settings = environment.settings(partitions=PARTITIONS)
     say(f"{size.keys:,} keys: writing both changelogs")
     await _write(settings, size.keys)
     rounds = []
@@ -109,7 +109,7 @@ async def _row(ground: Ground, size: Size, say: Say) -> Figures:
     return row_of(size, rounds)
 
 
-async def _round(settings: Settings, size: Size, *, with_stock: bool, say: Say) -> dict[str, float]:
+async def _round(settings: Settings, size: RecoverySize, *, with_stock: bool, say: Say) -> dict[str, float]:
     within_s = _START_WITHIN_S + size.keys / _LEAST_KEYS_PER_S
     seconds: dict[str, float] = {}
 

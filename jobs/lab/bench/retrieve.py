@@ -15,9 +15,9 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms
-from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, Question, fill, users_for
+from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, CorpusQuestion, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import question_to_context
-from jobs.lab.bench.retrieve_http import Load, Route, Server, Within, serving, time_http
+from jobs.lab.bench.retrieve_http import RequestLoad, RouteTimes, Server, Within, serving, time_http
 from jobs.lab.bench.sections_of_memories import RETRIEVE_MS
 from jobs.shared.bytecode import with_bytecode
 from models.policy import Policy
@@ -42,7 +42,7 @@ _QUESTIONS = 1_000
 _WARM = 0.5
 """Questions asked inside the process beforehand, as a share of those that count."""
 
-_ASKED: Mapping[str, tuple[Callable[[MemoryReader, Question], Awaitable[Any]], str]] = {
+_ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[Any]], str]] = {
     RETRIEVE: (
         lambda reader, of: reader.retrieve(
             Retrieve(user_id=of.user_id, app_id=of.app_id, query=of.query, min_importance=0.5)
@@ -61,7 +61,7 @@ _ASKED: Mapping[str, tuple[Callable[[MemoryReader, Question], Awaitable[Any]], s
 """Route → its work without HTTP, and what an answer must not lack."""
 
 
-class Size(Struct, frozen=True):
+class RetrieveSize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -77,10 +77,10 @@ class Size(Struct, frozen=True):
     asked: int = 1_000
 
 
-QUICK = Size(memories=5_000, rate=50.0, seconds=3.0, asked=100)
+QUICK = RetrieveSize(memories=5_000, rate=50.0, seconds=3.0, asked=100)
 
 
-async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say) -> Figures:
+async def measure(settings: Settings, size: RetrieveSize, *, end_to_end: bool, say: Say) -> Figures:
     """Measure everything.
 
     Args:
@@ -105,7 +105,7 @@ async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say)
         sending = _Sending(server, questions, say)
         await sending.warm()
         http_alone = await sending.route(HTTP_ALONE, size.rate, size.seconds)
-        routes = list[Route]()
+        routes = list[RouteTimes]()
         for path, within in inside.items():
             route = await sending.route(path, size.rate, size.seconds)
             routes.append(replace(route, inside=within, ratio_p99=route.p99_ms / within.p99_ms))
@@ -134,7 +134,7 @@ async def _filled(folder: Path, embedder: Embedder, corpus: Corpus, users: int) 
 
 
 async def _inside(
-    folder: Path, policy: Policy, embedder: Embedder, questions: Sequence[Question], asked: int
+    folder: Path, policy: Policy, embedder: Embedder, questions: Sequence[CorpusQuestion], asked: int
 ) -> dict[str, Within]:
     """Each route's work without HTTP, one question after the other, on the store opened anew.
 
@@ -153,7 +153,7 @@ async def _inside(
         await store.close()
 
 
-async def _asked(path: str, reader: MemoryReader, questions: Sequence[Question], asked: int) -> Within:
+async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Within:
     (ask, wanted), times_ms = _ASKED[path], list[float]()
     for n in range(round(asked * (1 + _WARM))):
         began_s = perf_counter()
@@ -178,7 +178,7 @@ class _Sending:
         say: Told what is going on.
     """
 
-    def __init__(self, server: Server, questions: Sequence[Question], say: Say) -> None:
+    def __init__(self, server: Server, questions: Sequence[CorpusQuestion], say: Say) -> None:
         self._server = server
         self._bodies = [json.encode(question).decode() for question in questions]
         self._say = say
@@ -195,13 +195,15 @@ class _Sending:
                 if answer.status_code != httpx.codes.OK:
                     raise BenchFailed(f"POST {path} answers {answer.status_code}: {answer.text[:500]}")
 
-    async def route(self, path: str, rate: float, seconds: float) -> Route:
+    async def route(self, path: str, rate: float, seconds: float) -> RouteTimes:
         """One route at a rate."""
         self._say(f"{path} at {rate:g} requests/s for {seconds:g} s")
         bodies = [] if path == HTTP_ALONE else self._bodies
-        return await time_http(self._server, path, Load(self._server.url + path, bodies, rate, seconds), _environment())
+        return await time_http(
+            self._server, path, RequestLoad(self._server.url + path, bodies, rate, seconds), _environment()
+        )
 
-    async def rate_that_holds(self, retrieve: Route, size: Size) -> float:
+    async def rate_that_holds(self, retrieve: RouteTimes, size: RetrieveSize) -> float:
         """The measured rate if its limit holds, else the highest of some lower ones that does; 0 for none."""
         found, rate, lower = retrieve, size.rate, [size.rate * share for share in _LOWER]
         while not (found.p99_ms <= RETRIEVE_MS and found.keeps_up(rate)):

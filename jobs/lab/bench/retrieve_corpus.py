@@ -52,7 +52,7 @@ _SAID = (
 _SAYS_EVERY = 10
 
 
-class Question(Struct, frozen=True):
+class CorpusQuestion(Struct, frozen=True):
     """What somebody asks of a user's memory; it is about something that was said."""
 
     app_id: str
@@ -66,7 +66,7 @@ class MadeUser(Struct, frozen=True):
     turns: list[Turn]
     episodes: list[EpisodeCompressed]
     facts: list[FactChanged]
-    standing: UserMemoryChanged
+    stats: UserMemoryChanged
 
 
 def users_for(memories: int) -> int:
@@ -106,16 +106,16 @@ class Corpus:
             turns,
             episodes=[each for each in outputs if isinstance(each, EpisodeCompressed)],
             facts=[each for each in outputs if isinstance(each, FactChanged)],
-            standing=[each for each in outputs if isinstance(each, UserMemoryChanged)][-1],
+            stats=[each for each in outputs if isinstance(each, UserMemoryChanged)][-1],
         )
 
-    def questions(self, users: int) -> Iterator[Question]:
+    def questions(self, users: int) -> Iterator[CorpusQuestion]:
         """Questions without end, to users chosen at random; each of words like those of a turn."""
         rng = random.Random(f"{self._seed}/questions")  # noqa: S311 - repeatable, not secret
         while True:
             number = rng.randrange(users)
             about = rng.choice(self._sentences[Role.USER])
-            yield Question(app_of(number), user_of(number), f"What did we say about this: {about}")
+            yield CorpusQuestion(app_of(number), user_of(number), f"What did we say about this: {about}")
 
     def _turn(self, rng: random.Random, number: int, n: int) -> Turn:
         role = Role.ASSISTANT if n % 2 else Role.USER
@@ -145,7 +145,7 @@ async def fill(store: VectorStore, embedder: Embedder, corpus: Corpus, users: in
         await sessions.add_turns(made.turns, vectors, places=places)
         await memory.add_episodes([(event, event.source.offset) for event in made.episodes])
         await memory.add_facts([(event, event.source.offset) for event in made.facts])
-        await memory.add_standings([(made.standing, made.standing.source.offset)])
+        await memory.add_stats([(made.stats, made.stats.source.offset)])
 
 
 def user_of(number: int) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s, spread_ms
 from jobs.lab.bench.sessions_role import running
-from jobs.lab.bench.traffic import Traffic, paced, producing, send
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events import Role, Turn
@@ -67,7 +67,7 @@ async def question_to_context(settings: Settings, seconds: float, *, say: Say) -
 async def _background(settings: Settings, producer: AIOKafkaProducer, sent: list[float]) -> None:
     """Turns of other sessions until it is cancelled, each when it is due; `sent` gets the time of each."""
     began_s, began = perf_counter(), datetime.now(UTC)
-    async for due_s, turn in paced(Traffic().backlog(10**9, ends_at=began), TURNS_PER_S, tick_s=_TICK_S):
+    async for due_s, turn in paced(TurnTraffic().backlog(10**9, ends_at=began), TURNS_PER_S, tick_s=_TICK_S):
         await send(producer, settings, replace(turn, timestamp=began + timedelta(seconds=due_s - began_s)))
         sent.append(perf_counter())
 

@@ -50,7 +50,7 @@ _OK = 200
 _SPARE_S = 60.0
 
 
-class Load(Struct, frozen=True):
+class RequestLoad(Struct, frozen=True):
     """What is to be sent.
 
     Attributes:
@@ -91,7 +91,7 @@ class Loaded(Struct, frozen=True):
         return len(self.latencies_ms) / self.seconds if self.seconds > 0 else 0.0
 
 
-async def send(load: Load, environment: Mapping[str, str]) -> Loaded:
+async def send(load: RequestLoad, environment: Mapping[str, str]) -> Loaded:
     """Send from a process of its own, with these variables.
 
     Raises:
@@ -117,7 +117,7 @@ class Timetable:
         ends_s: From here on none is due.
     """
 
-    def __init__(self, load: Load, now_s: float) -> None:
+    def __init__(self, load: RequestLoad, now_s: float) -> None:
         self._interval_s = CONNECTIONS / load.rate
         self.began_s = now_s + _LEAD_S
         self.counts_from_s = self.began_s + WARM_UP_S
@@ -150,7 +150,7 @@ class _Notes:
         self.answer_ms.append((now_s - sent_s) * 1_000)
 
 
-def _asker(locust: Any, load: Load, table: Timetable, notes: _Notes) -> type:
+def _asker(locust: Any, load: RequestLoad, table: Timetable, notes: _Notes) -> type:
     """A kind of locust user that keeps the timetable."""
     stop_user = import_module("locust.exception").StopUser
     sleep = import_module("gevent").sleep
@@ -181,7 +181,7 @@ def _asker(locust: Any, load: Load, table: Timetable, notes: _Notes) -> type:
     return type("Asker", (locust.FastHttpUser,), members)
 
 
-def run(load: Load) -> Loaded:
+def run(load: RequestLoad) -> Loaded:
     """Send from this process, which locust takes over."""
     locust, gevent = import_module("locust"), import_module("gevent")
     environment = import_module("locust.env").Environment
@@ -296,7 +296,7 @@ class Within(Struct, frozen=True):
     p99_ms: float
 
 
-class Route(Struct, frozen=True):
+class RouteTimes(Struct, frozen=True):
     """A route over HTTP; times run from the moment a request was due.
 
     Attributes:
@@ -331,7 +331,7 @@ class Route(Struct, frozen=True):
         return not self.errors and self.rate >= KEPT_UP * rate
 
 
-def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> Route:
+def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> RouteTimes:
     """What a run of requests amounts to.
 
     Raises:
@@ -339,7 +339,7 @@ def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> Route:
     """
     if not loaded.latencies_ms:
         raise BenchFailed(f"no answer from {path}: {'; '.join(loaded.error_kinds) or 'nothing was sent'}")
-    return Route(
+    return RouteTimes(
         path,
         len(loaded.latencies_ms),
         loaded.rate,
@@ -353,7 +353,7 @@ def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> Route:
     )
 
 
-async def time_http(server: Server, path: str, load: Load, environment: Mapping[str, str]) -> Route:
+async def time_http(server: Server, path: str, load: RequestLoad, environment: Mapping[str, str]) -> RouteTimes:
     """A route under load, sent from a process with these variables."""
     cpu_s = server.cpu_s()
     loaded = await send(load, environment)

@@ -16,10 +16,10 @@ import psutil
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s
 from jobs.lab.bench.sessions_role import running
-from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_groups import group_of
 from jobs.shared.role_process import RoleProcess
@@ -43,23 +43,23 @@ _WITHIN_S = 1_800.0
 _FLUSH_AGE = "PT15S"
 
 
-async def measure(ground: Ground, *, turns: int, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, *, turns: int, say: Say) -> Figures:
     """Run all roles over one backlog.
 
     Raises:
         BenchFailed: A role ended, or did not read everything in time.
     """
-    settings = ground.settings("roles", partitions=PARTITIONS)
+    settings = environment.settings("roles", partitions=PARTITIONS)
     await apply_topics(settings)
     async with running(settings, *_SOURCES, environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": _FLUSH_AGE}) as started:
         roles = dict(zip(_SOURCES, started, strict=True))
         processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
-        if ground.broker_pid is not None:
-            processes["kafka"] = psutil.Process(ground.broker_pid)
+        if environment.broker_pid is not None:
+            processes["kafka"] = psutil.Process(environment.broker_pid)
         before = {name: cpu_s(process.pid) for name, process in processes.items()}
         began_s = time.monotonic()
         say(f"sending {turns:,} turns")
-        turn_bytes = await send_all(settings, Traffic(7).backlog(turns, ends_at=datetime.now(UTC)))
+        turn_bytes = await send_all(settings, TurnTraffic(7).backlog(turns, ends_at=datetime.now(UTC)))
         await _all_read(settings, roles, say)
         seconds = time.monotonic() - began_s
         costs = [
@@ -78,8 +78,8 @@ async def measure(ground: Ground, *, turns: int, say: Say) -> Figures:
         "partitions": PARTITIONS,
         "roles": costs,
         "topics": [await _topic_cost(settings, topic, turns) for topic in REGISTRY.topics],
-        "archive_bytes_per_turn": _bytes_below(ground.home / "archive", ".parquet") / turns,
-        "index_bytes_per_turn": _bytes_below(ground.home / "vectors") / turns,
+        "archive_bytes_per_turn": _bytes_below(environment.home / "archive", ".parquet") / turns,
+        "index_bytes_per_turn": _bytes_below(environment.home / "vectors") / turns,
     }
 
 

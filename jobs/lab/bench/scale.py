@@ -13,11 +13,11 @@ from statistics import median
 import httpx
 from msgspec import Struct
 
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing, ratio
 from jobs.lab.bench.scale_folds import measure_lengths, measure_sessions
 from jobs.lab.bench.sessions_role import running, scrape
-from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events.topics import SESSION_STATE
@@ -25,7 +25,7 @@ from streams.kafka.client import read_to_end
 from streams.settings import Settings
 
 
-class Size(Struct, frozen=True):
+class ScaleSize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -47,7 +47,7 @@ class Size(Struct, frozen=True):
     backlog_turns: int
 
 
-FULL = Size(
+FULL = ScaleSize(
     runs=3,
     probes=64,
     sessions=(1_000, 10_000, 100_000, 1_000_000),
@@ -56,18 +56,18 @@ FULL = Size(
     workers=(1, 2, 4),
     backlog_turns=30_000,
 )
-QUICK = Size(
+QUICK = ScaleSize(
     runs=1, probes=16, sessions=(1_000, 10_000), turns_each=2, passes=5, workers=(1, 2, 4), backlog_turns=8_000
 )
 
 
-async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -> Figures:
     """Run everything, one after the other.
 
     Raises:
         BenchFailed: A process failed.
     """
-    workers = await measure_workers(ground, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
+    workers = await measure_workers(environment, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
     sessions, notes = await measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
     return {
@@ -87,7 +87,9 @@ _POLL_S = 0.25
 _WITHIN_S = 600.0
 
 
-async def measure_workers(ground: Ground, counts: Sequence[int], *, runs: int, turns: int, say: Say) -> list[Figures]:
+async def measure_workers(
+    environment: BenchEnvironment, counts: Sequence[int], *, runs: int, turns: int, say: Say
+) -> list[Figures]:
     """Throughput by number of workers.
 
     Raises:
@@ -97,7 +99,7 @@ async def measure_workers(ground: Ground, counts: Sequence[int], *, runs: int, t
     for run in range(runs):
         say(f"workers, run {run + 1} of {runs}")
         for count in counts:
-            timing = await _take_backlog(ground, count, run, turns)
+            timing = await _take_backlog(environment, count, run, turns)
             timings[count].append(timing)
             say(f"  {count} workers: {timing.turns_per_s:,.0f} turns/s")
     first = timings[counts[0]]
@@ -111,8 +113,8 @@ async def measure_workers(ground: Ground, counts: Sequence[int], *, runs: int, t
     ]
 
 
-async def _take_backlog(ground: Ground, workers: int, seed: int, turns: int) -> Timing:
-    settings = ground.settings(partitions=PARTITIONS, session_timeout=_SESSION_TIMEOUT)
+async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, turns: int) -> Timing:
+    settings = environment.settings(partitions=PARTITIONS, session_timeout=_SESSION_TIMEOUT)
     await apply_topics(settings)
     async with (
         running(settings, *["sessions"] * workers) as roles,
@@ -121,8 +123,8 @@ async def _take_backlog(ground: Ground, workers: int, seed: int, turns: int) -> 
     ):
         # The last one's joining is over for the others too.
         await _all_ready(client, roles)
-        with _Held(roles):
-            await send_all(settings, Traffic(seed).backlog(turns, ends_at=datetime.now(UTC)))
+        with _IdleProcesses(roles):
+            await send_all(settings, TurnTraffic(seed).backlog(turns, ends_at=datetime.now(UTC)))
             woken_s = time.time()
         folded = [0.0]
         while sum(folded) < turns:
@@ -141,7 +143,7 @@ async def _all_ready(client: httpx.AsyncClient, roles: Sequence[RoleProcess]) ->
         await asyncio.sleep(_POLL_S)
 
 
-class _Held:
+class _IdleProcesses:
     """Processes that do nothing inside the block."""
 
     def __init__(self, roles: Sequence[RoleProcess]) -> None:

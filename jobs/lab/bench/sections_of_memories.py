@@ -7,11 +7,11 @@ from functools import partial
 from statistics import mean
 
 from jobs.lab.bench.page_parts import (
-    Held,
-    Measured,
-    Picture,
-    Section,
-    Table,
+    HeldFigure,
+    PagePicture,
+    PageSection,
+    PageTable,
+    PrintedResult,
     curve_picture,
     held,
     number,
@@ -43,7 +43,7 @@ _OVERALL = {
 _TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
 
 
-def _topic_curves(measured: Measured) -> list[Picture]:
+def _topic_curves(measured: PrintedResult) -> list[PagePicture]:
     rows, embedder = measured.rows("curve"), measured.text("embedder")
     bonuses = dict.fromkeys(bonus for row in rows if (bonus := row.number("active_bonus")) is not None)
     curves = [
@@ -60,7 +60,7 @@ def _topic_curves(measured: Measured) -> list[Picture]:
     )  # fmt: skip
 
 
-def _distances(measured: Measured) -> list[Picture]:
+def _distances(measured: PrintedResult) -> list[PagePicture]:
     embedder = measured.text("embedder")
     return curve_picture(
         f"eval-tiers-{embedder}.svg", "share of episodes by cosine distance to a question",
@@ -70,12 +70,12 @@ def _distances(measured: Measured) -> list[Picture]:
     )  # fmt: skip
 
 
-def _retrieve_held(measured: Measured) -> list[Held]:
+def _retrieve_held(measured: PrintedResult) -> list[HeldFigure]:
     """Where answers did not keep up with the rate, or lacked the turn that was sent, no limit is reached."""
-    route = next((row for row in measured.rows("routes") if row.text("path") == "/v1/retrieve"), Measured({}))
+    route = next((row for row in measured.rows("routes") if row.text("path") == "/v1/retrieve"), PrintedResult({}))
     rate = measured.number("rate")
     kept_up = not route.number("errors") and (route.number("rate") or 0.0) >= KEPT_UP * (rate or 0.0)
-    end = measured.part("end_to_end") or Measured({})
+    end = measured.part("end_to_end") or PrintedResult({})
     named = f"retrieve over HTTP at {rate or 0.0:g}/s, p99"
     return [
         *held(named, route.number("p99_ms"), at_most=RETRIEVE_MS, unit="ms", valid=kept_up),
@@ -89,7 +89,7 @@ def _retrieve_held(measured: Measured) -> list[Held]:
     ]  # fmt: skip
 
 
-def _archive_held(measured: Measured) -> list[Held]:
+def _archive_held(measured: PrintedResult) -> list[HeldFigure]:
     views, jobs = measured.numbers("query_s").values(), measured.numbers("job_s").values()
     peaks = [measured.number("landing_peak_mb"), measured.number("query_peak_mb")]
     known = [peak for peak in (*peaks, *measured.numbers("job_peak_mb").values()) if peak is not None]
@@ -100,11 +100,11 @@ def _archive_held(measured: Measured) -> list[Held]:
     ]
 
 
-def escalation_section(measured: Measured) -> Section:
+def escalation_section(measured: PrintedResult) -> PageSection:
     """Alerts, scores, delays and probabilities of one back-test; what is held to, of its last contender."""
     outcomes = measured.rows("outcomes")
     named = [(outcome.text("policy"), outcome) for outcome in outcomes]
-    return Section(
+    return PageSection(
         title="Escalation",
         said=[_ESCALATION_SAID],
         held=_escalation_held(outcomes[-1]) if outcomes else [],
@@ -119,7 +119,7 @@ def escalation_section(measured: Measured) -> Section:
     )
 
 
-def _escalation_held(outcome: Measured) -> list[Held]:
+def _escalation_held(outcome: PrintedResult) -> list[HeldFigure]:
     rates = [outcome.number("by_app", app, "false_alarm_ratio") for app in outcome.names("by_app")]
     known = [rate for rate in rates if rate is not None]
     areas = outcome.numbers("roc_auc_by_app").values()
@@ -139,7 +139,7 @@ def _escalation_held(outcome: Measured) -> list[Held]:
     ]
 
 
-def _alerts(named: Sequence[tuple[str, Measured]]) -> Table:
+def _alerts(named: Sequence[tuple[str, PrintedResult]]) -> PageTable:
     rows = [
         (
             name,
@@ -150,28 +150,28 @@ def _alerts(named: Sequence[tuple[str, Measured]]) -> Table:
         )
         for name, outcome in named
     ]
-    return Table(("judged by", "ROC-AUC", "… of the first user turn alone", "recall", "false alarms"), rows)
+    return PageTable(("judged by", "ROC-AUC", "… of the first user turn alone", "recall", "false alarms"), rows)
 
 
-def _by_source(title: str, ratio: str, interval: str, named: Sequence[tuple[str, Measured]]) -> Table:
+def _by_source(title: str, ratio: str, interval: str, named: Sequence[tuple[str, PrintedResult]]) -> PageTable:
     rows = [
         (app, number(parts[0].number("sessions")), *(_with_interval(part, ratio, interval) for part in parts))
         for app, parts in _parts(ratio, named)
     ]
-    return Table((title, "sessions", *(name for name, _ in named)), rows)
+    return PageTable((title, "sessions", *(name for name, _ in named)), rows)
 
 
-def _parts(ratio: str, named: Sequence[tuple[str, Measured]]) -> list[tuple[str, list[Measured]]]:
+def _parts(ratio: str, named: Sequence[tuple[str, PrintedResult]]) -> list[tuple[str, list[PrintedResult]]]:
     """Sources that have such a ratio, with the figures of each contender there."""
     found = []
     for app in named[0][1].names("by_app") if named else []:
-        parts = [outcome.part("by_app", app) or Measured({}) for _, outcome in named]
+        parts = [outcome.part("by_app", app) or PrintedResult({}) for _, outcome in named]
         if any(part.number(ratio) is not None for part in parts):
             found.append((app, parts))
     return found
 
 
-def _with_interval(measured: Measured | None, ratio: str, interval: str) -> str:
+def _with_interval(measured: PrintedResult | None, ratio: str, interval: str) -> str:
     found = None if measured is None else measured.number(ratio)
     if measured is None or found is None:
         return ""
@@ -179,7 +179,7 @@ def _with_interval(measured: Measured | None, ratio: str, interval: str) -> str:
     return f"{found:.1%}" + (f" ({between[0]:.1%} – {between[1]:.1%})" if between else "")
 
 
-def _reliability(name: str, outcome: Measured) -> Table:
+def _reliability(name: str, outcome: PrintedResult) -> PageTable:
     base_rate = outcome.number("base_rate") or 0.0
     rows = [
         (
@@ -189,10 +189,12 @@ def _reliability(name: str, outcome: Measured) -> Table:
         )
         for row in outcome.rows("reliability")
     ]
-    return Table((f"probability ({name})", f"share that escalates, where {base_rate:.1%} of all do", "sessions"), rows)
+    return PageTable(
+        (f"probability ({name})", f"share that escalates, where {base_rate:.1%} of all do", "sessions"), rows
+    )
 
 
-def _pictures(named: Sequence[tuple[str, Measured]]) -> list[Picture]:
+def _pictures(named: Sequence[tuple[str, PrintedResult]]) -> list[PagePicture]:
     last, outcome = named[-1]
     shown = [
         *((name, each.rows("curve")) for name, each in named),
@@ -217,16 +219,16 @@ def _pictures(named: Sequence[tuple[str, Measured]]) -> list[Picture]:
     return drawn
 
 
-def _counts(outcome: Measured) -> list[float | None]:
+def _counts(outcome: PrintedResult) -> list[float | None]:
     counts = outcome.values("delays")
     return [count or None for count in counts] if len(counts) == len(_TENTHS) else [None] * len(_TENTHS)
 
 
-def _bars(file: str, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> Picture:
-    return Picture(file, title, partial(draw_grouped_bars, title=title, x_label=x_label, rows=rows, series=series))
+def _bars(file: str, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> PagePicture:
+    return PagePicture(file, title, partial(draw_grouped_bars, title=title, x_label=x_label, rows=rows, series=series))
 
 
-def _curve(curve: Sequence[Measured]) -> list[tuple[float, float]]:
+def _curve(curve: Sequence[PrintedResult]) -> list[tuple[float, float]]:
     """The recall that some rates of false alarms give; empty without a curve."""
     known = [(row.number("false_alarm_ratio") or 0.0, row.number("recall") or 0.0) for row in curve]
     if not known:
@@ -234,8 +236,11 @@ def _curve(curve: Sequence[Measured]) -> list[tuple[float, float]]:
     return [(rate, max((recall for at, recall in known if at <= rate), default=0.0)) for rate in _RATES]
 
 
-HELD: Mapping[str, Callable[[Measured], list[Held]]] = {
+HELD: Mapping[str, Callable[[PrintedResult], list[HeldFigure]]] = {
     "retrieve": _retrieve_held,
     "archive": _archive_held,
 }
-PICTURES: Mapping[str, Callable[[Measured], list[Picture]]] = {"eval-topics": _topic_curves, "eval-tiers": _distances}
+PICTURES: Mapping[str, Callable[[PrintedResult], list[PagePicture]]] = {
+    "eval-topics": _topic_curves,
+    "eval-tiers": _distances,
+}

@@ -7,12 +7,12 @@ from functools import partial
 
 from jobs.lab.bench.page_parts import (
     CONTENDERS,
-    Held,
-    Measured,
-    Picture,
+    HeldFigure,
+    PagePicture,
+    PageSection,
+    PageTable,
+    PrintedResult,
     Rows,
-    Section,
-    Table,
     TableLayout,
     curve_picture,
     held,
@@ -45,7 +45,7 @@ _SIZES = TableLayout(
 _WRONG = ("lost", "doubled", "alerts_missing", "alerts_false")
 
 
-def stream_section(measured: Measured, before: Measured | None = None) -> Section:
+def stream_section(measured: PrintedResult, before: PrintedResult | None = None) -> PageSection:
     """Throughput, alert latency, and what a turn costs by stage.
 
     Args:
@@ -63,7 +63,7 @@ def stream_section(measured: Measured, before: Measured | None = None) -> Sectio
             "`before` is the role before its dearest stages were worked on, and without topic memory, which is a third "
             "of the fold."
         )
-    return Section(
+    return PageSection(
         title="Throughput and latency",
         said=said,
         held=_stream_held(measured),
@@ -77,7 +77,7 @@ def stream_section(measured: Measured, before: Measured | None = None) -> Sectio
     )
 
 
-def _stream_held(measured: Measured) -> list[Held]:
+def _stream_held(measured: PrintedResult) -> list[HeldFigure]:
     found = []
     for name, bound in _RATIO_AT_LEAST.items():
         what = f"throughput to {CONTENDERS[name]}"
@@ -92,17 +92,17 @@ def _stream_held(measured: Measured) -> list[Held]:
     return found
 
 
-def _contenders(measured: Measured, rates: Mapping[str, float]) -> Table:
+def _contenders(measured: PrintedResult, rates: Mapping[str, float]) -> PageTable:
     rows = []
     for name, rate in rates.items():
         span = measured.pair("spread", f"{name}_turns_per_s")
         shown = f"{number(span[0])} – {number(span[1])}" if span else ""
         rows.append((CONTENDERS.get(name, name), number(rate), shown, number(measured.number(f"ratio_{name}"), "×")))
-    return Table(("contender", "turns/s", "range", "sessions role is"), rows)
+    return PageTable(("contender", "turns/s", "range", "sessions role is"), rows)
 
 
-def _latency(measured: Measured) -> Table:
-    latency = measured.part("alert_latency_ms") or Measured({})
+def _latency(measured: PrintedResult) -> PageTable:
+    latency = measured.part("alert_latency_ms") or PrintedResult({})
     rows = [("turn to alert at 500 turns/s", latency)] if latency.number("p50") is not None else []
     return number_table("latency", {"p50": "p50, ms", "p99": "p99, ms", "alerts": "alerts"}, rows)
 
@@ -111,19 +111,19 @@ def _stage_names(now: Mapping[str, float], earlier: Mapping[str, float]) -> list
     return sorted({**now, **earlier}, key=lambda name: -earlier.get(name, now.get(name, 0.0)))
 
 
-def _stages(now: Mapping[str, float], earlier: Mapping[str, float]) -> Table:
+def _stages(now: Mapping[str, float], earlier: Mapping[str, float]) -> PageTable:
     total, rows = sum(now.values()), []
     for name in _stage_names(now, earlier):
         share = f"{now.get(name, 0.0) / total:.0%}" if total else ""
         rows.append((name, number(earlier.get(name)), number(now.get(name)), share))
     if rows:
         rows.append(("all", number(sum(earlier.values())) if earlier else "", number(total), ""))
-    return Table(("stage", "before, µs a turn", "µs a turn", "share"), rows)
+    return PageTable(("stage", "before, µs a turn", "µs a turn", "share"), rows)
 
 
 def _stream_pictures(
-    measured: Measured, rates: Mapping[str, float], now: Mapping[str, float], earlier: Mapping[str, float]
-) -> list[Picture]:
+    measured: PrintedResult, rates: Mapping[str, float], now: Mapping[str, float], earlier: Mapping[str, float]
+) -> list[PagePicture]:
     throughput = [
         Bar(CONTENDERS.get(name, name), rate, ours=name == _OURS)
         for name, rate in sorted(rates.items(), key=lambda item: -item[1])
@@ -151,15 +151,15 @@ def _stream_pictures(
     ]
     title = "What a turn costs the sessions role, by stage"
     draw = partial(draw_grouped_bars, title=title, x_label="µs per turn", rows=names, series=series)
-    return [*pictures, *([Picture("stages.svg", "Microseconds per turn of each stage", draw)] if now else [])]
+    return [*pictures, *([PagePicture("stages.svg", "Microseconds per turn of each stage", draw)] if now else [])]
 
 
-def bar_picture(file: str, shows: str, bars: Sequence[Bar], title: str, x_label: str) -> list[Picture]:
+def bar_picture(file: str, shows: str, bars: Sequence[Bar], title: str, x_label: str) -> list[PagePicture]:
     """A picture of bars, drawn by `draw_bars`; none without any."""
-    return [Picture(file, shows, partial(draw_bars, bars=bars, title=title, x_label=x_label))] if bars else []
+    return [PagePicture(file, shows, partial(draw_bars, bars=bars, title=title, x_label=x_label))] if bars else []
 
 
-def _scale_said(measured: Measured) -> list[str]:
+def _scale_said(measured: PrintedResult) -> list[str]:
     cpus, partitions = measured.number("cpus"), measured.number("partitions")
     if cpus is None or not measured.rows("workers"):
         return []
@@ -169,14 +169,14 @@ def _scale_said(measured: Measured) -> list[str]:
     return [limit + (f" They share {number(partitions)} partitions." if partitions is not None else "")]
 
 
-def _scale_held(measured: Measured) -> list[Held]:
+def _scale_held(measured: PrintedResult) -> list[HeldFigure]:
     turns = [row.number("turn") for row in measured.rows("session_length")]
     longest = f"turn {number(turns[-1])}" if turns else "the longest session"
     ratio = measured.number("ratio_long_session")
     return held(f"cost of a turn, {longest} to turn 10", ratio, at_most=_LONG_SESSION_RATIO, unit="×")
 
 
-def _scale_pictures(measured: Measured) -> list[Picture]:
+def _scale_pictures(measured: PrintedResult) -> list[PagePicture]:
     length = points(measured.rows("session_length"), "turn", "us_per_turn")
     rows, cpus = measured.rows("sessions"), measured.number("cpus")
     memory = [
@@ -210,11 +210,11 @@ def _scale_pictures(measured: Measured) -> list[Picture]:
     ]  # fmt: skip
 
 
-def _recovery_rows(measured: Measured) -> list[tuple[str, Measured]]:
+def _recovery_rows(measured: PrintedResult) -> list[tuple[str, PrintedResult]]:
     return [(f"{number(row.number('keys'))} keys", row) for row in measured.rows("rows")]
 
 
-def _recovery_picture(measured: Measured) -> list[Picture]:
+def _recovery_picture(measured: PrintedResult) -> list[PagePicture]:
     named = _recovery_rows(measured)
     values = {
         label: [row.number(key) for _, row in named]
@@ -223,17 +223,17 @@ def _recovery_picture(measured: Measured) -> list[Picture]:
     series = [Series(label, rates) for label, rates in values.items() if any(rates)]
     title, rows = "State read back from the changelog", [name for name, _ in named]
     draw = partial(draw_grouped_bars, title=title, x_label="records per second", rows=rows, series=series)
-    return [Picture("recovery.svg", "Changelog records read back per second", draw)] if series else []
+    return [PagePicture("recovery.svg", "Changelog records read back per second", draw)] if series else []
 
 
-def _milestones(measured: Measured, most: int = 6) -> list[tuple[str, Measured]]:
+def _milestones(measured: PrintedResult, most: int = 6) -> list[tuple[str, PrintedResult]]:
     """At most about so many of them, the last among them."""
     rows = measured.rows("milestones")
     step = -(-len(rows) // most) or 1
     return [("", row) for row in rows[::-1][::step][::-1]]
 
 
-def _memory_picture(measured: Measured) -> list[Picture]:
+def _memory_picture(measured: PrintedResult) -> list[PagePicture]:
     rows = [row for _, row in _milestones(measured)]
     curves = [
         Curve(label, [(x, y) for x, y in points(rows, "seen", key) if x])
@@ -245,11 +245,11 @@ def _memory_picture(measured: Measured) -> list[Picture]:
     )  # fmt: skip
 
 
-def _kills_rows(measured: Measured) -> list[tuple[str, Measured]]:
+def _kills_rows(measured: PrintedResult) -> list[tuple[str, PrintedResult]]:
     return [(CONTENDERS.get(name := row.text("contender"), name), row) for row in measured.rows("rows")]
 
 
-def _kills_picture(measured: Measured) -> list[Picture]:
+def _kills_picture(measured: PrintedResult) -> list[PagePicture]:
     bars = []
     for name, row in _kills_rows(measured):
         wrong = [row.number(key) for key in _WRONG]
@@ -261,31 +261,31 @@ def _kills_picture(measured: Measured) -> list[Picture]:
     )  # fmt: skip
 
 
-def _chaos_runs(measured: Measured) -> list[Measured]:
+def _chaos_runs(measured: PrintedResult) -> list[PrintedResult]:
     """The runs of a sweep; a single run is a sweep of one."""
     return measured.rows("runs") or ([measured] if measured.number("seed") is not None else [])
 
 
-def _chaos_results(measured: Measured) -> tuple[list[tuple[str, Measured]], Measured, int]:
+def _chaos_results(measured: PrintedResult) -> tuple[list[tuple[str, PrintedResult]], PrintedResult, int]:
     """A row for each seed, all together, and how many did not finish."""
-    rows, finished, totals = [], list[Measured](), {}
+    rows, finished, totals = [], list[PrintedResult](), {}
     for run in _chaos_runs(measured):
         result = run.part("result") or (run if run.number("kills") is not None else None)
         seed = number(run.number("seed"))
-        rows.append((seed, result) if result else (f"{seed} (not finished)", Measured({})))
+        rows.append((seed, result) if result else (f"{seed} (not finished)", PrintedResult({})))
         finished += [result] if result else []
     for key in dict.fromkeys(name for result in finished for name in result.numbers()):
         if values := [value for result in finished if (value := result.number(key)) is not None]:
             totals[key] = max(values) if key.startswith("worst") else sum(values)
-    return rows, Measured(totals), len(rows) - len(finished)
+    return rows, PrintedResult(totals), len(rows) - len(finished)
 
 
-def _chaos_rows(measured: Measured) -> list[tuple[str, Measured]]:
+def _chaos_rows(measured: PrintedResult) -> list[tuple[str, PrintedResult]]:
     rows, total, _ = _chaos_results(measured)
     return [*rows, (f"all {len(rows)}", total)] if rows else []
 
 
-def _chaos_said(measured: Measured) -> list[str]:
+def _chaos_said(measured: PrintedResult) -> list[str]:
     lengths = dict.fromkeys((run.number("minutes"), run.number("turns_per_s")) for run in _chaos_runs(measured))
     return [
         f"{number(minutes)} min at {number(turns_per_s)} turns/s a seed."
@@ -294,7 +294,7 @@ def _chaos_said(measured: Measured) -> list[str]:
     ]
 
 
-def _chaos_held(measured: Measured) -> list[Held]:
+def _chaos_held(measured: PrintedResult) -> list[HeldFigure]:
     rows, total, unfinished = _chaos_results(measured)
     if not rows:
         return []
@@ -310,12 +310,12 @@ def _chaos_held(measured: Measured) -> list[Held]:
     return found
 
 
-def _topics_written(measured: Measured) -> list[tuple[str, Measured]]:
+def _topics_written(measured: PrintedResult) -> list[tuple[str, PrintedResult]]:
     rows = measured.rows("topics")
     return [(row.text("topic"), row) for row in rows if row.number("records_per_turn")]
 
 
-def also_said(name: str, measured: Measured) -> tuple[str, list[str]]:
+def also_said(name: str, measured: PrintedResult) -> tuple[str, list[str]]:
     """What is said behind the first paragraph of a section, in the same, and in others."""
     match name:
         case "scale":
@@ -340,11 +340,11 @@ FOUND_BY: Mapping[str, Rows] = {
     "chaos_rows": _chaos_rows,
 }
 """Rows of tables in `sections.toml` that need more than keys."""
-HELD: Mapping[str, Callable[[Measured], list[Held]]] = {
+HELD: Mapping[str, Callable[[PrintedResult], list[HeldFigure]]] = {
     "scale": _scale_held,
     "chaos": _chaos_held,
 }
-PICTURES: Mapping[str, Callable[[Measured], list[Picture]]] = {
+PICTURES: Mapping[str, Callable[[PrintedResult], list[PagePicture]]] = {
     "recovery": _recovery_picture,
     "scale": _scale_pictures,
     "memory": _memory_picture,

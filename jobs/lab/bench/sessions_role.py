@@ -15,7 +15,7 @@ from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Timing
-from jobs.lab.bench.traffic import Traffic, paced, producing, send
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged
 from models.events.topics import ALERTS, SESSION_STATE
@@ -166,7 +166,7 @@ async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
         consumer(settings.kafka, auto_offset_reset="earliest") as client,
     ):
         client.assign(places)
-        traffic, turns = Traffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
+        traffic, turns = TurnTraffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
         due_s: dict[tuple[str, int], float] = {}
         sending = asyncio.create_task(_send(settings, traffic, turns, due_s))
         try:
@@ -177,7 +177,7 @@ async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
             sending.cancel()
 
 
-async def _send(settings: Settings, traffic: Traffic, turns: int, due_s: dict[tuple[str, int], float]) -> None:
+async def _send(settings: Settings, traffic: TurnTraffic, turns: int, due_s: dict[tuple[str, int], float]) -> None:
     """Warm up, then note when each alarming turn is due; send all of them on time."""
     began_s, began = perf_counter(), datetime.now(UTC)
     async with producing(settings) as producer:

@@ -15,17 +15,17 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread
 from jobs.lab.bench.page_parts import number
 from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
-from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
 
 _PER_EVENT = ("per_event_faust", "quix")
 
 
-class Size(Struct, frozen=True):
+class StreamSize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -41,8 +41,8 @@ class Size(Struct, frozen=True):
     latency_seconds: float
 
 
-FULL = Size(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
-QUICK = Size(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
+FULL = StreamSize(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
+QUICK = StreamSize(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
 
 
 class Latency(Struct, frozen=True):
@@ -125,7 +125,7 @@ def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
     }
 
 
-async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, size: StreamSize, *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
@@ -134,14 +134,14 @@ async def measure(ground: Ground, size: Size, *, say: Say) -> Figures:
     rounds = []
     for run in range(size.runs):
         say(f"run {run + 1} of {size.runs}")
-        rounds.append(await _round(ground, size, run, say))
+        rounds.append(await _round(environment, size, run, say))
     return summarise(rounds, turns=size.turns)
 
 
-async def _round(ground: Ground, size: Size, run: int, say: Say) -> Round:
-    settings = ground.settings()
+async def _round(environment: BenchEnvironment, size: StreamSize, run: int, say: Say) -> Round:
+    settings = environment.settings()
     await apply_topics(settings)
-    turn_bytes = await send_all(settings, Traffic(run).backlog(size.turns, ends_at=datetime.now(UTC)))
+    turn_bytes = await send_all(settings, TurnTraffic(run).backlog(size.turns, ends_at=datetime.now(UTC)))
     timings: dict[str, Timing] = {}
     backlog: Backlog | None = None
     for name in order(run):
@@ -154,7 +154,7 @@ async def _round(ground: Ground, size: Size, run: int, say: Say) -> Round:
         say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
     if backlog is None:
         raise BenchFailed("the sessions role was not measured")
-    alerting = ground.settings()
+    alerting = environment.settings()
     await apply_topics(alerting)
     return Round(
         timings=timings,

@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 from msgspec import Struct
 
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from jobs.lab.bench.topics_ratio import (
     Ratio,
@@ -20,8 +20,8 @@ from jobs.lab.bench.topics_ratio import (
     traffic_turns,
     unpack_ms,
 )
-from jobs.lab.bench.topics_work import TWENTY, Walked, long_sessions, match_ms, probe_packed, walk
-from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.lab.bench.topics_work import TWENTY, TopicWork, long_sessions, match_ms, probe_packed, walk
+from jobs.lab.eval.topics_dialogues import TopicDialogue
 from models.policy import Policy
 from streams.ports import Embedder
 
@@ -29,7 +29,7 @@ FOLD_RUNS = 3
 _KB = 1_000
 
 
-class Size(Struct, frozen=True):
+class TopicSize(Struct, frozen=True):
     """How much is measured.
 
     Attributes:
@@ -47,11 +47,11 @@ class Size(Struct, frozen=True):
     role_turns: int
 
 
-FULL = Size(sessions=16, searched=500, runs=3, fold_turns=10_000, role_turns=20_000)
-QUICK = Size(sessions=3, searched=60, runs=1, fold_turns=2_000, role_turns=3_000)
+FULL = TopicSize(sessions=16, searched=500, runs=3, fold_turns=10_000, role_turns=20_000)
+QUICK = TopicSize(sessions=3, searched=60, runs=1, fold_turns=2_000, role_turns=3_000)
 
 
-class Times(Struct, frozen=True):
+class CpuTimes(Struct, frozen=True):
     """Milliseconds of CPU time; None where nothing of the kind happened."""
 
     median: float
@@ -67,12 +67,12 @@ class Kilobytes(Struct, frozen=True):
 
 
 async def measure(
-    dialogues: Sequence[Dialogue],
+    dialogues: Sequence[TopicDialogue],
     embedder: Embedder,
     policy: Policy,
-    size: Size,
+    size: TopicSize,
     *,
-    ground: AbstractContextManager[Ground] | None,
+    environment: AbstractContextManager[BenchEnvironment] | None,
     say: Say,
 ) -> Figures:
     """Measure everything.
@@ -93,9 +93,9 @@ async def measure(
     conversations = conversations_of(dialogues)
     given, usual = traffic_turns(conversations, size.fold_turns), traffic_turns(None, size.fold_turns)
     role = None
-    if ground is not None:
+    if environment is not None:
         say("the sessions role with topics and without")
-        with ground as place:
+        with environment as place:
             role = await role_ratio(place, conversations, policy, runs=size.runs, turns=size.role_turns, say=say)
     return {
         "embedder": embedder.name,
@@ -122,20 +122,20 @@ async def measure(
     }
 
 
-def times(values_ms: Sequence[float]) -> Times:
+def times(values_ms: Sequence[float]) -> CpuTimes:
     """Median and the slowest of a hundred (`numpy.percentile`, linear).
 
     >>> times([1.0, 2.0, 3.0]).median
     2.0
     """
-    return Times(median(values_ms), float(np.percentile(values_ms, 99)), len(values_ms))
+    return CpuTimes(median(values_ms), float(np.percentile(values_ms, 99)), len(values_ms))
 
 
 def _kilobytes(sizes_bytes: Sequence[int]) -> Kilobytes:
     return Kilobytes(median(sizes_bytes) / _KB, max(sizes_bytes) / _KB)
 
 
-def _notes(walked: Walked, packing: Sequence[Figures], role: Ratio | None) -> list[str]:
+def _notes(walked: TopicWork, packing: Sequence[Figures], role: Ratio | None) -> list[str]:
     """What was not measured, and what base64 costs."""
     notes = []
     if packing:

@@ -20,17 +20,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.demo.conversations import Conversation
+from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
-from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import Figures, Say
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.topics_work import LongSession
-from jobs.lab.bench.traffic import Traffic, send_all
-from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.lab.bench.traffic import TurnTraffic, send_all
+from jobs.lab.eval.topics_dialogues import TopicDialogue
 from jobs.operate.topics import apply_topics
 from models.events import Turn
-from models.partition.sessions import Arrival
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.session.topics.packing import Codec, MessageEntry, json_bytes, pack, unpack
@@ -138,10 +138,10 @@ class Ratio(Struct, frozen=True):
     rounds: list[float]
 
 
-def conversations_of(dialogues: Sequence[Dialogue]) -> list[Conversation]:
+def conversations_of(dialogues: Sequence[TopicDialogue]) -> list[DemoConversation]:
     """Dialogues as the benchmarks' traffic has them."""
     return [
-        Conversation(
+        DemoConversation(
             session_id=dialogue.turns[0].session_id,
             title="",
             app_id=dialogue.turns[0].app_id,
@@ -168,7 +168,13 @@ def switched(policy: Policy, *, with_topics: bool) -> Policy:
 
 
 async def role_ratio(
-    ground: Ground, conversations: Sequence[Conversation], policy: Policy, *, runs: int, turns: int, say: Say
+    environment: BenchEnvironment,
+    conversations: Sequence[DemoConversation],
+    policy: Policy,
+    *,
+    runs: int,
+    turns: int,
+    say: Say,
 ) -> Ratio:
     """The sessions role on a backlog of these conversations, each time as a process of its own on fresh topics.
 
@@ -177,11 +183,11 @@ async def role_ratio(
     """
     rates: list[dict[bool, float]] = []
     for number in range(runs):
-        backlog = list(Traffic(number, conversations).backlog(turns, ends_at=datetime.now(UTC)))
+        backlog = list(TurnTraffic(number, conversations).backlog(turns, ends_at=datetime.now(UTC)))
         rates.append({})
         for with_topics in _order(number):
-            file = _policy_file(ground.home, policy, with_topics=with_topics)
-            settings = ground.settings().model_copy(update={"policy_file": file})
+            file = _policy_file(environment.home, policy, with_topics=with_topics)
+            settings = environment.settings().model_copy(update={"policy_file": file})
             await apply_topics(settings)
             await send_all(settings, backlog)
             rates[-1][with_topics] = (await take_backlog(settings, turns)).timing.turns_per_s
@@ -212,14 +218,14 @@ def _ratio(rates: Sequence[dict[bool, float]]) -> Ratio:
     return Ratio(median(ratios), median(each[True] for each in rates), median(each[False] for each in rates), ratios)
 
 
-def _arrivals(turns: Sequence[Turn], policy: Policy, embedder: Embedder) -> list[Arrival]:
+def _arrivals(turns: Sequence[Turn], policy: Policy, embedder: Embedder) -> list[DecodedArrival]:
     return Intake(policy, embedder, RuleScorer()).take(records_of(turns)).arrivals
 
 
-def _folded_per_s(arrivals: Sequence[Arrival], policy: Policy) -> float:
+def _folded_per_s(arrivals: Sequence[DecodedArrival], policy: Policy) -> float:
     return len(arrivals) / time_fold(InMemory(policy), arrivals)[0]
 
 
-def traffic_turns(conversations: Sequence[Conversation] | None, count: int) -> list[Turn]:
+def traffic_turns(conversations: Sequence[DemoConversation] | None, count: int) -> list[Turn]:
     """Turns of many interleaved sessions, as `turntide bench stream` sends them; of the demo's where none are given."""
-    return list(Traffic(0, conversations).backlog(count, ends_at=BEGINS))
+    return list(TurnTraffic(0, conversations).backlog(count, ends_at=BEGINS))

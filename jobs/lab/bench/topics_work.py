@@ -19,10 +19,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import BenchFailed, Figures
-from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.lab.eval.topics_dialogues import TopicDialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy
-from models.session.topics.conversation_topics import ConversationTopics, Message
+from models.session.topics.conversation_topics import ConversationTopics, CountedMessage
 from models.session.topics.matching import TopicVectors, topic_vector
 from models.session.topics.state import PREFIX, Damage, TopicChange
 from models.state.buffer import BufferedTurn, encode_turn
@@ -47,7 +47,7 @@ class LongSession(Struct, frozen=True):
     vectors: Vectors
 
 
-class Walked(Struct):
+class TopicWork(Struct):
     """What one or more sessions cost and held.
 
     Attributes:
@@ -69,7 +69,7 @@ class Walked(Struct):
     compactions: list[tuple[int, TopicCompaction]] = field(default_factory=list)
 
 
-class _Told:
+class _TopicRecorder:
     """Takes down what topic memory tells."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class _Told:
         raise AssertionError(damage.detail)  # nothing here damages what was packed
 
 
-def long_sessions(dialogues: Sequence[Dialogue], embedder: Embedder, most: int) -> list[LongSession]:
+def long_sessions(dialogues: Sequence[TopicDialogue], embedder: Embedder, most: int) -> list[LongSession]:
     """String dialogues together, those of one user first of all; at most so many sessions, from all over the files."""
     strings: list[list[Turn]] = [[]]
     for _, of_source in groupby(dialogues, key=lambda dialogue: dialogue.source):
@@ -109,19 +109,19 @@ def _renamed(turn: Turn, session_id: str, number: int, at: datetime) -> Turn:
     return replace(turn, session_id=session_id, turn=number, timestamp=at, metadata=None)
 
 
-def messages_of(session: LongSession) -> list[Message]:
+def messages_of(session: LongSession) -> list[CountedMessage]:
     """A session's turns as topic memory takes them."""
     messages = []
     for turn, vector in zip(session.turns, session.vectors, strict=True):
         said = BufferedTurn(turn.turn, turn.role, turn.content, turn.timestamp, turn.risk)
         matched = topic_vector(vector) if turn.role is Role.USER else None
-        messages.append(Message(said, encode_turn(said), matched, None, turn.timestamp))
+        messages.append(CountedMessage(said, encode_turn(said), matched, None, turn.timestamp))
     return messages
 
 
-def walk(sessions: Sequence[LongSession], policy: Policy) -> Walked:
+def walk(sessions: Sequence[LongSession], policy: Policy) -> TopicWork:
     """Take every message of every session into topic memory."""
-    walked = Walked()
+    walked = TopicWork()
     for number, session in enumerate(sessions):
         stored: dict[str, bytes] = {}
         for place, message in enumerate(messages_of(session)):
@@ -132,16 +132,16 @@ def walk(sessions: Sequence[LongSession], policy: Policy) -> Walked:
     return walked
 
 
-def _add(stored: dict[str, bytes], message: Message, policy: Policy, walked: Walked) -> list[TopicChange]:
-    told = _Told()
+def _add(stored: dict[str, bytes], message: CountedMessage, policy: Policy, walked: TopicWork) -> list[TopicChange]:
+    emitted = _TopicRecorder()
     began = thread_time()
     parts = Parts(stored)
     topics = ConversationTopics(parts, policy.topics, policy.risk.risky_topics)
-    topics.add(message, lambda: f"topic-{message.turn.turn}", told)
+    topics.add(message, lambda: f"topic-{message.turn.turn}", emitted)
     topics.flush()
     changed = parts.changes()
     took_ms = (thread_time() - began) * 1000
-    causes = {change.cause for change in told.changes}
+    causes = {change.cause for change in emitted.changes}
     if "compacted" in causes:
         walked.compacting_ms.append(took_ms)
     elif "unpacked" in causes:
@@ -149,7 +149,7 @@ def _add(stored: dict[str, bytes], message: Message, policy: Policy, walked: Wal
     else:
         walked.plain_ms.append(took_ms)
     store(stored, changed)
-    return told.changes
+    return emitted.changes
 
 
 def store(stored: dict[str, bytes], changed: dict[str, bytes | None]) -> None:
@@ -175,7 +175,7 @@ def bytes_by_topic(stored: dict[str, bytes]) -> dict[int, int]:
     return sizes
 
 
-def _size(stored: dict[str, bytes], walked: Walked) -> None:
+def _size(stored: dict[str, bytes], walked: TopicWork) -> None:
     sizes = sorted(bytes_by_topic(stored).values(), reverse=True)
     walked.most_topics = max(walked.most_topics, len(sizes))
     walked.topic_bytes += sizes
@@ -196,20 +196,20 @@ def match_ms(sessions: Sequence[LongSession], policy: Policy) -> list[float]:
     return [_nearest_ms(stored, message, policy) for message in said[TWENTY:]]
 
 
-def _twenty_topics(messages: Sequence[Message], policy: Policy) -> dict[str, bytes]:
+def _twenty_topics(messages: Sequence[CountedMessage], policy: Policy) -> dict[str, bytes]:
     """State with a topic for each message."""
     apart = replace(policy.topics, similarity_threshold=1.0, active_bonus=0.0, merge_similarity=1.0)
     stored: dict[str, bytes] = {}
     for number, message in enumerate(messages):
         parts = Parts(stored)
         topics = ConversationTopics(parts, apart)
-        topics.add(message, partial("topic-{}".format, number), _Told())
+        topics.add(message, partial("topic-{}".format, number), _TopicRecorder())
         topics.flush()
         store(stored, parts.changes())
     return stored
 
 
-def _nearest_ms(stored: dict[str, bytes], message: Message, policy: Policy) -> float:
+def _nearest_ms(stored: dict[str, bytes], message: CountedMessage, policy: Policy) -> float:
     vector = message.vector
     assert vector is not None, "only messages with a vector are matched"  # noqa: S101
     topics = ConversationTopics(Parts(stored), policy.topics)
@@ -226,7 +226,7 @@ _LEAST_WORDS = 3
 
 
 async def probe_packed(
-    sessions: Sequence[LongSession], walked: Walked, embedder: Embedder, policy: Policy, *, most: int
+    sessions: Sequence[LongSession], walked: TopicWork, embedder: Embedder, policy: Policy, *, most: int
 ) -> Figures:
     """Look for packed messages, at most so many, from all sessions alike.
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaProducer
 
-from jobs.demo.conversations import Conversation, load_conversations
+from jobs.demo.conversations import DemoConversation, load_conversations
 from models.events import SessionEnded, Turn
 from models.events.topics import TURNS
 from models.wire.codec import encode
@@ -32,7 +32,7 @@ _SENDS_AT_ONCE = 2_000
 _Item = TypeVar("_Item")
 
 
-class Traffic:
+class TurnTraffic:
     """Makes turns.
 
     Args:
@@ -40,7 +40,7 @@ class Traffic:
         conversations: What is said; none: the demo's.
     """
 
-    def __init__(self, seed: int = 0, conversations: Sequence[Conversation] | None = None) -> None:
+    def __init__(self, seed: int = 0, conversations: Sequence[DemoConversation] | None = None) -> None:
         self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
         self._conversations = conversations or load_conversations()
         self._harmless = [each for each in self._conversations if not each.expected_alert]
@@ -81,12 +81,12 @@ class Traffic:
         """Whether turn `n` of the alarming sessions is one that alerts."""
         return n % TURNS_PER_ALARM == TURNS_PER_ALARM - 1
 
-    def _conversation(self, session: int) -> Conversation:
+    def _conversation(self, session: int) -> DemoConversation:
         return self._conversations[session % len(self._conversations)]
 
 
 def _turn(
-    conversation: Conversation, session_id: str, turn: int, timestamp: datetime, risk: float | None = None
+    conversation: DemoConversation, session_id: str, turn: int, timestamp: datetime, risk: float | None = None
 ) -> Turn:
     ((role, content),) = conversation.turns[turn].items()
     return Turn(

@@ -23,8 +23,8 @@ REJECTING_USERS = frozenset(topic.name for topic in (USERS.changelog, *USERS.out
 """Those of them that the memory role alone writes."""
 
 
-class Act(StrEnum):
-    """Kinds of harm."""
+class FaultKind(StrEnum):
+    """Kinds of faults."""
 
     KILL = "kill"
     """Kill −9; the supervisor starts it again."""
@@ -60,19 +60,19 @@ class Action(Struct, frozen=True):
     """
 
     at_s: float
-    act: Act
+    act: FaultKind
     place: str = ""
     lasts_s: float = 0.0
 
 
 _WEIGHTS = {
-    Act.KILL: 66,
-    Act.FREEZE: 6,
-    Act.STOP: 7,
-    Act.JOIN_OR_LEAVE: 6,
-    Act.BROKER: 5,
-    Act.VECTORS: 6,
-    Act.REJECT: 4,
+    FaultKind.KILL: 66,
+    FaultKind.FREEZE: 6,
+    FaultKind.STOP: 7,
+    FaultKind.JOIN_OR_LEAVE: 6,
+    FaultKind.BROKER: 5,
+    FaultKind.VECTORS: 6,
+    FaultKind.REJECT: 4,
 }
 _VICTIMS = (*SESSIONS, *SESSIONS, MEMORY, MEMORY, *FOLLOWERS)
 _GAP_S = (0.3, 3.3)
@@ -87,7 +87,7 @@ def plan(
     *,
     seconds: float,
     session_timeout_s: float,
-    acts: Collection[Act] = frozenset(Act),
+    acts: Collection[FaultKind] = frozenset(FaultKind),
     outage_s: float = OUTAGE_S,
 ) -> list[Action]:
     """The acts of a run: the same for the same arguments. The first one is a kill, where kills are allowed.
@@ -104,26 +104,26 @@ def plan(
     planned: list[Action] = []
     at_s = rng.uniform(*_GAP_S)
     while at_s < seconds or not planned:
-        first = not planned and Act.KILL in weights
-        act = Act.KILL if first else rng.choices([*weights], [*weights.values()])[0]
+        first = not planned and FaultKind.KILL in weights
+        act = FaultKind.KILL if first else rng.choices([*weights], [*weights.values()])[0]
         planned.append(_action(rng, round(at_s, 3), act, session_timeout_s, outage_s))
-        away_s = planned[-1].lasts_s if act is Act.BROKER else 0.0  # the driver waits for it before the next act
+        away_s = planned[-1].lasts_s if act is FaultKind.BROKER else 0.0  # the driver waits for it before the next act
         at_s += away_s + rng.uniform(*_GAP_S)
     return planned
 
 
-def _action(rng: random.Random, at_s: float, act: Act, session_timeout_s: float, outage_s: float) -> Action:
+def _action(rng: random.Random, at_s: float, act: FaultKind, session_timeout_s: float, outage_s: float) -> Action:
     outage = (outage_s * _SHORTEST_OUTAGE_RATIO, outage_s)
     match act:
-        case Act.BROKER:
+        case FaultKind.BROKER:
             return Action(at_s, act, lasts_s=round(rng.uniform(*outage), 3))
-        case Act.VECTORS:
+        case FaultKind.VECTORS:
             return Action(at_s, act, rng.choice([*Outage]), round(rng.uniform(*outage), 3))
-        case Act.REJECT:
+        case FaultKind.REJECT:
             return Action(at_s, act, rng.choice(REJECTING), round(rng.uniform(*outage), 3))
-        case Act.JOIN_OR_LEAVE:
+        case FaultKind.JOIN_OR_LEAVE:
             return Action(at_s, act, JOINER)
-        case Act.FREEZE:
+        case FaultKind.FREEZE:
             lasts_s = session_timeout_s + rng.uniform(*_BEYOND_TIMEOUT_S)
             return Action(at_s, act, rng.choice(_VICTIMS), round(lasts_s, 3))
         case _:

@@ -14,15 +14,15 @@ import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.lab.chaos.actions import OUTAGE_S, Act
-from jobs.shared.output import Output, OutputFormat
+from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from jobs.lab.chaos.sweep import Saved
 
 _EXIT_DIFFERENT = 1
-_ALL = ",".join(Act)
+_ALL = ",".join(FaultKind)
 
 
 def chaos(
@@ -60,25 +60,25 @@ def chaos(
     With --rolling, two workers of each role run, and every one is stopped in order (SIGTERM) and started again, one
     after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
     """
-    from jobs.lab.chaos.driver import Options
+    from jobs.lab.chaos.driver import ChaosOptions
     from jobs.lab.chaos.sweep import sweep
     from streams.observe.telemetry import configure_logging
 
     configure_logging(level="warning")
     if rolling:
-        _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=Output(output))
+        _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=Printer(output))
         return
     allowed = acts_of(acts)
     folder = _folder(data_dir)
-    printed = Output(output)
-    options = Options(
+    printed = Printer(output)
+    options = ChaosOptions(
         seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder, acts=allowed, outage_s=outage_s
     )
     done: list[Saved] = []
     try:
         with _terminable():
             keep = data_dir is not None and runs == 1
-            done += sweep(options, range(seed, seed + runs), save=save, keep=keep, tell=printed.message)
+            done += sweep(options, range(seed, seed + runs), save=save, keep=keep, report=printed.message)
     except BaseException:
         typer.echo(f"Broker, archive and logs are kept in {folder}", err=True)
         raise
@@ -104,19 +104,19 @@ chaos.epilog = examples(  # type: ignore[attr-defined]
 )
 
 
-def acts_of(names: str) -> frozenset[Act]:
+def acts_of(names: str) -> frozenset[FaultKind]:
     """The kinds of harm that are named, comma separated.
 
     Raises:
         ConfigurationError: One of them is none.
     """
     try:
-        return frozenset(Act(name.strip()) for name in names.split(","))
+        return frozenset(FaultKind(name.strip()) for name in names.split(","))
     except ValueError as error:
         raise ConfigurationError(f"--acts {names}: {error}. There are {_ALL.replace(',', ', ')}") from error
 
 
-def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, printed: Output) -> None:
+def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, printed: Printer) -> None:
     import asyncio
 
     from jobs.lab.chaos.driver import settings_of
@@ -129,7 +129,7 @@ def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, p
     with _terminable(), LocalKafka(folder) as broker:
         settings = settings_of(broker.bootstrap, folder)
         asyncio.run(apply_topics(settings))
-        rolling = Rolling(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, tell=printed.message)
+        rolling = Rolling(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, report=printed.message)
         result = asyncio.run(rolling.run())
     printed.record(msgspec.to_builtins(result))
     if result.failed:
@@ -139,7 +139,7 @@ def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, p
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _print(done: list[Saved], printed: Output, *, many: bool) -> None:
+def _print(done: list[Saved], printed: Printer, *, many: bool) -> None:
     from jobs.lab.chaos.sweep import row_of, total_row, totals_of
 
     results = [msgspec.to_builtins(run.result) for run in done if run.result]

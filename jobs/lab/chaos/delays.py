@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from jobs.lab.chaos.actions import REJECTING_USERS, SESSIONS, Act
+from jobs.lab.chaos.actions import REJECTING_USERS, SESSIONS, FaultKind
 
 _AFTER_S = 1.0
 
 
-class Harm(Struct, frozen=True):
+class Fault(Struct, frozen=True):
     """What was done, by wall clock.
 
     Attributes:
@@ -23,13 +23,13 @@ class Harm(Struct, frozen=True):
             beginning.
     """
 
-    act: Act
+    act: FaultKind
     place: str
     began_ms: int
     ended_ms: int
 
 
-class Raised(NamedTuple):
+class AlertTimes(NamedTuple):
     """An alert: when the broker had the turn that raised it, and when the alert itself, ms since 1970."""
 
     turn_ms: int
@@ -55,7 +55,7 @@ class Delays(Struct, frozen=True, kw_only=True):
     after_kill: int
 
 
-def delays(alerts: Iterable[Raised], harms: Sequence[Harm], *, session_timeout_s: float) -> Delays:
+def delays(alerts: Iterable[AlertTimes], faults: Sequence[Fault], *, session_timeout_s: float) -> Delays:
     """The longest delays.
 
     An alert counts as delayed by kills alone if, between its turn and itself or within the session time-out and a
@@ -66,31 +66,31 @@ def delays(alerts: Iterable[Raised], harms: Sequence[Harm], *, session_timeout_s
 
     Args:
         alerts: Alerts that were raised or became worse.
-        harms: Everything that was done, in any order.
+        faults: Everything that was done, in any order.
         session_timeout_s: Time-out of the consumer group.
     """
     before_ms = int((session_timeout_s + _AFTER_S) * 1000)
-    kills = sorted(harm.began_ms for harm in harms if harm.act is Act.KILL and harm.place in SESSIONS)
-    others = [harm for harm in harms if _delays_alerts(harm)]
+    kills = sorted(fault.began_ms for fault in faults if fault.act is FaultKind.KILL and fault.place in SESSIONS)
+    others = [fault for fault in faults if _delays_alerts(fault)]
     worst_s = worst_after_kill_s = 0.0
     counted = 0
     for raised in alerts:
         worst_s = max(worst_s, raised.delay_s)
         kill_ms = max((ms for ms in kills if raised.turn_ms - before_ms <= ms <= raised.alert_ms), default=None)
-        if kill_ms is None or any(_touches(harm, raised, int(2000 * session_timeout_s)) for harm in others):
+        if kill_ms is None or any(_touches(fault, raised, int(2000 * session_timeout_s)) for fault in others):
             continue
         counted += 1
         worst_after_kill_s = max(worst_after_kill_s, (raised.alert_ms - max(raised.turn_ms, kill_ms)) / 1000)
     return Delays(worst_s=round(worst_s, 3), worst_after_kill_s=round(worst_after_kill_s, 3), after_kill=counted)
 
 
-def _delays_alerts(harm: Harm) -> bool:
-    if harm.act in {Act.BROKER, Act.JOIN_OR_LEAVE}:
+def _delays_alerts(fault: Fault) -> bool:
+    if fault.act in {FaultKind.BROKER, FaultKind.JOIN_OR_LEAVE}:
         return True
-    if harm.act is Act.REJECT:
-        return harm.place not in REJECTING_USERS
-    return harm.act in {Act.FREEZE, Act.STOP} and harm.place in SESSIONS
+    if fault.act is FaultKind.REJECT:
+        return fault.place not in REJECTING_USERS
+    return fault.act in {FaultKind.FREEZE, FaultKind.STOP} and fault.place in SESSIONS
 
 
-def _touches(harm: Harm, raised: Raised, lasting_ms: int) -> bool:
-    return harm.began_ms <= raised.alert_ms and harm.ended_ms >= raised.turn_ms - lasting_ms
+def _touches(fault: Fault, raised: AlertTimes, lasting_ms: int) -> bool:
+    return fault.began_ms <= raised.alert_ms and fault.ended_ms >= raised.turn_ms - lasting_ms

@@ -1,4 +1,4 @@
-"""Runs a plan of harm against real processes under load, and compares what is left with a replay of the logs."""
+"""Fault injection against real processes under load, and compares what is left with a replay of the logs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from jobs.lab.chaos.actions import OUTAGE_S, Act, plan
-from jobs.lab.chaos.delays import Raised, delays
-from jobs.lab.chaos.fault_injection import Harmer
-from jobs.lab.chaos.result import Result, compared
+from jobs.lab.chaos.actions import OUTAGE_S, FaultKind, plan
+from jobs.lab.chaos.delays import AlertTimes, delays
+from jobs.lab.chaos.fault_injection import FaultInjector
+from jobs.lab.chaos.result import ChaosResult, compared
 from jobs.lab.chaos.supervisor import Supervisor
 from jobs.lab.chaos.traffic import traffic
 from jobs.operate.broker.local_kafka import LocalKafka
@@ -26,7 +26,7 @@ from models.events import AlertChanged, Position
 from models.events.topics import ALERTS, TURNS
 from models.wire.codec import decode_output
 from streams.kafka.client import read_to_end
-from streams.oracle.comparison import Kind, TopicOutputs
+from streams.oracle.comparison import DifferenceKind, TopicOutputs
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.settings.archive import ArchiveSettings
 
@@ -38,14 +38,14 @@ _EVENT_TIME_PER_TIME = 60
 _SETTLED_WITHIN_S = 180.0
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class ChaosOptions(Struct, frozen=True, kw_only=True):
     """What the command was asked for; `data_dir` is empty or new, `acts` and `outage_s` as in `plan`."""
 
     seed: int
     minutes: float
     turns_per_s: float
     data_dir: Path
-    acts: frozenset[Act] = frozenset(Act)
+    acts: frozenset[FaultKind] = frozenset(FaultKind)
     outage_s: float = OUTAGE_S
 
 
@@ -63,15 +63,15 @@ def settings_of(bootstrap: str, data_dir: Path) -> Settings:
     )
 
 
-class Run:
+class ChaosRun:
     """One run, from starting a broker to the result."""
 
-    def __init__(self, options: Options, tell: Callable[[str], None]) -> None:
+    def __init__(self, options: ChaosOptions, report: Callable[[str], None]) -> None:
         self._options = options
-        self._tell = tell
+        self._report = report
         self._sent: set[tuple[str, int]] = set()
 
-    async def run(self) -> Result:
+    async def run(self) -> ChaosResult:
         """Start, harm, compare; everything that was started is ended on the way out.
 
         Raises:
@@ -79,20 +79,20 @@ class Run:
         """
         began_s = monotonic()
         with ExitStack() as running:
-            self._tell("starting Apache Kafka and the roles")
+            self._report("starting Apache Kafka and the roles")
             broker = running.enter_context(LocalKafka(self._options.data_dir))
             settings = settings_of(broker.bootstrap, self._options.data_dir)
             await apply_topics(settings)
-            with_vectors = Act.VECTORS in self._options.acts
+            with_vectors = FaultKind.VECTORS in self._options.acts
             supervisor = Supervisor(settings, self._options.data_dir / "logs", vector_server=with_vectors)
             running.callback(supervisor.end_all)
             await supervisor.start()
-            harmer = Harmer(settings, supervisor, broker, self._tell)
-            settled = await self._harm_and_settle(settings, supervisor, harmer)
+            injector = FaultInjector(settings, supervisor, broker, self._report)
+            settled = await self._inject_and_settle(settings, supervisor, injector)
             raised = await _raised(settings, settled.outputs[ALERTS.name])
-        return self._result(settled, supervisor, harmer, raised, began_s)
+        return self._result(settled, supervisor, injector, raised, began_s)
 
-    async def _harm_and_settle(self, settings: Settings, supervisor: Supervisor, harmer: Harmer) -> Settled:
+    async def _inject_and_settle(self, settings: Settings, supervisor: Supervisor, injector: FaultInjector) -> Settled:
         seconds, timeout_s = self._options.minutes * 60, SESSION_TIMEOUT.total_seconds()
         acts = plan(
             self._options.seed,
@@ -101,15 +101,15 @@ class Run:
             acts=self._options.acts,
             outage_s=self._options.outage_s,
         )
-        self._tell(f"{len(acts)} acts of harm in {seconds:g} s, {self._options.turns_per_s:g} turns/s")
+        self._report(f"{len(acts)} acts of harm in {seconds:g} s, {self._options.turns_per_s:g} turns/s")
         watching = asyncio.create_task(supervisor.watch())
         together = [
             asyncio.create_task(self._produce(settings, seconds)),
-            asyncio.create_task(harmer.do(acts)),
+            asyncio.create_task(injector.do(acts)),
         ]
         try:
             await asyncio.gather(*together)
-            self._tell("waiting until the roles have caught up, then comparing")
+            self._report("waiting until the roles have caught up, then comparing")
             settled = await settle(settings, within_s=_SETTLED_WITHIN_S, index_url=supervisor.index_url)
         finally:
             for task in (watching, *together):
@@ -135,26 +135,31 @@ class Run:
             await sender.finish()
 
     def _result(
-        self, settled: Settled, supervisor: Supervisor, harmer: Harmer, raised: list[Raised], began_s: float
-    ) -> Result:
+        self,
+        settled: Settled,
+        supervisor: Supervisor,
+        injector: FaultInjector,
+        raised: list[AlertTimes],
+        began_s: float,
+    ) -> ChaosResult:
         found = settled.comparison
-        late = delays(raised, harmer.done, session_timeout_s=SESSION_TIMEOUT.total_seconds())
-        return Result(
+        late = delays(raised, injector.done, session_timeout_s=SESSION_TIMEOUT.total_seconds())
+        return ChaosResult(
             **asdict(compared(settled, self._sent, began_s)),
             seed=self._options.seed,
             kills=supervisor.kills,
-            acts=dict(harmer.acts),
+            acts=dict(injector.acts),
             restarts=supervisor.restarts,
             alerts=found.checked[ALERTS.name],
-            alerts_missing=found.count(ALERTS.name, Kind.MISSING),
-            alerts_false=found.count(ALERTS.name, Kind.FALSE, Kind.CHANGED),
+            alerts_missing=found.count(ALERTS.name, DifferenceKind.MISSING),
+            alerts_false=found.count(ALERTS.name, DifferenceKind.FALSE, DifferenceKind.CHANGED),
             worst_alert_delay_s=late.worst_s,
             worst_alert_delay_after_kill_s=late.worst_after_kill_s,
             alerts_after_kill=late.after_kill,
         )
 
 
-async def _raised(settings: Settings, alerts: TopicOutputs) -> list[Raised]:
+async def _raised(settings: Settings, alerts: TopicOutputs) -> list[AlertTimes]:
     """Alerts that were raised or became worse, with the broker's times of them and of their turns."""
     written = {}
     for event_id, values in alerts.values.items():
@@ -165,5 +170,5 @@ async def _raised(settings: Settings, alerts: TopicOutputs) -> list[Raised]:
     async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
         alert_ms = written.get(Position(record.topic, record.partition, record.offset))
         if alert_ms is not None:
-            raised.append(Raised(record.timestamp, alert_ms))
+            raised.append(AlertTimes(record.timestamp, alert_ms))
     return raised

@@ -10,13 +10,13 @@ from time import monotonic, time
 
 from aiokafka.errors import KafkaError
 
-from jobs.lab.chaos.actions import Act, Action, Outage
-from jobs.lab.chaos.delays import Harm
+from jobs.lab.chaos.actions import Action, FaultKind, Outage
+from jobs.lab.chaos.delays import Fault
 from jobs.lab.chaos.supervisor import Supervisor
 from jobs.operate.broker.local_kafka import LocalKafka
 from models.errors import StoreUnavailable
 from streams.kafka.client import admin
-from streams.kafka.topics import set_config, standing_topics
+from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
 
 _LIMIT = "max.message.bytes"
@@ -24,14 +24,14 @@ _LIMIT_BYTES = 32
 """Less than an empty record batch has."""
 
 
-class Harmer:
+class FaultInjector:
     """Harms one run's processes.
 
     Args:
         settings: Of the run.
         supervisor: Of its roles and vector store.
         broker: Its only broker.
-        tell: Told each act.
+        report: Told each act.
 
     Attributes:
         done: Every act that was done, as it ended.
@@ -39,14 +39,14 @@ class Harmer:
     """
 
     def __init__(
-        self, settings: Settings, supervisor: Supervisor, broker: LocalKafka, tell: Callable[[str], None]
+        self, settings: Settings, supervisor: Supervisor, broker: LocalKafka, report: Callable[[str], None]
     ) -> None:
         self._settings = settings
         self._supervisor = supervisor
         self._broker = broker
-        self._tell = tell
+        self._report = report
         self._rejecting: set[str] = set()
-        self.done: list[Harm] = []
+        self.done: list[Fault] = []
         self.acts: Counter[str] = Counter()
 
     async def do(self, plan: Sequence[Action]) -> None:
@@ -56,9 +56,9 @@ class Harmer:
         try:
             for action in plan:
                 await asyncio.sleep(max(0.0, began_s + action.at_s - monotonic()))
-                self._tell(f"{action.at_s:7.3f} s  {action.act} {action.place}")
+                self._report(f"{action.at_s:7.3f} s  {action.act} {action.place}")
                 doing = asyncio.create_task(self._act(action))
-                if action.act is Act.BROKER:
+                if action.act is FaultKind.BROKER:
                     await doing
                 beside.append(doing)
             await asyncio.gather(*beside)
@@ -70,25 +70,25 @@ class Harmer:
         self.acts[action.act] += 1
         began_ms = _now_ms()
         match action.act:
-            case Act.KILL:
+            case FaultKind.KILL:
                 self._supervisor.kill(action.place)
-            case Act.FREEZE:
+            case FaultKind.FREEZE:
                 await self._supervisor.freeze(action.place, action.lasts_s)
-            case Act.STOP:
+            case FaultKind.STOP:
                 await self._supervisor.stop(action.place)
-            case Act.JOIN_OR_LEAVE:
+            case FaultKind.JOIN_OR_LEAVE:
                 await self._supervisor.join_or_leave(action.place)
-            case Act.BROKER:
+            case FaultKind.BROKER:
                 await asyncio.to_thread(self._broker.kill)
                 self._supervisor.kills += 1
                 await asyncio.sleep(action.lasts_s)
                 await asyncio.to_thread(self._broker.restart)
-            case Act.VECTORS:
+            case FaultKind.VECTORS:
                 await self._supervisor.fail_vectors(Outage(action.place), action.lasts_s)
-            case Act.REJECT:
+            case FaultKind.REJECT:
                 await self._reject(action.place, action.lasts_s)
-        ended_ms = began_ms if action.act is Act.KILL else _now_ms()
-        self.done.append(Harm(action.act, action.place, began_ms, ended_ms))
+        ended_ms = began_ms if action.act is FaultKind.KILL else _now_ms()
+        self.done.append(Fault(action.act, action.place, began_ms, ended_ms))
 
     async def _reject(self, topic: str, seconds: float) -> None:
         """Let the broker refuse whatever is written to a topic; nothing if it does already."""
@@ -99,11 +99,11 @@ class Harmer:
         before: str | None = None
         try:
             async with admin(self._settings.kafka) as client:
-                before = (await standing_topics(client, [name]))[name].config[_LIMIT]
+                before = (await existing_topics(client, [name]))[name].config[_LIMIT]
                 await set_config(client, {name: {_LIMIT: str(_LIMIT_BYTES)}})
             await asyncio.sleep(seconds)
         except (KafkaError, StoreUnavailable) as error:  # the broker was killed under it
-            self._tell(f"           reject {topic}: {type(error).__name__}")
+            self._report(f"           reject {topic}: {type(error).__name__}")
         finally:
             if before is not None:
                 await self._accept(name, before)

@@ -8,7 +8,7 @@ from time import monotonic
 from msgspec import Struct
 
 from jobs.replay.comparison import Settled
-from streams.oracle.comparison import Difference, Kind, turn_counts
+from streams.oracle.comparison import Difference, DifferenceKind, turn_counts
 from streams.oracle.followers import ARCHIVE_TURNS, INDEX
 from streams.oracle.tiers import USERS_TURNS
 
@@ -43,7 +43,7 @@ class Compared(Struct, kw_only=True):
     seconds: float
 
 
-class Result(Compared, kw_only=True):
+class ChaosResult(Compared, kw_only=True):
     """What a run did and found.
 
     Attributes:
@@ -97,6 +97,8 @@ def lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tup
     found.ids(LOG, {f"{s}, turn {t}" for s, t in sent}, {f"{s}, turn {t}" for s, t in settled.oracle.turn_keys})
     expected, counted = turn_counts(settled.oracle.entities), turn_counts(settled.state)
     off = [counted.get(name, 0) - expected.get(name, 0) for name in expected.keys() | counted.keys()]
-    lost = sum(found.count(where, Kind.MISSING) for where in (LOG, ARCHIVE_TURNS, USERS_TURNS))
-    doubled = sum(found.count(where, Kind.DOUBLED) for where in (ARCHIVE_TURNS, USERS_TURNS))
-    return lost - sum(n for n in off if n < 0), doubled + found.count(INDEX, Kind.FALSE) + sum(n for n in off if n > 0)
+    lost = sum(found.count(where, DifferenceKind.MISSING) for where in (LOG, ARCHIVE_TURNS, USERS_TURNS))
+    doubled = sum(found.count(where, DifferenceKind.DOUBLED) for where in (ARCHIVE_TURNS, USERS_TURNS))
+    return lost - sum(n for n in off if n < 0), doubled + found.count(INDEX, DifferenceKind.FALSE) + sum(
+        n for n in off if n > 0
+    )

@@ -81,7 +81,7 @@ class Rolling:
         roles: Which are run and restarted.
         turns_per_s: Load.
         seed: Of the conversations.
-        tell: Told what is done.
+        report: Told what is done.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class Rolling:
         roles: Sequence[str],
         turns_per_s: float,
         seed: int,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._turns_per_s = turns_per_s
         self._seed = seed
-        self._tell = tell
+        self._report = report
         self._sent: set[tuple[str, int]] = set()
         logs = settings.data_dir / "logs"
         self._vectors = VectorServerProcess(settings, log=logs / "vectors.log") if "index" in roles else None
@@ -127,7 +127,7 @@ class Rolling:
                 done.set()
                 await producing
             ended_ms = _now_ms()
-            self._tell("comparing with a replay")
+            self._report("comparing with a replay")
             index = next((worker for name, worker in self._workers.items() if name.startswith("index")), None)
             settled = await settle(
                 self._settings, within_s=_SETTLED_WITHIN_S, index_url=index.url if index is not None else None
@@ -152,7 +152,7 @@ class Rolling:
             await worker.ready(120.0)
             away_s = monotonic() - began_s
             longest_s = max(longest_s, away_s)
-            self._tell(f"{name} is back after {away_s:.1f} s")
+            self._report(f"{name} is back after {away_s:.1f} s")
         return round(longest_s, 1), hard
 
     async def _produce(self, done: asyncio.Event) -> None:

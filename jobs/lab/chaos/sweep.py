@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from jobs.lab.chaos.actions import OUTAGE_S, Act
-from jobs.lab.chaos.driver import Options, Run
-from jobs.lab.chaos.result import Result
+from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
+from jobs.lab.chaos.driver import ChaosOptions, ChaosRun
+from jobs.lab.chaos.result import ChaosResult
 from models.errors import ConfigurationError, TurntideError
 
 
@@ -34,7 +34,7 @@ class Saved(Struct, kw_only=True):
     turns_per_s: float
     acts: list[str]
     outage_s: float = OUTAGE_S
-    result: Result | None = None
+    result: ChaosResult | None = None
     error: str = ""
 
     @property
@@ -44,13 +44,13 @@ class Saved(Struct, kw_only=True):
 
     def again(self) -> str:
         """The command that repeats it."""
-        acts = "" if set(self.acts) == {*Act} else f" --acts {','.join(self.acts)}"
+        acts = "" if set(self.acts) == {*FaultKind} else f" --acts {','.join(self.acts)}"
         outage = "" if self.outage_s == OUTAGE_S else f" --outage-s {self.outage_s:g}"
         turns = f"--turns-per-s {self.turns_per_s:g}"
         return f"turntide chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
 
 
-class Totals(Struct, kw_only=True):
+class SweepTotals(Struct, kw_only=True):
     """All runs together: sums, and the worst of the delays."""
 
     runs: int = 0
@@ -73,11 +73,11 @@ class Totals(Struct, kw_only=True):
 _WORST = ("worst_alert_delay_s", "worst_alert_delay_after_kill_s")
 
 
-def totals_of(runs: Sequence[Saved]) -> Totals:
+def totals_of(runs: Sequence[Saved]) -> SweepTotals:
     """Sums over the runs that were finished; `runs` and `failed` count all."""
     results = [run.result for run in runs if run.result is not None]
-    totals = Totals(runs=len(runs), failed=sum(run.failed for run in runs))
-    for name in set(Totals.__struct_fields__) - {"runs", "failed"}:
+    totals = SweepTotals(runs=len(runs), failed=sum(run.failed for run in runs))
+    for name in set(SweepTotals.__struct_fields__) - {"runs", "failed"}:
         values = [getattr(result, name) for result in results]
         setattr(totals, name, max(values, default=0.0) if name in _WORST else sum(values))
     totals.seconds = round(totals.seconds, 1)
@@ -91,7 +91,7 @@ def row_of(run: Saved) -> dict[str, object]:
     return {"seed": run.seed} | {short: getattr(run.result, name) for short, name in _COLUMNS.items()}
 
 
-def total_row(totals: Totals) -> dict[str, object]:
+def total_row(totals: SweepTotals) -> dict[str, object]:
     """The totals as the last row of the same table."""
     return {"seed": f"all {totals.runs}"} | {short: getattr(totals, name) for short, name in _COLUMNS.items()}
 
@@ -129,7 +129,7 @@ def read_saved(file: Path) -> list[Saved]:
 
 
 def sweep(
-    options: Options, seeds: Sequence[int], *, save: Path | None, keep: bool, tell: Callable[[str], None]
+    options: ChaosOptions, seeds: Sequence[int], *, save: Path | None, keep: bool, report: Callable[[str], None]
 ) -> Iterator[Saved]:
     """Run seed after seed, each in a folder of its own, and yield each run as it ends.
 
@@ -141,32 +141,32 @@ def sweep(
         seeds: Which ones.
         save: Where each run is appended as a line.
         keep: Whether all folders stay.
-        tell: Told what happens.
+        report: Told what happens.
     """
     known = {_identity(run): run for run in (read_saved(save) if save else []) if not run.failed}
     for number, seed in enumerate(seeds, 1):
         mine = structs.replace(options, seed=seed, data_dir=options.data_dir / f"seed-{seed}")
         run = _blank(mine)
         if (before := known.get(_identity(run))) is not None:
-            tell(f"seed {seed} ({number} of {len(seeds)}): done before")
+            report(f"seed {seed} ({number} of {len(seeds)}): done before")
             yield before
             continue
-        tell(f"seed {seed} ({number} of {len(seeds)})")
+        report(f"seed {seed} ({number} of {len(seeds)})")
         try:
-            run.result = asyncio.run(Run(mine, tell).run())
+            run.result = asyncio.run(ChaosRun(mine, report).run())
         except TurntideError as error:
             run.error = f"{type(error).__name__}: {error}"
         if save:
             with save.open("ab") as file:
                 file.write(msgspec.json.encode(run) + b"\n")
         if run.failed:
-            tell(f"seed {seed} failed: {run.error or run.result}. Kept: {mine.data_dir}. To repeat: {run.again()}")
+            report(f"seed {seed} failed: {run.error or run.result}. Kept: {mine.data_dir}. To repeat: {run.again()}")
         elif not keep:
             shutil.rmtree(mine.data_dir, ignore_errors=True)
         yield run
 
 
-def _blank(options: Options) -> Saved:
+def _blank(options: ChaosOptions) -> Saved:
     return Saved(
         seed=options.seed,
         minutes=options.minutes,

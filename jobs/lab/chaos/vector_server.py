@@ -30,7 +30,7 @@ from streams.http.health import Api, serve
 from streams.index.edge import EdgeStore
 from streams.index.edge_shard import read_info
 from streams.index.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id, stored_payload
-from streams.ports import Condition, Hit, PayloadValue, Point
+from streams.ports import Condition, PayloadValue, Point, SearchHit
 
 ERRORS_PATH = "/chaos/errors"
 _UNAVAILABLE = 503
@@ -61,13 +61,13 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
         return JSONResponse(None)
 
     def failing(app: ASGIApp) -> ASGIApp:
-        async def fail_if_told(scope: Scope, receive: Receive, send: Send) -> None:
+        async def fail_if_asked(scope: Scope, receive: Receive, send: Send) -> None:
             answers = app
             if monotonic() < failing_until_s and scope.get("path", "").startswith("/collections"):
                 answers = JSONResponse({"status": {"error": "told to fail"}}, _UNAVAILABLE)
             await answers(scope, receive, send)
 
-        return fail_if_told
+        return fail_if_asked
 
     routes = [ServedRoute("/readyz", ready, ["GET"]), ServedRoute(ERRORS_PATH, errors, ["POST"])]
     routes += [*_collection_routes(store, folder), *_point_routes(store, _Keys(folder / "keys.txt"))]
@@ -156,7 +156,7 @@ def _point_routes(store: EdgeStore, keys: _Keys) -> list[ServedRoute]:
             found = await store.read(name, keys.of(ids), where=where)
             return _result(
                 {
-                    "points": [_scored(Hit(key, 0.0, payload)) for key, payload in found.items()],
+                    "points": [_scored(SearchHit(key, 0.0, payload)) for key, payload in found.items()],
                     "next_page_offset": None,
                 }
             )
@@ -218,7 +218,7 @@ def _sparse(asked: Mapping[str, Any]) -> SparseVector:
     return SparseVector(np.array(asked["indices"], dtype=np.uint32), np.array(asked["values"], dtype=np.float32))
 
 
-def _scored(hit: Hit) -> _Json:
+def _scored(hit: SearchHit) -> _Json:
     payload = stored_payload(Point(hit.key, np.zeros(0, dtype=np.float32), hit.payload))
     return {"id": point_id(hit.key), "version": 0, "score": hit.score, "payload": payload}
 
@@ -258,12 +258,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--embedder", required=True)
-    told = parser.parse_args()
+    given = parser.parse_args()
 
     async def serving(stop: asyncio.Event) -> None:
-        api, store = create_vector_api(told.folder, embedder=told.embedder)
+        api, store = create_vector_api(given.folder, embedder=given.embedder)
         try:
-            async with serve(api, port=told.port):
+            async with serve(api, port=given.port):
                 await stop.wait()
         finally:
             await store.close()

@@ -11,7 +11,7 @@ import typer
 from jobs.cli import examples
 from jobs.lab.eval.escalation_command import ESCALATION_EXAMPLES, escalation_command
 from jobs.lab.eval.understanding import EXTRACTION_EXAMPLES, FACTS_EXAMPLES, extraction_command, facts_command
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 
 app = typer.Typer(
@@ -73,7 +73,7 @@ def topics(
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
-    printed = Output(output)
+    printed = Printer(output)
     settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
     with progress_bar(f"topics, {embedder.value}") as progress:
@@ -133,7 +133,7 @@ def retrieval(
     from jobs.produce.formats import Filling
 
     _ = form
-    printed = Output(output)
+    printed = Printer(output)
     filling = Filling(source=data.stem, now=datetime.now(UTC))
     dialogues = read_dialogues(data, filling=filling, limit=limit_conversations)
     with progress_bar(f"retrieval, {embedder.value}") as progress:
@@ -177,7 +177,7 @@ def tiers(
     from streams.wiring import embedder_of, policy_of
 
     _ = form
-    printed = Output(output)
+    printed = Printer(output)
     settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(data, filling=Filling(source=data.stem, now=datetime.now(UTC)))
     with progress_bar(f"tiers, {embedder.value}") as progress:

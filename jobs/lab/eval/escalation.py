@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from jobs.lab.eval.escalation_scoring import Judged
+from jobs.lab.eval.escalation_scoring import ScoredSession
 from jobs.lab.train.scorer import Trainer
 from jobs.lab.train.sessions import folded, judging_policy
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from jobs.shared.progress import Progress
 from models.events import AlertChanged, Role
 from models.policy import Policy
@@ -29,7 +29,7 @@ _TIMED_BATCHES = 16
 _TIMED_ROUNDS = 3
 
 
-class Judging(NamedTuple):
+class DialogueJudge(NamedTuple):
     """Who judges a dialogue.
 
     Attributes:
@@ -41,14 +41,14 @@ class Judging(NamedTuple):
     policy: Policy
 
 
-def judging_by(model: TurnModel, policy: Policy, embedder: Embedder) -> Judging:
+def judging_by(model: TurnModel, policy: Policy, embedder: Embedder) -> DialogueJudge:
     """The policy with a model in it."""
     escalation = structs.replace(policy.escalation, model=model.combination)
     policy = judging_policy(structs.replace(policy, escalation=escalation))
-    return Judging(TrainedScorer(model, embedder), policy)
+    return DialogueJudge(TrainedScorer(model, embedder), policy)
 
 
-def judge_dialogue(dialogue: Dialogue, judging: Judging, embedder: Embedder) -> Judged:
+def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder: Embedder) -> ScoredSession:
     """Fold a dialogue in which a user speaks turn by turn, and note its highest probability and its first alert."""
     said = dialogue.said_by_user
     vectors = embedder.embed(said)
@@ -61,7 +61,7 @@ def judge_dialogue(dialogue: Dialogue, judging: Judging, embedder: Embedder) -> 
         raised = any(isinstance(event, AlertChanged) and event.cause == "raised" for event in outputs)
         if raised and alerted_after is None:
             alerted_after = seen
-    return Judged(
+    return ScoredSession(
         session_id=dialogue.session_id,
         source=dialogue.source,
         escalating=dialogue.escalating,
@@ -74,8 +74,8 @@ def judge_dialogue(dialogue: Dialogue, judging: Judging, embedder: Embedder) -> 
 
 
 def judge_as_it_is(
-    dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder, progress: Progress
-) -> list[Judged]:
+    dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, embedder: Embedder, progress: Progress
+) -> list[ScoredSession]:
     """Every dialogue by one model."""
     judged = []
     for done, dialogue in enumerate(dialogues, 1):
@@ -85,8 +85,13 @@ def judge_as_it_is(
 
 
 def judge_left_out(
-    dialogues: Sequence[Dialogue], trainer: Trainer, policy: Policy, progress: Progress, *, by_family: bool = True
-) -> list[Judged]:
+    dialogues: Sequence[LabelledDialogue],
+    trainer: Trainer,
+    policy: Policy,
+    progress: Progress,
+    *,
+    by_family: bool = True,
+) -> list[ScoredSession]:
     """Each dialogue by a model that was trained without its family, or only without its source.
 
     Args:
@@ -96,10 +101,10 @@ def judge_left_out(
         progress: Told of each training.
         by_family: False: what else there is of the same hand is learnt from.
     """
-    groups: dict[str, list[Dialogue]] = {}
+    groups: dict[str, list[LabelledDialogue]] = {}
     for dialogue in dialogues:
         groups.setdefault(dialogue.family if by_family else dialogue.source, []).append(dialogue)
-    judged: list[Judged] = []
+    judged: list[ScoredSession] = []
     for done, (name, group) in enumerate(sorted(groups.items())):
         progress(done, len(groups))
         model = trainer.model_without([name]) if by_family else trainer.model_without(sources=[name])
@@ -109,7 +114,7 @@ def judge_left_out(
     return judged
 
 
-def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder) -> dict[str, float]:
+def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, embedder: Embedder) -> dict[str, float]:
     """Microseconds per user turn, in batches: embedding, scoring, features, signals with combination, and their sum.
 
     Of each the best of three rounds: the others are what the machine did besides.
@@ -120,7 +125,7 @@ def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embed
     return {"us_per_turn": round(sum(each.values()), 1), **{f"us_{name}": took for name, took in each.items()}}
 
 
-def _spent(texts: Sequence[str], judging: Judging, embedder: Embedder) -> dict[str, float]:
+def _spent(texts: Sequence[str], judging: DialogueJudge, embedder: Embedder) -> dict[str, float]:
     """Seconds by what they went into."""
     model, escalation = judging.scorer.model, judging.policy.escalation
     spent = dict.fromkeys(("embedding", "scoring", "features", "judging"), 0.0)

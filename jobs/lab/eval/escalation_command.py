@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobs.lab.eval.escalation_sides import LeaveOut, require_two, sides_of
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from jobs.lab.eval.escalation import Judging
-    from jobs.lab.eval.escalation_scoring import Judged
+    from jobs.lab.eval.escalation import DialogueJudge
+    from jobs.lab.eval.escalation_scoring import ScoredSession
     from jobs.lab.eval.escalation_sides import Sides
     from streams.ports import Embedder
 
@@ -81,11 +81,11 @@ def escalation_command(
             "by_source": measured.by_source,
             **us_per_turn([*sides.left_out, *sides.as_it_is], judging, embedder),
         },
-        Output(output),
+        Printer(output),
     )
 
 
-def _judged(sides: Sides, judging: Judging, embedder: Embedder, *, by_family: bool) -> list[Judged]:
+def _judged(sides: Sides, judging: DialogueJudge, embedder: Embedder, *, by_family: bool) -> list[ScoredSession]:
     from jobs.lab.eval.escalation import judge_as_it_is, judge_left_out
     from jobs.lab.train.examples import own_dialogues, own_pairs
     from jobs.lab.train.scorer import Trainer
@@ -101,7 +101,7 @@ def _judged(sides: Sides, judging: Judging, embedder: Embedder, *, by_family: bo
     return judged
 
 
-def _print(report: Mapping[str, Any], printed: Output) -> None:
+def _print(report: Mapping[str, Any], printed: Printer) -> None:
     if printed.form is OutputFormat.JSON:
         printed.record(report)
         return

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from jobs.shared.dialogues import Dialogue, family_of
+from jobs.shared.dialogues import LabelledDialogue, family_of
 from models.errors import ConfigurationError
 
 
@@ -28,12 +28,12 @@ class Sides(NamedTuple):
         without_user: By nobody: no user speaks, so there is nothing to score.
     """
 
-    left_out: list[Dialogue]
-    as_it_is: list[Dialogue]
-    without_user: list[Dialogue]
+    left_out: list[LabelledDialogue]
+    as_it_is: list[LabelledDialogue]
+    without_user: list[LabelledDialogue]
 
 
-def sides_of(dialogues: Sequence[Dialogue], leave_out: LeaveOut, known_sources: Collection[str]) -> Sides:
+def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: LeaveOut, known_sources: Collection[str]) -> Sides:
     """Who judges which dialogue.
 
     With `AUTO`, those of families that the configured scorer was trained on are judged by models without them, also
@@ -62,7 +62,7 @@ def sides_of(dialogues: Sequence[Dialogue], leave_out: LeaveOut, known_sources: 
     return sides
 
 
-def require_two(dialogues: Sequence[Dialogue], *, by_family: bool, instead: str) -> None:
+def require_two(dialogues: Sequence[LabelledDialogue], *, by_family: bool, instead: str) -> None:
     """Say that leaving out needs something that is left.
 
     Raises:

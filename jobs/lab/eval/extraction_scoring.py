@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement
 from jobs.lab.eval.judged import (
-    Figures,
     GroupFigures,
     Judged,
-    Miss,
+    Misjudged,
+    ScoreFigures,
     by_kind,
     by_split,
     figures,
@@ -22,9 +22,9 @@ from jobs.lab.eval.judged import (
 )
 from models.events.base import Role
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import Found
+from models.language.statements.extraction import ExtractedStatement
 
-Extract = Callable[[LabelledSentence], Sequence[Found]]
+Extract = Callable[[LabelledSentence], Sequence[ExtractedStatement]]
 _SEED_PATTERNS = (
     (re.compile(r"decided|chose|selected|went with", re.IGNORECASE), MemoryType.DECISION, 0.8),
     (re.compile(r"prefer|like|want|need", re.IGNORECASE), MemoryType.PREFERENCE, 0.7),
@@ -35,19 +35,19 @@ _SEED_PATTERNS = (
 _ROUNDS = 5
 
 
-class Report(Struct, frozen=True):
+class ExtractionScores(Struct, frozen=True):
     """All figures of the rules on one set, and those of the source's bare patterns beside."""
 
-    all: Figures
-    held_out: Figures
+    all: ScoreFigures
+    held_out: ScoreFigures
     """Of all splits but `dev`."""
-    by_split: dict[str, Figures]
-    by_type: dict[str, Figures]
+    by_split: dict[str, ScoreFigures]
+    by_type: dict[str, ScoreFigures]
     by_difficulty: dict[str, GroupFigures]
-    subjects: Figures
+    subjects: ScoreFigures
     """Of statements whose type is right: a wrong subject counts against precision, an absent one against recall."""
-    seed_patterns: Figures
-    seed_patterns_held_out: Figures
+    seed_patterns: ScoreFigures
+    seed_patterns_held_out: ScoreFigures
     f1_ratio: float | None
     """Rules to source patterns, both on all messages."""
     messages: int
@@ -56,7 +56,7 @@ class Report(Struct, frozen=True):
     negatives_clean: float | None
     us_per_message: float
     """Of the rules, the best of some rounds over the set."""
-    misses: list[Miss]
+    misses: list[Misjudged]
 
 
 class _JudgedSentence(Judged, frozen=True):
@@ -65,7 +65,7 @@ class _JudgedSentence(Judged, frozen=True):
     subjects: list[tuple[str, str]]
 
 
-def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> Report:
+def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> ExtractionScores:
     """Run rules and source patterns over every message and count.
 
     Args:
@@ -76,7 +76,7 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
     judged = [_judge(each, extract(each), promote_from) for each in sentences]
     bare = [_judge(each, by_seed_patterns(each), promote_from) for each in sentences]
     rules, patterns = figures(judged), figures(bare)
-    return Report(
+    return ExtractionScores(
         all=rules,
         held_out=figures(_held_out(judged)),
         by_split=by_split(judged),
@@ -94,20 +94,20 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
     )
 
 
-def by_seed_patterns(sentence: LabelledSentence) -> list[Found]:
+def by_seed_patterns(sentence: LabelledSentence) -> list[ExtractedStatement]:
     """What the source's patterns, found anywhere in a message, would make of it."""
     if sentence.role not in {Role.USER, Role.ASSISTANT}:
         return []
     return [
-        Found(content=sentence.text, type=type_, confidence=confidence)
+        ExtractedStatement(content=sentence.text, type=type_, confidence=confidence)
         for pattern, type_, confidence in _SEED_PATTERNS
         if pattern.search(sentence.text)
     ]
 
 
-def _judge(sentence: LabelledSentence, found: Iterable[Found], promote_from: float) -> _JudgedSentence:
+def _judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> _JudgedSentence:
     left = [each for each in found if each.confidence >= promote_from]
-    right: list[tuple[LabelledStatement, Found]] = []
+    right: list[tuple[LabelledStatement, ExtractedStatement]] = []
     absent: list[str] = []
     for label in sentence.expected:
         match = next((each for each in left if each.type is label.type), None)
@@ -130,12 +130,12 @@ def _judge(sentence: LabelledSentence, found: Iterable[Found], promote_from: flo
         missed=absent,
         wrong=wrong,
         clean=None if sentence.expected else not left,
-        miss=Miss(*named, missed, wrong) if missed or wrong else None,
+        miss=Misjudged(*named, missed, wrong) if missed or wrong else None,
         subjects=[(label.subject, found.subject) for label, found in right if label.subject is not None],
     )
 
 
-def _subjects(pairs: Sequence[tuple[str, str]]) -> Figures:
+def _subjects(pairs: Sequence[tuple[str, str]]) -> ScoreFigures:
     right = sum(label == found != "" for label, found in pairs)
     return figures_of(right, gold=sum(label != "" for label, _ in pairs), found=sum(found != "" for _, found in pairs))
 

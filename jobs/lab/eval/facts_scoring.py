@@ -11,10 +11,10 @@ from msgspec.structs import asdict
 
 from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage
 from jobs.lab.eval.judged import (
-    Figures,
     GroupFigures,
     Judged,
-    Miss,
+    Misjudged,
+    ScoreFigures,
     by_kind,
     by_split,
     figures,
@@ -35,7 +35,7 @@ _EDGES = ".,;:!?\"'“”\u2018\u2019()[]{}*`…$€£"
 _HYPHEN = re.compile(r"(?<=[^\W\d])-(?=[^\W\d])")
 
 
-class Extracted(Protocol):
+class AnyExtraction(Protocol):
     """What an extractor returns, as far as it is scored."""
 
     @property
@@ -49,22 +49,22 @@ class Extracted(Protocol):
         ...
 
 
-Extract = Callable[[str], Extracted]
+Extract = Callable[[str], AnyExtraction]
 
 
-class Report(Figures, frozen=True):
+class FactScores(ScoreFigures, frozen=True):
     """All figures of one extractor on one set."""
 
-    by_category: dict[str, Figures]
+    by_category: dict[str, ScoreFigures]
     by_kind: dict[str, GroupFigures]
-    by_split: dict[str, Figures]
-    retractions: Figures
+    by_split: dict[str, ScoreFigures]
+    retractions: ScoreFigures
     messages: int
     negatives: int
     """Messages with nothing to remember or to forget."""
     negatives_clean: float | None
     """Share of them in which nothing was found, retractions included."""
-    misses: list[Miss]
+    misses: list[Misjudged]
 
 
 class _JudgedMessage(Judged, frozen=True):
@@ -73,7 +73,7 @@ class _JudgedMessage(Judged, frozen=True):
     retractions: tuple[int, int, int]
 
 
-def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> Report:
+def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> FactScores:
     """Run the extractor over every message and count.
 
     Args:
@@ -83,7 +83,7 @@ def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactP
     """
     judged = [_judge(message, extract(message.content), policy) for message in messages]
     right, gold, found = (sum(each.retractions[n] for each in judged) for n in range(3))
-    return Report(
+    return FactScores(
         **asdict(figures(judged)),
         by_category={category: figures(judged, category) for category in FactCategory},
         by_kind=by_kind(judged),
@@ -125,7 +125,7 @@ def same_value(one: str, other: str) -> bool:
     return any(longer[at : at + len(shorter)] == shorter for at in range(len(longer) - len(shorter) + 1))
 
 
-def _judge(message: LabelledMessage, extracted: Extracted, policy: FactPolicy) -> _JudgedMessage:
+def _judge(message: LabelledMessage, extracted: AnyExtraction, policy: FactPolicy) -> _JudgedMessage:
     left = [
         fact
         for fact in extracted.facts
@@ -152,7 +152,7 @@ def _judge(message: LabelledMessage, extracted: Extracted, policy: FactPolicy) -
         missed=[label.category for label in absent],
         wrong=[fact.category for fact in left],
         clean=not (right or left or taken_back) if message.says_nothing else None,
-        miss=Miss(*named, missed, wrong) if missed or wrong else None,
+        miss=Misjudged(*named, missed, wrong) if missed or wrong else None,
         retractions=((said & taken_back).total(), said.total(), taken_back.total()),
     )
 

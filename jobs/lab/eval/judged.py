@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 
 
-class Miss(Struct, frozen=True):
+class Misjudged(Struct, frozen=True):
     """A line that was not read as labelled.
 
     Attributes:
@@ -45,10 +45,10 @@ class Judged(Struct, frozen=True):
     missed: list[str]
     wrong: list[str]
     clean: bool | None
-    miss: Miss | None
+    miss: Misjudged | None
 
 
-class Figures(Struct, frozen=True):
+class ScoreFigures(Struct, frozen=True):
     """Counts and ratios; a ratio of nothing is None.
 
     Attributes:
@@ -66,7 +66,7 @@ class Figures(Struct, frozen=True):
     found: int
 
 
-class GroupFigures(Figures, frozen=True, kw_only=True):
+class GroupFigures(ScoreFigures, frozen=True, kw_only=True):
     """Of lines of one kind.
 
     Attributes:
@@ -78,7 +78,7 @@ class GroupFigures(Figures, frozen=True, kw_only=True):
     clean: float | None
 
 
-def figures(judged: Iterable[Judged], of: str | None = None) -> Figures:
+def figures(judged: Iterable[Judged], of: str | None = None) -> ScoreFigures:
     """Of what has this type; none: of everything."""
 
     def count(types: Sequence[str]) -> int:
@@ -92,7 +92,7 @@ def figures(judged: Iterable[Judged], of: str | None = None) -> Figures:
     return figures_of(right, gold=gold, found=found)
 
 
-def by_split(judged: Iterable[Judged]) -> dict[str, Figures]:
+def by_split(judged: Iterable[Judged]) -> dict[str, ScoreFigures]:
     """Figures of each split, in the order in which they come."""
     return {name: figures(group) for name, group in _grouped(judged, "split")}
 
@@ -119,10 +119,10 @@ def share_clean(judged: Iterable[Judged]) -> float | None:
 
 
 def print_misread(
-    printed: Output,
+    printed: Printer,
     fields: Mapping[str, object],
     tables: Mapping[str, Iterable[Mapping[str, str]]],
-    misses: Sequence[Miss] | None,
+    misses: Sequence[Misjudged] | None,
     *,
     kind: str,
     text: str,
@@ -149,19 +149,19 @@ def print_misread(
             printed.rows("Missed or wrong", rows)
 
 
-def figure_rows(named: Mapping[str, Figures], first: str = "what") -> Iterator[dict[str, str]]:
+def figure_rows(named: Mapping[str, ScoreFigures], first: str = "what") -> Iterator[dict[str, str]]:
     """A row of a table for each; `first` is the heading of the names."""
     for name, found in named.items():
         yield {first: name} | {key: cell(value) for key, value in asdict(found).items()}
 
 
-def figures_of(right: int, *, gold: int, found: int) -> Figures:
+def figures_of(right: int, *, gold: int, found: int) -> ScoreFigures:
     """Ratios of counts.
 
     >>> figures_of(3, gold=4, found=6)
-    Figures(precision=0.5, recall=0.75, f1=0.6, gold=4, found=6)
+    ScoreFigures(precision=0.5, recall=0.75, f1=0.6, gold=4, found=6)
     """
-    return Figures(
+    return ScoreFigures(
         precision=right / found if found else None,
         recall=right / gold if gold else None,
         f1=2 * right / (gold + found) if gold + found else None,

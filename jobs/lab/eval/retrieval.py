@@ -11,9 +11,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
 
-from jobs.lab.bench.machine import Ground, own_ground
-from jobs.lab.eval.retrieval_questions import Dialogues, Question
-from jobs.lab.eval.retrieval_scoring import DEPTHS, Answer, Report, query_times, session_recalls, turn_recalls
+from jobs.lab.bench.machine import BenchEnvironment, own_environment
+from jobs.lab.eval.retrieval_questions import Dialogues, LabelledQuestion
+from jobs.lab.eval.retrieval_scoring import (
+    DEPTHS,
+    QuestionResult,
+    RetrievalScores,
+    query_times,
+    session_recalls,
+    turn_recalls,
+)
 from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
 from models.errors import TurntideError
@@ -42,7 +49,7 @@ class NotIndexed(TurntideError):  # noqa: N818 - says what happened
     """The index role did not come to the end of what was sent."""
 
 
-def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> Report:
+def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> RetrievalScores:
     """Send everything, wait until it is indexed, ask everything.
 
     Args:
@@ -54,9 +61,9 @@ def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> Report:
         TurntideError: The broker or the role failed.
     """
     configure_logging(level="warning")
-    with own_ground() as ground:
+    with own_environment() as ground:
         answers = asyncio.run(_run(ground, dialogues, embedder, progress))
-    return Report(
+    return RetrievalScores(
         embedder=embedder,
         conversations=dialogues.conversations,
         indexed_turns=len(dialogues.turns),
@@ -69,7 +76,9 @@ def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> Report:
     )
 
 
-async def _run(ground: Ground, dialogues: Dialogues, embedder: str, progress: Progress) -> list[Answer]:
+async def _run(
+    ground: BenchEnvironment, dialogues: Dialogues, embedder: str, progress: Progress
+) -> list[QuestionResult]:
     settings = load_settings(
         kafka={"bootstrap": ground.bootstrap, "partitions": _PARTITIONS},
         topic_prefix="eval-retrieval",
@@ -122,7 +131,9 @@ async def _indexed(store: VectorStore, role: asyncio.Task[None], wanted: int, pr
         progress("indexing", count, wanted)
 
 
-async def _asked(search: HybridSearch, questions: Sequence[Question], progress: Progress) -> list[Answer]:
+async def _asked(
+    search: HybridSearch, questions: Sequence[LabelledQuestion], progress: Progress
+) -> list[QuestionResult]:
     """Ask every question, one after the other."""
     answers = []
     for number, question in enumerate(questions, 1):
@@ -132,6 +143,6 @@ async def _asked(search: HybridSearch, questions: Sequence[Question], progress: 
         query_ms = (perf_counter() - began_s) * 1_000
         sessions = await search.sessions(question.text, scope, max(DEPTHS))
         turns = [(each.turn.session_id, each.turn.turn) for each in found]
-        answers.append(Answer(question, turns, [session_id for session_id, _ in sessions], query_ms))
+        answers.append(QuestionResult(question, turns, [session_id for session_id, _ in sessions], query_ms))
         progress("asking", number, len(questions))
     return answers

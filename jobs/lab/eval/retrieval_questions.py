@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import FORMATS, Conversation, Documents, Filling, Malformed, conversations
+from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations
 from models.errors import ConfigurationError
 from models.events import Turn
 
@@ -21,7 +21,7 @@ _TURN_ID = re.compile(r"D:?(\d+):(\d+)")
 """As it stands in the evidence, with its slips: `D8:6; D9:17`, `D:11:26`, `D30:05`."""
 
 
-class Question(Struct, frozen=True):
+class LabelledQuestion(Struct, frozen=True):
     """A question about one user's conversations.
 
     Attributes:
@@ -44,24 +44,24 @@ class Dialogues(Struct, frozen=True):
     """
 
     turns: list[Turn]
-    questions: list[Question]
+    questions: list[LabelledQuestion]
     conversations: int
     without_evidence: int
     unknown_evidence: int
 
 
-class _Asked(Struct):
+class _LocomoQuestion(Struct):
     question: str
     category: int
     evidence: list[str]
 
 
-class _Sample(Struct):
+class _QuestionSample(Struct):
     sample_id: str
-    qa: list[_Asked]
+    qa: list[_LocomoQuestion]
 
 
-_sample = msgspec.json.Decoder(_Sample)
+_sample = msgspec.json.Decoder(_QuestionSample)
 
 
 def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) -> Dialogues:
@@ -84,7 +84,7 @@ def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) ->
     for item in conversations(FORMATS[FORMAT], documents, filling, by_time=True):
         turns.extend(_turns(item, file))
     places = {_source_of(turn): (turn.session_id, turn.turn) for turn in turns}
-    questions: list[Question] = []
+    questions: list[LabelledQuestion] = []
     asked = unknown = 0
     for line, document in documents:
         sample = _decoded(document, file, line)
@@ -94,7 +94,7 @@ def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) ->
             known = frozenset(places[place] for place in named if place in places)
             asked, unknown = asked + 1, unknown + len(named) - len(known)
             if known:
-                questions.append(Question(user_id, each.question, each.category, known))
+                questions.append(LabelledQuestion(user_id, each.question, each.category, known))
     return Dialogues(turns, questions, len(documents), asked - len(questions), unknown)
 
 
@@ -108,13 +108,13 @@ def evidence_places(evidence: list[str]) -> list[tuple[int, int]]:
     return list(dict.fromkeys(found))
 
 
-def _turns(item: Conversation | Malformed, file: Path) -> list[Turn]:
+def _turns(item: InputConversation | Malformed, file: Path) -> list[Turn]:
     if isinstance(item, Malformed):
         raise ConfigurationError(f"{file}, conversation {item.line}: {item.reason}")
     return [event for event in item.events if isinstance(event, Turn)]
 
 
-def _decoded(document: bytes, file: Path, line: int) -> _Sample:
+def _decoded(document: bytes, file: Path, line: int) -> _QuestionSample:
     try:
         return _sample.decode(document)
     except msgspec.DecodeError as error:

@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from jobs.lab.eval.retrieval_questions import Place, Question
-from jobs.shared.output import Output
+from jobs.lab.eval.retrieval_questions import LabelledQuestion, Place
+from jobs.shared.output import Printer
 
 DEPTHS = (5, 10, 20)
 GROUPS = {"1-4": {1, 2, 3, 4}, "1-5": {1, 2, 3, 4, 5}, "1": {1}, "2": {2}, "3": {3}, "4": {4}, "5": {5}}
@@ -20,7 +20,7 @@ Recalls = dict[str, float]
 _Thing = TypeVar("_Thing", bound=Hashable)
 
 
-class Answer(Struct, frozen=True):
+class QuestionResult(Struct, frozen=True):
     """What was found for a question, best first, and how long that took.
 
     Attributes:
@@ -28,13 +28,13 @@ class Answer(Struct, frozen=True):
         query_ms: Of the search for turns.
     """
 
-    question: Question
+    question: LabelledQuestion
     turns: list[Place]
     sessions: list[str]
     query_ms: float
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class RetrievalScores(Struct, frozen=True, kw_only=True):
     """What `turntide eval retrieval` prints.
 
     Attributes:
@@ -65,12 +65,12 @@ def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> fl
     return len(wanted.intersection(found[:depth])) / len(wanted)
 
 
-def turn_recalls(answers: Sequence[Answer]) -> dict[str, Recalls]:
+def turn_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
     """Mean recall of evidence turns over the questions of each group."""
     return _by_group([(answer.question.category, answer.turns, answer.question.evidence) for answer in answers])
 
 
-def session_recalls(answers: Sequence[Answer]) -> dict[str, Recalls]:
+def session_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
     """Mean recall of the sessions in which evidence stands, over the questions of each group."""
     return _by_group(
         [
@@ -80,7 +80,7 @@ def session_recalls(answers: Sequence[Answer]) -> dict[str, Recalls]:
     )
 
 
-def query_times(answers: Sequence[Answer]) -> dict[str, float]:
+def query_times(answers: Sequence[QuestionResult]) -> dict[str, float]:
     """Percentiles of the search for turns, milliseconds."""
     times_ms = [answer.query_ms for answer in answers]
     return {f"p{part}": round(float(np.percentile(times_ms, part)), 3) for part in (50, 95, 99)}
@@ -109,7 +109,7 @@ _NAMES = {
 }
 
 
-def show(printed: Output, report: Report) -> None:
+def show(printed: Printer, report: RetrievalScores) -> None:
     """Print the recalls and what they are of."""
     printed.rows("Recall", recall_rows(report))
     printed.message(
@@ -119,7 +119,7 @@ def show(printed: Output, report: Report) -> None:
     printed.message("one search: " + ", ".join(f"{name} {ms:.1f} ms" for name, ms in report.query_ms.items()))
 
 
-def recall_rows(report: Report) -> Iterator[dict[str, str]]:
+def recall_rows(report: RetrievalScores) -> Iterator[dict[str, str]]:
     """A row for each group of categories, first of turns, then of sessions."""
     for what, groups in (("turns", report.turns), ("sessions", report.sessions)):
         for group, recalls in groups.items():

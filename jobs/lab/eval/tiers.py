@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.lab.bench.folds import folded_user
-from jobs.lab.eval.retrieval_questions import Dialogues, Place, Question
+from jobs.lab.eval.retrieval_questions import Dialogues, LabelledQuestion, Place
 from models.events import (
     EpisodeCompressed,
     EpisodeRequested,
@@ -34,7 +34,7 @@ NEAREST = 3
 Distances = NDArray[np.float32]
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class TierCounts(Struct, frozen=True, kw_only=True):
     """What the tiers keep, over all users.
 
     Attributes:
@@ -57,7 +57,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     ratio: float
 
 
-class Share(Struct, frozen=True, kw_only=True):
+class DistanceShare(Struct, frozen=True, kw_only=True):
     """What lies within a distance, as shares.
 
     Attributes:
@@ -84,8 +84,8 @@ class TiersReport(Struct, frozen=True, kw_only=True):
     questions: int
     nearest_3: float
     episode_distance: float
-    kept: Kept
-    shares: list[Share]
+    kept: TierCounts
+    shares: list[DistanceShare]
 
 
 class _User(NamedTuple):
@@ -151,7 +151,7 @@ def _said(turn: Turn) -> Turn:
 
 
 def _report(
-    asked: Sequence[Question], users: dict[str, _User], vectors: dict[str, Distances], embedder: Embedder
+    asked: Sequence[LabelledQuestion], users: dict[str, _User], vectors: dict[str, Distances], embedder: Embedder
 ) -> TiersReport:
     questions = embedder.embed([question.text for question in asked])
     right: list[float] = []
@@ -178,7 +178,7 @@ def _report(
         episode_distance=embedder.episode_distance,
         kept=_kept(list(users.values())),
         shares=[
-            Share(
+            DistanceShare(
                 distance=distance,
                 right=_mean(np.array(right) < distance),
                 same_user=_mean(wrong < distance),
@@ -193,11 +193,11 @@ def _mean(values: NDArray[np.generic]) -> float:
     return round(float(values.mean()), 4) if values.size else 0.0
 
 
-def _kept(users: Sequence[_User]) -> Kept:
+def _kept(users: Sequence[_User]) -> TierCounts:
     turns = sum(user.last.turn_count for user in users)
     facts = sum(user.last.facts for user in users)
     episodes = sum(user.last.episodes for user in users)
-    return Kept(
+    return TierCounts(
         users=len(users),
         turns=turns,
         episodes=episodes,

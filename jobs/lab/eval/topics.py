@@ -13,7 +13,7 @@ from statistics import mean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.lab.eval.topics_dialogues import TopicDialogue
 from jobs.lab.eval.topics_matching import Embedding, cosines_of_pairs, inputs_of, match, shortened, simulate, unit
 from jobs.lab.eval.topics_metrics import PairPoint, count_pairs, pair_curve, total
 from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, Mixed, mix
@@ -55,7 +55,7 @@ class Variant(Struct, frozen=True):
     f1: float
 
 
-class Report(Struct, frozen=True):
+class TopicScores(Struct, frozen=True):
     """Everything about one embedder.
 
     Attributes:
@@ -130,7 +130,7 @@ class _Runs:
 
 
 def measure(
-    dialogues: Sequence[Dialogue],
+    dialogues: Sequence[TopicDialogue],
     embedder: Embedder,
     policy: Policy,
     *,
@@ -138,7 +138,7 @@ def measure(
     seed: int,
     progress: Progress,
     thresholds: Sequence[float] = THRESHOLDS,
-) -> Report:
+) -> TopicScores:
     """Measure one embedder; the same dialogues and seed give the same report.
 
     Args:
@@ -162,7 +162,7 @@ def measure(
     curve = [runs.at(threshold, bonus) for bonus in bonuses for threshold in tried]
     best = [_best([point for point in curve if point.active_bonus == bonus]) for bonus in bonuses]
     pairs = pair_curve(*cosines_of_pairs(mixed, short), tried)
-    return Report(
+    return TopicScores(
         embedder=embedder.name,
         seed=seed,
         dialogues=len(dialogues),

@@ -10,8 +10,8 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations
-from jobs.produce.formats import Conversation, Filling
-from jobs.produce.formats.source import Reading, Source
+from jobs.produce.formats import Filling, InputConversation
+from jobs.produce.formats.source import InputReading, InputSource
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 
@@ -19,7 +19,7 @@ BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """Event time of dialogues without times: a fixed one, so that the same files give the same figures."""
 
 
-class Dialogue(Struct, frozen=True):
+class TopicDialogue(Struct, frozen=True):
     """One conversation, told apart from others by where it stands.
 
     Attributes:
@@ -56,7 +56,7 @@ def parse_conditions(conditions: Iterable[str]) -> dict[str, str]:
     return parsed
 
 
-def read_dialogues(files: Sequence[Path], where: Mapping[str, str]) -> list[Dialogue]:
+def read_dialogues(files: Sequence[Path], where: Mapping[str, str]) -> list[TopicDialogue]:
     """Dialogues of all files in order, or the demo's where no file is given.
 
     Args:
@@ -75,7 +75,7 @@ def read_dialogues(files: Sequence[Path], where: Mapping[str, str]) -> list[Dial
     return found
 
 
-def _read(file: Path, where: Mapping[str, str]) -> list[Dialogue]:
+def _read(file: Path, where: Mapping[str, str]) -> list[TopicDialogue]:
     filling = Filling(source=file.name.partition(".")[0] or "input", now=BEGINS, start=BEGINS, keep_metadata=True)
     try:
         with file.open("rb") as stream:
@@ -84,15 +84,15 @@ def _read(file: Path, where: Mapping[str, str]) -> list[Dialogue]:
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _of(stream: BinaryIO, name: str, filling: Filling, where: Mapping[str, str]) -> list[Dialogue]:
-    source = Source(stream, Reading(filling=filling, end_sessions=False))
+def _of(stream: BinaryIO, name: str, filling: Filling, where: Mapping[str, str]) -> list[TopicDialogue]:
+    source = InputSource(stream, InputReading(filling=filling, end_sessions=False))
     dialogues = []
     for item in source.items:
-        if not isinstance(item, Conversation):  # a line that cannot be read: `turntide produce` says which
+        if not isinstance(item, InputConversation):  # a line that cannot be read: `turntide produce` says which
             continue
         turns = [event for event in item.events if isinstance(event, Turn)]
         if turns and _meets(turns[0], where):
-            dialogues.append(Dialogue(name, turns[0].user_id, turns))
+            dialogues.append(TopicDialogue(name, turns[0].user_id, turns))
     return dialogues
 
 
@@ -101,7 +101,7 @@ def _meets(turn: Turn, where: Mapping[str, str]) -> bool:
     return all(str(beside[name]) == value for name, value in where.items() if name in beside)
 
 
-def _demo() -> list[Dialogue]:
+def _demo() -> list[TopicDialogue]:
     dialogues = []
     for talk in load_conversations():
         said = [next(iter(turn.items())) for turn in talk.turns]
@@ -117,5 +117,5 @@ def _demo() -> list[Dialogue]:
             )
             for number, (role, content) in enumerate(said)
         ]
-        dialogues.append(Dialogue("demo", talk.user_id, turns))
+        dialogues.append(TopicDialogue("demo", talk.user_id, turns))
     return dialogues

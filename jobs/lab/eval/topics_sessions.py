@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.lab.eval.topics_dialogues import TopicDialogue
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 from streams.ports import Embedder, Vectors
@@ -50,7 +50,7 @@ class Mixed(Struct, frozen=True):
     vectors: Vectors
 
 
-def mix(dialogues: Sequence[Dialogue], embedder: Embedder, *, sessions: int, seed: int) -> Mixed:
+def mix(dialogues: Sequence[TopicDialogue], embedder: Embedder, *, sessions: int, seed: int) -> Mixed:
     """Make sessions of five dialogues each; the same seed gives the same ones.
 
     Every dialogue is used once before one is used again. A dialogue with less than four user turns is left out.
@@ -66,7 +66,7 @@ def mix(dialogues: Sequence[Dialogue], embedder: Embedder, *, sessions: int, see
         )
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     rows: dict[str, int] = {}
-    mixed, waiting = [], list[Dialogue]()
+    mixed, waiting = [], list[TopicDialogue]()
     for _ in range(sessions):
         if len(waiting) < DIALOGUES_PER_SESSION:
             waiting = rng.sample(usable, len(usable))
@@ -75,7 +75,7 @@ def mix(dialogues: Sequence[Dialogue], embedder: Embedder, *, sessions: int, see
     return Mixed(mixed, _embedded(list(rows), embedder))
 
 
-def _stretch(dialogue: Dialogue, rng: random.Random) -> Sequence[Turn]:
+def _stretch(dialogue: TopicDialogue, rng: random.Random) -> Sequence[Turn]:
     """A run of turns with enough user turns in it; of a short dialogue all of it."""
     turns = dialogue.turns
     begins = _next_user(turns, rng.randrange(max(1, len(turns) - STRETCH_TURNS + 1)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs.lab.eval.topics import MatchPoint, Report
-from jobs.shared.output import Output
+from jobs.lab.eval.topics import MatchPoint, TopicScores
+from jobs.shared.output import Printer
 
 
-def show(printed: Output, report: Report) -> None:
+def show(printed: Printer, report: TopicScores) -> None:
     """Print the tables and what they say."""
     printed.message(
         f"{report.embedder}: {report.sessions} sessions of {report.dialogues_per_session} dialogues each, out of "
@@ -22,7 +22,7 @@ def show(printed: Output, report: Report) -> None:
         printed.message(said)
 
 
-def verdicts(report: Report) -> list[str]:
+def verdicts(report: TopicScores) -> list[str]:
     """The best thresholds, and what the source's gives, a sentence each."""
     youden = report.best_youden
     named = {"best": report.best, "shipped": report.at_shipped, "the source's": report.at_seed}
@@ -36,7 +36,7 @@ def verdicts(report: Report) -> list[str]:
     return [*said, f"{pairs} ({youden.true_join_rate:.0%} of one dialogue, {youden.false_join_rate:.0%} of two)"]
 
 
-def curve_rows(report: Report) -> Iterator[dict[str, str]]:
+def curve_rows(report: TopicScores) -> Iterator[dict[str, str]]:
     """A row for each threshold: pairs alone, then the fold with each bonus."""
     for pair in report.pair_curve:
         row = {
@@ -51,7 +51,7 @@ def curve_rows(report: Report) -> Iterator[dict[str, str]]:
         yield row
 
 
-def draw(file: Path, report: Report) -> None:
+def draw(file: Path, report: TopicScores) -> None:
     """Draw F1 by threshold, with each bonus, and Youden's J of pairs alone; needs the extra `report`."""
     from jobs.shared.charts import Curve, draw_curves
 
@@ -87,7 +87,7 @@ def _match_cells(point: MatchPoint, suffix: str = "") -> dict[str, str]:
     }
 
 
-def _variant_rows(report: Report) -> list[dict[str, str]]:
+def _variant_rows(report: TopicScores) -> list[dict[str, str]]:
     return [
         {
             "embedding": variant.embedding,

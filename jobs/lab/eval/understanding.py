@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from jobs.lab.eval.judged import Figures, cell, figure_rows, print_misread
-from jobs.shared.output import Output, OutputFormat
+from jobs.lab.eval.judged import ScoreFigures, cell, figure_rows, print_misread
+from jobs.shared.output import OutputFormat, Printer
 
 ShowMisses = Annotated[
     bool, typer.Option("--show-misses", help="Also print what was missed or found wrongly, with the messages.")
@@ -70,7 +70,7 @@ def facts_command(
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    printed = Output(output)
+    printed = Printer(output)
     messages = [message for message in read_messages(data) if split in (FactsSplit.ALL, message.split)]
     report = measure(messages, extract, policy_of(load_settings()).users.facts)
     tables = {
@@ -79,7 +79,7 @@ def facts_command(
                 **report.by_category,
                 **{f"split {name}": figures for name, figures in report.by_split.items()},
                 "retractions": report.retractions,
-                "all facts": Figures(*(getattr(report, name) for name in Figures.__struct_fields__)),
+                "all facts": ScoreFigures(*(getattr(report, name) for name in ScoreFigures.__struct_fields__)),
             }
         ),
         "By kind of message": figure_rows(report.by_kind, "kind"),
@@ -120,7 +120,7 @@ def extraction_command(
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    printed = Output(output)
+    printed = Printer(output)
     sentences = [each for each in read_sentences(file) if split in (ExtractionSplit.ALL, each.split)]
     if not sentences:
         raise ConfigurationError(f"no labelled sentence of split {split.value}: give a file that has some")

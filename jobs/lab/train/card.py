@@ -9,7 +9,7 @@ from models.risk.combination import UNITS
 from models.risk.turn_model import TurnModel
 
 if TYPE_CHECKING:
-    from jobs.lab.eval.escalation_scoring import Row, Summary
+    from jobs.lab.eval.escalation_scoring import EscalationScores, Row
 
 _RED_TEAMERS = (
     "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
@@ -103,7 +103,7 @@ def failures_of(sources: Collection[str]) -> list[str]:
     return [failure for failure in FAILURES if _SEEN_ON.get(failure, frozenset()).issubset(sources)]
 
 
-def measured_of(found: Summary, interval: tuple[float, float] | None) -> dict[str, float]:
+def measured_of(found: EscalationScores, interval: tuple[float, float] | None) -> dict[str, float]:
     """The figures of a leave-one-family-out run, flat: `roc_auc`, `hh_harmless.roc_auc` …, to four digits.
 
     Args:
@@ -123,7 +123,7 @@ def card_page(model: TurnModel) -> str:
     card, file = model.file.card, model.file
     weights = sorted(file.weights.items(), key=lambda item: -item[1])
     sources = [[s.name, s.label, s.licence, s.dialogues, s.turns, _origin(s.name)] for s in card.sources]
-    telling = [[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS]
+    weighty = [[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS]
     made = (
         f"Trained on {card.trained_on}, seed {card.seed} (training has no randomness; the seed draws the bootstrap), "
         f"{len(model.data):,} bytes, base rate assumed {card.base_rate:.3f}."
@@ -140,7 +140,7 @@ def card_page(model: TurnModel) -> str:
         _measured(card.measured),
         *([_CHOSEN] if card.measured and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources) else []),
         "## What weighs how much",
-        _table(["signal", "log-odds at 1"], telling),
+        _table(["signal", "log-odds at 1"], weighty),
         "## Known failures",
         "\n".join(f"- {failure}" for failure in card.failures),
     )

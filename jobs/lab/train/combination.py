@@ -46,7 +46,7 @@ ALERT_PROBABILITY = 0.45
 """`modes.elevated.enter` of the default policy: the probability that stands for the shipped threshold."""
 
 
-class Sessions(NamedTuple):
+class LabelledSessions(NamedTuple):
     """Sessions with what the signals said.
 
     Attributes:
@@ -60,7 +60,7 @@ class Sessions(NamedTuple):
     source: list[str]
 
 
-class Combination(NamedTuple):
+class LearntCombination(NamedTuple):
     """What was learnt.
 
     Attributes:
@@ -74,14 +74,14 @@ class Combination(NamedTuple):
     base_rate: float
 
 
-def fit_combination(sessions: Sessions) -> Combination:
+def fit_combination(sessions: LabelledSessions) -> LearntCombination:
     """Weights by maximum a posteriori, then scale and base by calibration on the sessions' highest scores."""
     weights = _weights(sessions)
     highest = np.array([float((rows @ weights).max()) for rows in sessions.signals])
     threshold = _threshold(highest, sessions)
     base = _logit(ALERT_PROBABILITY) - SHARPNESS * threshold
     units = {name: round(SHARPNESS * weight * UNITS) for name, weight in zip(SIGNAL_NAMES, weights, strict=True)}
-    return Combination(
+    return LearntCombination(
         base=round(base * UNITS),
         weights={name: weight for name, weight in units.items() if weight},
         base_rate=_base_rate(SHARPNESS * highest + base, sessions),
@@ -98,7 +98,7 @@ def source_weights(source: Sequence[str], escalating: NDArray[np.bool_]) -> Floa
     return weights
 
 
-def _weights(sessions: Sessions) -> Floats:
+def _weights(sessions: LabelledSessions) -> Floats:
     last = np.array([rows[-1] for rows in sessions.signals])
     balance = source_weights(sessions.source, sessions.escalating) * _SESSIONS
     prior = np.array([PRIOR.get(name, 0.0) for name in SIGNAL_NAMES])
@@ -116,7 +116,7 @@ def _weights(sessions: Sessions) -> Floats:
     return found[:-1]
 
 
-def _base_rate(log_odds: Floats, sessions: Sessions) -> float:
+def _base_rate(log_odds: Floats, sessions: LabelledSessions) -> float:
     """Share of escalating sessions at which the probabilities are right on average; in traffic it is another."""
     balance = source_weights(sessions.source, sessions.escalating)
     probabilities = 1 / (1 + np.exp(-log_odds))
@@ -130,7 +130,7 @@ def _logit(probability: float) -> float:
     return float(np.log(probability / (1 - probability)))
 
 
-def _threshold(highest: Floats, sessions: Sessions) -> float:
+def _threshold(highest: Floats, sessions: LabelledSessions) -> float:
     """The score that as many benign sessions reach as may, each source weighing the same."""
     benign = ~sessions.escalating
     counts = Counter(

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.lab.train.scorer import Trainer
-    from jobs.shared.dialogues import Dialogue
+    from jobs.shared.dialogues import LabelledDialogue
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", help="Learn the scorer's weights from labelled dialogues."
@@ -86,12 +86,12 @@ def scorer(
     to.write_bytes(written)
     name = TurnModel(file, written).name
     shown = {figure: measured[figure] for figure in COLUMNS[1:] if figure in measured}
-    Output(output).record(
+    Printer(output).record(
         {"file": str(to), "name": name, "bytes": len(written), "dialogues": len(learnt) + len(own), **shown}
     )
 
 
-def _measured(dialogues: Sequence[Dialogue], trainer: Trainer, seed: int) -> dict[str, float]:
+def _measured(dialogues: Sequence[LabelledDialogue], trainer: Trainer, seed: int) -> dict[str, float]:
     from jobs.lab.eval.escalation import judge_left_out
     from jobs.lab.eval.escalation_scoring import roc_auc_interval, summary
     from jobs.lab.train.card import measured_of

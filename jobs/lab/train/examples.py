@@ -11,12 +11,12 @@ from importlib.resources import files
 import msgspec
 from msgspec import Struct
 
-from jobs.shared.dialogues import Dialogue, dialogues_in
+from jobs.shared.dialogues import LabelledDialogue, dialogues_in
 
 _FOLDER = files("jobs.lab.train")
 
 
-class Pair(Struct, frozen=True):
+class MessagePair(Struct, frozen=True):
     """Two messages that differ in their aim.
 
     Attributes:
@@ -32,12 +32,12 @@ class Pair(Struct, frozen=True):
     benign: str
 
 
-def own_dialogues() -> list[Dialogue]:
+def own_dialogues() -> list[LabelledDialogue]:
     """The project's own."""
     name = "dialogues.jsonl"
     return dialogues_in(_FOLDER.joinpath(name).read_bytes(), name)
 
 
-def own_pairs() -> list[Pair]:
+def own_pairs() -> list[MessagePair]:
     """The project's contrasts."""
-    return msgspec.json.Decoder(Pair).decode_lines(_FOLDER.joinpath("pairs.jsonl").read_bytes())
+    return msgspec.json.Decoder(MessagePair).decode_lines(_FOLDER.joinpath("pairs.jsonl").read_bytes())

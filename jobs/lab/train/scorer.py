@@ -13,11 +13,11 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from jobs.lab.train.combination import Sessions, fit_combination
-from jobs.lab.train.examples import Pair
+from jobs.lab.train.combination import LabelledSessions, fit_combination
+from jobs.lab.train.examples import MessagePair
 from jobs.lab.train.sessions import signals_of
-from jobs.lab.train.turns import Turns, both_labels, fit_turns, quantised, turns_of
-from jobs.shared.dialogues import Dialogue
+from jobs.lab.train.turns import TrainingTurns, both_labels, fit_turns, quantised, turns_of
+from jobs.shared.dialogues import LabelledDialogue
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, sigmoid, write_model
 from streams.ports import Embedder
 
@@ -42,10 +42,10 @@ class Trainer:
         embedder: Wordllama.
     """
 
-    def __init__(self, dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Embedder) -> None:
+    def __init__(self, dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair], embedder: Embedder) -> None:
         self.dialogues = [dialogue for dialogue in dialogues if dialogue.said_by_user]
         self.embedder = embedder
-        self.turns: Turns = turns_of(self.dialogues, pairs, embedder)
+        self.turns: TrainingTurns = turns_of(self.dialogues, pairs, embedder)
         self._weights: dict[frozenset[str], Floats] = {}
 
     def weights(self, without: Collection[str]) -> Floats:
@@ -70,7 +70,7 @@ class Trainer:
         kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in left_out]
         scores = {n: self._unseen_scores(n, left_out) for n in kept}
         slope, offset = self._turn_calibration(left_out)
-        sessions = Sessions(
+        sessions = LabelledSessions(
             [self._session_signals(n, scores[n], slope, offset) for n in kept],
             np.array([self.dialogues[n].escalating for n in kept]),
             [self.dialogues[n].source for n in kept],
@@ -127,8 +127,8 @@ class Trainer:
         return signals_of(self.dialogues[index], risks, self.turns.vectors[self.turns.dialogue == index])
 
 
-def _sources(dialogues: Sequence[Dialogue]) -> list[SourceCard]:
-    found: dict[str, list[Dialogue]] = {}
+def _sources(dialogues: Sequence[LabelledDialogue]) -> list[SourceCard]:
+    found: dict[str, list[LabelledDialogue]] = {}
     for dialogue in dialogues:
         found.setdefault(dialogue.source, []).append(dialogue)
     return [

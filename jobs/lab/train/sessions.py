@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from jobs.shared.dialogues import Dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.events import OutputEvent, Position, Role, Turn
 from models.policy import Policy
 from models.policy.app import AppPolicy
@@ -41,7 +41,7 @@ def judging_policy(policy: Policy) -> Policy:
     )
 
 
-def turns_of_dialogue(dialogue: Dialogue) -> list[Turn]:
+def turns_of_dialogue(dialogue: LabelledDialogue) -> list[Turn]:
     """Its turns as events, one minute apart; its source is the app."""
     return [
         Turn(
@@ -58,7 +58,7 @@ def turns_of_dialogue(dialogue: Dialogue) -> list[Turn]:
 
 
 def folded(
-    dialogue: Dialogue, risks: Sequence[float], vectors: Vectors, policy: Policy
+    dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors, policy: Policy
 ) -> Iterator[tuple[Turn, SessionState, list[OutputEvent]]]:
     """Fold a dialogue turn by turn: each turn, the session after it, and what it emitted.
 
@@ -80,7 +80,7 @@ def folded(
         yield turn, state, outputs
 
 
-def signals_of(dialogue: Dialogue, risks: Sequence[float], vectors: Vectors) -> Floats:
+def signals_of(dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors) -> Floats:
     """Value of every sequence signal after each user turn, `(n_user_turns, n_signals)`, each 0-1."""
     policy = judging_policy(Policy(escalation=EscalationPolicy(model=_UNWEIGHED)))
     rows = []

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
-from jobs.lab.train.examples import Pair
-from jobs.shared.dialogues import Dialogue
+from jobs.lab.train.examples import MessagePair
+from jobs.shared.dialogues import LabelledDialogue
 from models.risk.scorer import score_text
 from models.risk.turn_model import DIMS, WORD_BITS, TurnWeights, place_of, whole_vectors, word_hashes
 from models.text.disguise import unmask
@@ -46,7 +46,7 @@ WEIGHT_OF_SET = {"topic": 3.0}
 _INT8 = 127
 
 
-class Turns(NamedTuple):
+class TrainingTurns(NamedTuple):
     """User turns with their features.
 
     Attributes:
@@ -66,7 +66,7 @@ class Turns(NamedTuple):
     pair_weights: Floats
 
 
-def turns_of(dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Embedder) -> Turns:
+def turns_of(dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair], embedder: Embedder) -> TrainingTurns:
     """Every user turn of the dialogues in order, then the halves of every pair."""
     texts: list[str] = []
     owner: list[int] = []
@@ -86,7 +86,7 @@ def turns_of(dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Emb
     texts = [unmask(capped(text)).text for text in texts]
     vectors = embedder.embed(texts)
     shares = np.array([WEIGHT_OF_SET.get(pair.set, 1.0) for pair in pairs])
-    return Turns(
+    return TrainingTurns(
         _features(texts, vectors),
         vectors,
         np.array(owner),
@@ -96,7 +96,7 @@ def turns_of(dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Emb
     )
 
 
-def fit_turns(turns: Turns, families: Sequence[str]) -> Floats:
+def fit_turns(turns: TrainingTurns, families: Sequence[str]) -> Floats:
     """Weights of the features, `(n_features,)`.
 
     Args:
@@ -121,7 +121,7 @@ def fit_turns(turns: Turns, families: Sequence[str]) -> Floats:
     return found[: turns.features.shape[1]]
 
 
-def both_labels(turns: Turns, families: Sequence[str]) -> list[str]:
+def both_labels(turns: TrainingTurns, families: Sequence[str]) -> list[str]:
     """Families whose dialogues bear both labels, in order of name; the empty one is none."""
     labels: dict[str, set[bool]] = {}
     for index, escalating in zip(turns.dialogue, turns.escalating, strict=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 
 if TYPE_CHECKING:
     from jobs.operate.broker.local_kafka import LocalKafka
@@ -68,12 +68,12 @@ def start(
     broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
     if not foreground:
         broker.start()
-        _tell(broker, output)
+        _render(broker, output)
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with broker:
-            _tell(broker, output)
+            _render(broker, output)
             code = broker.wait()
     except KeyboardInterrupt:
         code = 0
@@ -97,7 +97,7 @@ def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None
     from jobs.operate.broker.local_kafka import LocalKafka
 
     broker = LocalKafka(data_dir)
-    _tell(broker, output)
+    _render(broker, output)
     raise typer.Exit(0 if broker.running() else _NOT_RUNNING)
 
 
@@ -118,10 +118,10 @@ def _port_of_settings() -> int | None:
     return int(port) if host == HOST and port.isdigit() and port_is_free(int(port)) else None
 
 
-def _tell(broker: LocalKafka, output: OutputFormat) -> None:
+def _render(broker: LocalKafka, output: OutputFormat) -> None:
     running = broker.running()
     if output is OutputFormat.JSON:
-        Output(output).record(
+        Printer(output).record(
             {
                 "running": running is not None,
                 "bootstrap": running and running.bootstrap,

@@ -22,7 +22,9 @@ def check_settings(settings: Settings) -> Verdict:
     unknown = unknown_variables(type(settings))
     if not unknown:
         return Verdict(Status.OK, "every TURNTIDE_ variable is a setting")
-    return Verdict(Status.FAIL, "; ".join(each.told for each in unknown), "rename or unset them: they change nothing")
+    return Verdict(
+        Status.FAIL, "; ".join(each.rendered for each in unknown), "rename or unset them: they change nothing"
+    )
 
 
 CHECKS: dict[str, Callable[[Settings], Verdict]] = {

@@ -7,7 +7,7 @@ import time
 
 from jobs.operate.doctor.verdict import Status, Verdict
 from jobs.shared.role_groups import role_groups
-from jobs.shared.topic_drift import Difference, Kind
+from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import StoreUnavailable
 from streams.kafka.client import admin
 from streams.settings import Settings
@@ -16,7 +16,7 @@ from streams.wiring import ROLES
 _FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
 """Role → the one that it takes its work from; `judge` too, where one is configured."""
 _NAMED = 3
-_COUNTS = (Kind.TOO_FEW_PARTITIONS, Kind.TOO_MANY_PARTITIONS, Kind.CO_PARTITIONING)
+_COUNTS = (DriftKind.TOO_FEW_PARTITIONS, DriftKind.TOO_MANY_PARTITIONS, DriftKind.CO_PARTITIONING)
 
 
 def check_broker(settings: Settings) -> Verdict:
@@ -52,7 +52,7 @@ def check_topics(settings: Settings) -> Verdict:
     found = asyncio.run(differences(settings))
     if not found:
         return Verdict(Status.OK, f"all as wanted under {settings.topic_prefix}")
-    missing, counts = _named(found, Kind.MISSING), _named(found, *_COUNTS)
+    missing, counts = _named(found, DriftKind.MISSING), _named(found, *_COUNTS)
     if missing:
         return Verdict(
             Status.FAIL,
@@ -69,11 +69,11 @@ def check_topics(settings: Settings) -> Verdict:
             "a worker starts",
         )
     return Verdict(
-        Status.WARN, f"{len(found)} entries differ: {_named(found, *Kind)}", "`turntide topics plan`, then `apply`"
+        Status.WARN, f"{len(found)} entries differ: {_named(found, *DriftKind)}", "`turntide topics plan`, then `apply`"
     )
 
 
-def _named(found: list[Difference], *kinds: Kind) -> str:
+def _named(found: list[TopicDrift], *kinds: DriftKind) -> str:
     names = sorted({difference.topic for difference in found if difference.kind in kinds})
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -12,7 +12,7 @@ from jobs.operate.doctor.checks import CHECKS, RESTS_ON, RUNBOOKS
 from jobs.operate.doctor.running import verdicts
 from jobs.operate.doctor.shown import setting_rows
 from jobs.operate.doctor.verdict import Status, Verdict
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
@@ -43,7 +43,7 @@ def doctor(
     else:
         with progress_bar("Checking") as progress:
             found = verdicts(wanted, settings, within_s=within, rests_on=RESTS_ON, done=progress)
-    _print(Output(output), [] if check else list(setting_rows(settings)), found, whole=not check)
+    _print(Printer(output), [] if check else list(setting_rows(settings)), found, whole=not check)
     if any(verdict.status is Status.FAIL for verdict in found.values()):
         raise typer.Exit(_EXIT_FAILED)
 
@@ -64,7 +64,7 @@ def _known(names: list[str]) -> list[str]:
     return names
 
 
-def _print(printed: Output, settings: list[dict[str, object]], found: dict[str, Verdict], *, whole: bool) -> None:
+def _print(printed: Printer, settings: list[dict[str, object]], found: dict[str, Verdict], *, whole: bool) -> None:
     checks = [_row(name, verdict) for name, verdict in found.items()]
     failed = any(verdict.status is Status.FAIL for verdict in found.values())
     if printed.form is OutputFormat.JSON:

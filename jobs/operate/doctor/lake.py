@@ -15,7 +15,7 @@ _UNSETTLED_ROWS = 1_000_000
 def check_archive(settings: Settings) -> Verdict:
     """Whether it opens, has every file, and is kept up."""
     from streams.archive.catalog import open_reader, paths_of, reading
-    from streams.archive.damage import damaged, foreign_files, told
+    from streams.archive.damage import damaged, foreign_files, render_damage
 
     paths = paths_of(settings)
     try:
@@ -25,7 +25,7 @@ def check_archive(settings: Settings) -> Verdict:
     with reading(paths) as con:
         hurt, foreign, unsettled = damaged(con), foreign_files(con), unsettled_rows(con)
     if hurt:
-        return Verdict(Status.FAIL, told(hurt), "`turntide archive verify` names every file")
+        return Verdict(Status.FAIL, render_damage(hurt), "`turntide archive verify` names every file")
     place = f"{paths.shown} with data in {paths.data}"
     if unsettled > _UNSETTLED_ROWS:
         return Verdict(
@@ -42,7 +42,7 @@ def check_archive(settings: Settings) -> Verdict:
 
 
 def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
-    """Records that landed behind the marks below which repeats are written down (`streams.archive.settling`)."""
+    """Records that landed behind the marks below which repeats are written down (`streams.archive.deduplication`)."""
     from streams.archive.catalog import LAKE
     from streams.archive.schema import OFFSETS, RAW, TABLES
     from streams.archive.views.definitions import ONCE

@@ -25,7 +25,7 @@ _OURS = ("turntide", "jobs.cli", "jobs.", "kafka")
 """What stands in the command line of our own processes."""
 
 
-class Held(NamedTuple):
+class HeldLock(NamedTuple):
     """A lock that somebody holds.
 
     Attributes:
@@ -85,7 +85,7 @@ def lock_files(settings: Settings) -> Iterator[Path]:
     yield from (file for file in candidates if file.is_file())
 
 
-def holder(file: Path) -> Held | None:
+def holder(file: Path) -> HeldLock | None:
     """Who has the lock on a file; None for nobody. The lock is only asked for, and given back at once.
 
     Raises:
@@ -136,16 +136,16 @@ def _flock_holder(file: Path) -> int:
     return 0
 
 
-def _described(file: Path, pid: int) -> Held:
+def _described(file: Path, pid: int) -> HeldLock:
     try:
         import psutil
     except ModuleNotFoundError:
-        return Held(file, pid, "", ours=True)
+        return HeldLock(file, pid, "", ours=True)
     try:
         process = psutil.Process(pid)
         command = " ".join(process.cmdline())
-        return Held(file, pid, str(process.status()), ours=any(word in command for word in _OURS))
+        return HeldLock(file, pid, str(process.status()), ours=any(word in command for word in _OURS))
     except psutil.AccessDenied:
-        return Held(file, pid, "", ours=True)
+        return HeldLock(file, pid, "", ours=True)
     except psutil.NoSuchProcess:
-        return Held(file, 0, "", ours=False)
+        return HeldLock(file, 0, "", ours=False)

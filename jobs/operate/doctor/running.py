@@ -51,7 +51,7 @@ def verdicts(
         if under_way.pop(name, None) is not None:  # else it came after its time
             found[name] = verdict
             done(len(found), len(checks))
-    return {name: _told_once(found, rests_on.get(name, ""), found[name]) for name in checks}
+    return {name: _rendered_once(found, rests_on.get(name, ""), found[name]) for name in checks}
 
 
 _SILENT = "what it asks does not answer: look at its address, its network and the firewall, or raise --within"
@@ -63,7 +63,7 @@ _CLOSED = (
 )
 
 
-def _told_once(found: Mapping[str, Verdict], other: str, verdict: Verdict) -> Verdict:
+def _rendered_once(found: Mapping[str, Verdict], other: str, verdict: Verdict) -> Verdict:
     if verdict.status is Status.FAIL and other in found and found[other].status is Status.FAIL:
         return Verdict(Status.WARN, f"not looked at: {other} fails", f"mend `{other}` first")
     return verdict

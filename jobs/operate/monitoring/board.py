@@ -46,14 +46,14 @@ class Panel(Struct, frozen=True, kw_only=True):
     width: int = _WIDTH
 
 
-class Row(Struct, frozen=True):
+class PanelRow(Struct, frozen=True):
     """Panels that belong together."""
 
     title: str
     panels: tuple[Panel, ...]
 
 
-class Board(Struct, frozen=True, kw_only=True):
+class MonitoringBoard(Struct, frozen=True, kw_only=True):
     """One dashboard; its file is `<uid>.json`.
 
     Attributes:
@@ -63,7 +63,7 @@ class Board(Struct, frozen=True, kw_only=True):
     uid: str
     title: str
     description: str
-    rows: tuple[Row, ...]
+    rows: tuple[PanelRow, ...]
     of_one_role: bool = False
 
     def panels(self) -> tuple[Panel, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.operate.monitoring.board import Board, Panel
+from jobs.operate.monitoring.board import MonitoringBoard, Panel
 from jobs.operate.monitoring.expressions import Labels, WrongExpression, asked, labels_of, values_asked
 from jobs.operate.monitoring.known import METRIC_NAMED, SERIES, names_of
-from jobs.operate.monitoring.rules import Alert, Rules
+from jobs.operate.monitoring.rules import AlertRule, MonitoringRules
 from jobs.operate.monitoring.runbooks import FIRST_COMMANDS, FOLDER, HEADINGS, INDEX, commands_in, path_of, section
 from models.metrics import METRICS
 
@@ -22,14 +22,16 @@ _LEGEND_LABEL = re.compile(r"{{\s*(\w+)\s*}}")
 _TEMPLATE_LABEL = re.compile(r"\$labels\.(\w+)")
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """What does not fit, and where."""
 
     where: str
     what: str
 
 
-def findings(rules: Rules, boards: Sequence[Board], unshown: Mapping[str, str], directory: Path) -> list[Finding]:
+def findings(
+    rules: MonitoringRules, boards: Sequence[MonitoringBoard], unshown: Mapping[str, str], directory: Path
+) -> list[CheckFinding]:
     """Everything that is out of step; none is as it should be.
 
     Args:
@@ -38,32 +40,32 @@ def findings(rules: Rules, boards: Sequence[Board], unshown: Mapping[str, str], 
         unshown: Metrics that no panel shows, each with the reason.
         directory: deploy/, where the runbooks are.
     """
-    found: list[Finding] = []
+    found: list[CheckFinding] = []
     known = _recorded(rules, found)
     for alert in rules.alerts:
-        found += [Finding(f"{alert.file}: {alert.name}", what) for what in _of_alert(alert, known)]
-        found += [Finding(f"{FOLDER}/{alert.name}.md", what) for what in _of_runbook(alert, directory)]
+        found += [CheckFinding(f"{alert.file}: {alert.name}", what) for what in _of_alert(alert, known)]
+        found += [CheckFinding(f"{FOLDER}/{alert.name}.md", what) for what in _of_runbook(alert, directory)]
     for board in boards:
         for panel in board.panels():
-            found += [Finding(f"{board.uid}: {panel.title}", what) for what in _of_panel(panel, known, rules)]
+            found += [CheckFinding(f"{board.uid}: {panel.title}", what) for what in _of_panel(panel, known, rules)]
     found += _unexplained(rules, boards)
     found += _not_shown(rules, boards, unshown)
     return found + _left_over(rules, directory)
 
 
-def _recorded(rules: Rules, found: list[Finding]) -> dict[str, Labels]:
+def _recorded(rules: MonitoringRules, found: list[CheckFinding]) -> dict[str, Labels]:
     """Every series there is; rules record from one another in the order of the file."""
     known = dict(SERIES)
     for name, expression in rules.recorded.items():
         try:
             known[name] = labels_of(expression, known)
         except WrongExpression as error:
-            found.append(Finding(f"recorded: {name}", str(error)))
+            found.append(CheckFinding(f"recorded: {name}", str(error)))
             known[name] = frozenset()
     return known
 
 
-def _of_alert(alert: Alert, known: Mapping[str, Labels]) -> Iterator[str]:
+def _of_alert(alert: AlertRule, known: Mapping[str, Labels]) -> Iterator[str]:
     if not alert.name.startswith("Turntide"):
         yield "its name does not begin with Turntide"
     if alert.labels.get("severity") not in SEVERITIES:
@@ -94,7 +96,7 @@ def _undocumented(expression: str) -> Iterator[str]:
             yield f'{name} has no {label}="{value}" by what the catalogue says of it'
 
 
-def _of_runbook(alert: Alert, directory: Path) -> Iterator[str]:
+def _of_runbook(alert: AlertRule, directory: Path) -> Iterator[str]:
     page = directory / FOLDER / f"{alert.name}.md"
     if not page.is_file():
         yield "is missing"
@@ -109,7 +111,7 @@ def _of_runbook(alert: Alert, directory: Path) -> Iterator[str]:
         yield f"must name {FIRST_COMMANDS} first commands in a block of sh"
 
 
-def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: Rules) -> Iterator[str]:
+def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: MonitoringRules) -> Iterator[str]:
     for query in panel.queries:
         try:
             labels = labels_of(query.expression, known)
@@ -128,35 +130,39 @@ def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: Rules) -> Iterat
             yield f"explains {name}, and shows nothing that it asks for"
 
 
-def _unexplained(rules: Rules, boards: Sequence[Board]) -> list[Finding]:
+def _unexplained(rules: MonitoringRules, boards: Sequence[MonitoringBoard]) -> list[CheckFinding]:
     explained = {name for board in boards for panel in board.panels() for name in panel.alerts}
-    return [Finding(f"{a.file}: {a.name}", "no panel explains it") for a in rules.alerts if a.name not in explained]
+    return [
+        CheckFinding(f"{a.file}: {a.name}", "no panel explains it") for a in rules.alerts if a.name not in explained
+    ]
 
 
-def _not_shown(rules: Rules, boards: Sequence[Board], unshown: Mapping[str, str]) -> list[Finding]:
+def _not_shown(
+    rules: MonitoringRules, boards: Sequence[MonitoringBoard], unshown: Mapping[str, str]
+) -> list[CheckFinding]:
     shown = {name for board in boards for panel in board.panels() for name in _series_of(panel, rules)}
-    found: list[Finding] = []
+    found: list[CheckFinding] = []
     for metric in METRICS:
         is_shown = bool(shown & set(names_of(metric)))
         if is_shown and metric.name in unshown:
-            found.append(Finding(metric.name, "is said not to be shown, and is"))
+            found.append(CheckFinding(metric.name, "is said not to be shown, and is"))
         elif not is_shown and not unshown.get(metric.name):
-            found.append(Finding(metric.name, "no panel shows it: add one, or give the reason in UNSHOWN"))
+            found.append(CheckFinding(metric.name, "no panel shows it: add one, or give the reason in UNSHOWN"))
     gone = set(unshown) - {metric.name for metric in METRIC_NAMED.values()}
-    return found + [Finding(name, "is in UNSHOWN, and no metric") for name in sorted(gone)]
+    return found + [CheckFinding(name, "is in UNSHOWN, and no metric") for name in sorted(gone)]
 
 
-def _left_over(rules: Rules, directory: Path) -> list[Finding]:
+def _left_over(rules: MonitoringRules, directory: Path) -> list[CheckFinding]:
     wanted = {INDEX, *(f"{alert.name}.md" for alert in rules.alerts)}
     pages = sorted(path.name for path in (directory / FOLDER).glob("*.md"))
-    return [Finding(f"{FOLDER}/{name}", "belongs to no alert") for name in pages if name not in wanted]
+    return [CheckFinding(f"{FOLDER}/{name}", "belongs to no alert") for name in pages if name not in wanted]
 
 
-def _series_of(panel: Panel, rules: Rules) -> set[str]:
+def _series_of(panel: Panel, rules: MonitoringRules) -> set[str]:
     return {name for query in panel.queries for name in _resolved(query.expression, rules)}
 
 
-def _resolved(expression: str, rules: Rules) -> set[str]:
+def _resolved(expression: str, rules: MonitoringRules) -> set[str]:
     """Series that it asks for in the end: what is recorded stands for what it was recorded from."""
     try:
         names = asked(expression)

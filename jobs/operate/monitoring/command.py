@@ -12,11 +12,11 @@ from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
 from jobs.operate.monitoring.rules import OPERATORS, for_the_operator, read
 from jobs.operate.monitoring.runbooks import FOLDER, INDEX, index
 from jobs.shared.generated_files import differing, write_differing
-from jobs.shared.output import Output, OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 try:
-    from jobs.operate.monitoring.checks import Finding, findings
+    from jobs.operate.monitoring.checks import CheckFinding, findings
     from jobs.operate.monitoring.grafana import render
 except ModuleNotFoundError as error:
     raise ConfigurationError(
@@ -44,7 +44,7 @@ def write(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) 
     generated = documents(directory)
     changed = differing(directory, generated, only_json_of=_DASHBOARDS)
     write_differing(directory, generated, changed)
-    printed = Output(output)
+    printed = Printer(output)
     printed.rows("monitoring", [{"file": name, "state": state} for name, state in changed.items()])
     if not changed:
         printed.message("dashboards, index and rules for Kubernetes are as they should be")
@@ -59,9 +59,9 @@ def check(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) 
     """
     found = [
         *findings(read(directory), BOARDS, UNSHOWN, directory),
-        *(Finding(name, f"{state}: run `turntide monitoring write`") for name, state in drift(directory).items()),
+        *(CheckFinding(name, f"{state}: run `turntide monitoring write`") for name, state in drift(directory).items()),
     ]
-    printed = Output(output)
+    printed = Printer(output)
     printed.rows("monitoring", [finding._asdict() for finding in found])
     if found:
         raise typer.Exit(_EXIT_FINDINGS)

@@ -18,7 +18,7 @@ _PICKING = ("topk", "bottomk")
 _WORD = re.compile(r"\w+")
 
 
-class Asked(NamedTuple):
+class LabelMatch(NamedTuple):
     """A value of a label that an expression names."""
 
     series: str
@@ -60,20 +60,20 @@ def asked(expression: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def values_asked(expression: str) -> tuple[Asked, ...]:
+def values_asked(expression: str) -> tuple[LabelMatch, ...]:
     """Values of labels that it names, in order; patterns only where they are a choice of plain words.
 
-    >>> values_asked('a_total{result=~"lost|late", job!~".+-x"}')
-    (Asked(series='a_total', label='result', value='lost'), Asked(series='a_total', label='result', value='late'))
+    >>> tuple(map(tuple, values_asked('a_total{result=~"lost|late", job!~".+-x"}')))
+    (('a_total', 'result', 'lost'), ('a_total', 'result', 'late'))
     """
-    found: list[Asked] = []
+    found: list[LabelMatch] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, promql.VectorSelector) and node.name:
             for matcher in node.matchers.matchers:
                 words = matcher.value.split("|")
                 if all(_WORD.fullmatch(word) for word in words):
-                    found.extend(Asked(node.name, matcher.name, word) for word in words)
+                    found.extend(LabelMatch(node.name, matcher.name, word) for word in words)
 
     promql.walk(parse(expression), visit)
     return tuple(found)

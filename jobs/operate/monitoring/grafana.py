@@ -13,7 +13,7 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableRefresh,
 )
 
-from jobs.operate.monitoring.board import Board, Panel, Shows
+from jobs.operate.monitoring.board import MonitoringBoard, Panel, Shows
 from jobs.operate.monitoring.known import means
 from jobs.operate.monitoring.runbooks import path_of
 from models.errors import ConfigurationError
@@ -24,7 +24,7 @@ _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _PANELS = timeseries.Panel | stat.Panel
 
 
-def render(board: Board, folder: str) -> str:
+def render(board: MonitoringBoard, folder: str) -> str:
     """The JSON of a dashboard.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from jobs.operate.monitoring.expressions import Labels, asked
-from models.metrics import METRICS, Kind, Metric
+from models.metrics import METRICS, Metric, MetricKind
 from streams.observe.telemetry import PREFIX
 
 SCRAPED = frozenset({"job", "instance"})
@@ -28,7 +28,9 @@ OF_OTHERS: Mapping[str, Labels] = {
 def names_of(metric: Metric) -> tuple[str, ...]:
     """What a metric of the catalogue is called in Prometheus; a histogram has three names."""
     name = PREFIX + metric.name
-    return tuple(name + end for end in ("_bucket", "_sum", "_count")) if metric.kind is Kind.HISTOGRAM else (name,)
+    return (
+        tuple(name + end for end in ("_bucket", "_sum", "_count")) if metric.kind is MetricKind.HISTOGRAM else (name,)
+    )
 
 
 def _scraped() -> Iterator[tuple[str, Labels]]:

@@ -15,7 +15,7 @@ OPERATORS = Path("prometheus") / "operator.yaml"
 _BY_WHOM = "# Made of rules/ by `turntide monitoring write`; do not edit.\n"
 
 
-class Alert(Struct, frozen=True, kw_only=True):
+class AlertRule(Struct, frozen=True, kw_only=True):
     """One alert rule.
 
     Attributes:
@@ -39,28 +39,28 @@ class _Rule(Struct, forbid_unknown_fields=True):
     annotations: dict[str, str] = {}
 
 
-class _Group(Struct):
+class _RuleGroup(Struct):
     rules: list[_Rule]
 
 
-class _File(Struct):
-    groups: list[_Group]
+class _RulesFile(Struct):
+    groups: list[_RuleGroup]
 
 
-class Rules(Struct, frozen=True):
+class MonitoringRules(Struct, frozen=True):
     """All of them: alerts in the order of files, and what is recorded, by name."""
 
-    alerts: tuple[Alert, ...]
+    alerts: tuple[AlertRule, ...]
     recorded: dict[str, str]
 
 
-def read(directory: Path) -> Rules:
+def read(directory: Path) -> MonitoringRules:
     """Read the rules below `directory`, which is deploy/.
 
     Raises:
         ConfigurationError: There are none, or a file cannot be read as rules.
     """
-    alerts: list[Alert] = []
+    alerts: list[AlertRule] = []
     recorded: dict[str, str] = {}
     for file in _files(directory):
         for rule in _rules(file):
@@ -68,7 +68,7 @@ def read(directory: Path) -> Rules:
                 recorded[rule.record] = rule.expr
             else:
                 alerts.append(_alert(rule, file))
-    return Rules(tuple(alerts), recorded)
+    return MonitoringRules(tuple(alerts), recorded)
 
 
 def for_the_operator(directory: Path) -> str:
@@ -96,14 +96,14 @@ def _files(directory: Path) -> list[Path]:
 
 def _rules(file: Path) -> list[_Rule]:
     try:
-        groups = msgspec.yaml.decode(file.read_bytes(), type=_File).groups
+        groups = msgspec.yaml.decode(file.read_bytes(), type=_RulesFile).groups
     except msgspec.DecodeError as error:
         raise ConfigurationError(f"{file} is no file of rules: {error}; `promtool check rules` says more") from error
     return [rule for group in groups for rule in group.rules]
 
 
-def _alert(rule: _Rule, file: Path) -> Alert:
-    return Alert(
+def _alert(rule: _Rule, file: Path) -> AlertRule:
+    return AlertRule(
         name=rule.alert,
         expression=rule.expr,
         waits=rule.waits,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs.operate.monitoring.rules import Alert
+from jobs.operate.monitoring.rules import AlertRule
 
 FOLDER = "runbooks"
 INDEX = "README.md"
@@ -40,12 +40,12 @@ def meaning(text: str) -> str:
     return said.partition(". ")[0].rstrip(".") + "."
 
 
-def index(directory: Path, alerts: Sequence[Alert]) -> str:
+def index(directory: Path, alerts: Sequence[AlertRule]) -> str:
     """The runbooks' README: pages first, then tickets, each with what it means."""
     return "\n".join(_index(directory, alerts)) + "\n"
 
 
-def _index(directory: Path, alerts: Sequence[Alert]) -> Iterator[str]:
+def _index(directory: Path, alerts: Sequence[AlertRule]) -> Iterator[str]:
     yield "# Runbooks"
     yield ""
     yield "One page for each alert of `deploy/prometheus/rules`. Made by `turntide monitoring write`; do not edit."

@@ -12,8 +12,8 @@ import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.operate.sizing.plan import Cost, Load, Plan, Prices, plan
-from jobs.shared.output import Output, OutputFormat
+from jobs.operate.sizing.plan import Cost, ExpectedLoad, Plan, Prices, plan
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)")
@@ -63,7 +63,7 @@ def sizing(
     From costs measured on one machine, at a load of 60 % of each core at the peak; no discount, no traffic between
     zones, no staff. What it assumes and what breaks first is told in deploy/sizing.md.
     """
-    load = Load(
+    load = ExpectedLoad(
         turns_per_day=1.0,
         peak=peak,
         turn_bytes=turn_bytes,
@@ -84,7 +84,7 @@ def sizing(
         plan(msgspec.structs.replace(load, turns_per_day=turns_of(text)), cost, prices)
         for text in turns_per_day or STEPS
     ]
-    printed = Output(output)
+    printed = Printer(output)
     if output is OutputFormat.JSON:
         printed.record({"plans": msgspec.to_builtins(plans), "cost": msgspec.to_builtins(cost)})
         return

@@ -52,7 +52,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     base_mb: float
 
 
-class Load(Struct, frozen=True, kw_only=True):
+class ExpectedLoad(Struct, frozen=True, kw_only=True):
     """What is expected.
 
     Attributes:
@@ -106,7 +106,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     limits: list[str] = field(default_factory=list)
 
 
-def plan(load: Load, cost: Cost, prices: Prices) -> Plan:
+def plan(load: ExpectedLoad, cost: Cost, prices: Prices) -> Plan:
     """What a load takes.
 
     Args:
@@ -167,7 +167,7 @@ def _partitions(workers: int) -> int:
     return count
 
 
-def _storage(load: Load, cost: Cost) -> tuple[float, float, float]:
+def _storage(load: ExpectedLoad, cost: Cost) -> tuple[float, float, float]:
     """GB in Kafka with all copies, in the index, and of the archive per day."""
     longer = max(0.0, (load.turn_bytes or cost.turn_bytes) - cost.turn_bytes)
     kept = sum(cost.topic_bytes.get(topic.name, 0.0) * _kept_days(topic) for topic in REGISTRY.topics)

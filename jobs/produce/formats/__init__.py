@@ -17,7 +17,7 @@ Read = Callable[[bytes, int, Filling], Sequence[Sequence[InputEvent]]]
 """A document, its place in the input and the filling -> its conversations, in order."""
 
 
-class Conversation(Struct, frozen=True):
+class InputConversation(Struct, frozen=True):
     """Events that belong together, and the line (or the place in the array) where they stand, from 1."""
 
     line: int
@@ -75,7 +75,7 @@ def detect(document: bytes) -> str:
 
 def conversations(
     form: Format, documents: Iterable[tuple[int, bytes]], filling: Filling, *, by_time: bool = False
-) -> Iterator[Conversation | Malformed]:
+) -> Iterator[InputConversation | Malformed]:
     """Conversations of the input in its order, or, with `by_time`, in the order of their beginnings.
 
     A document that cannot be read gives a `Malformed` in its place, and no turn: half a conversation would be
@@ -85,7 +85,7 @@ def conversations(
     if not by_time:
         yield from read
         return
-    whole: list[Conversation] = []
+    whole: list[InputConversation] = []
     for item in read:
         if isinstance(item, Malformed):
             yield item
@@ -94,7 +94,9 @@ def conversations(
     yield from sorted(whole, key=lambda conversation: conversation.events[0].timestamp)
 
 
-def _each(form: Format, documents: Iterable[tuple[int, bytes]], filling: Filling) -> Iterator[Conversation | Malformed]:
+def _each(
+    form: Format, documents: Iterable[tuple[int, bytes]], filling: Filling
+) -> Iterator[InputConversation | Malformed]:
     for line, document in documents:
         try:
             found = form.read(document, line, filling)
@@ -103,7 +105,7 @@ def _each(form: Format, documents: Iterable[tuple[int, bytes]], filling: Filling
         except RecursionError:
             yield Malformed(line, "nested too deeply")
         else:
-            yield from (Conversation(line, events) for events in found if events)
+            yield from (InputConversation(line, events) for events in found if events)
 
 
-__all__ = ["FORMATS", "Conversation", "Documents", "Filling", "Format", "Malformed", "conversations", "detect"]
+__all__ = ["FORMATS", "Documents", "Filling", "Format", "InputConversation", "Malformed", "conversations", "detect"]

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats.filling import Filling, Said
+from jobs.produce.formats.filling import FileMessage, Filling
 from models.events import Identifier, Ratio, Scalar, Turn, TurnNumber
 
 RULE = (
@@ -47,7 +47,7 @@ def read(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
     # Labels beside a dialogue are answers to what is asked of it: they pass on only when told to.
     metadata = _beside(document) if filling.keep_metadata else None
     said = [
-        Said(
+        FileMessage(
             role=turn.role,
             content=turn.content,
             turn=turn.turn,

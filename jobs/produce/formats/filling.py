@@ -45,7 +45,7 @@ class Malformed(Struct, frozen=True):
     reason: str
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class FileMessage(Struct, frozen=True, kw_only=True):
     """One message as a file has it; None is filled in."""
 
     role: str
@@ -88,7 +88,7 @@ class Filling(Struct, frozen=True, kw_only=True):
         return self.user_id or _short(f"user-{session_id}")
 
     def turns(
-        self, session_id: str, said: Sequence[Said], *, user_id: str | None = None, app_id: str | None = None
+        self, session_id: str, said: Sequence[FileMessage], *, user_id: str | None = None, app_id: str | None = None
     ) -> list[Turn]:
         """Make turns of a conversation.
 
@@ -112,7 +112,7 @@ class Filling(Struct, frozen=True, kw_only=True):
             for position, (message, time) in enumerate(zip(said, self._times(said), strict=True))
         ]
 
-    def _times(self, said: Sequence[Said]) -> list[datetime]:
+    def _times(self, said: Sequence[FileMessage]) -> list[datetime]:
         times: list[datetime] = []
         time = self._begin(said)
         for message in said:
@@ -122,7 +122,7 @@ class Filling(Struct, frozen=True, kw_only=True):
             time += TURN_INTERVAL
         return times
 
-    def _begin(self, said: Sequence[Said]) -> datetime:
+    def _begin(self, said: Sequence[FileMessage]) -> datetime:
         """Time of the first message, counted back from the first that has one."""
         for position, message in enumerate(said):
             if message.timestamp is not None:

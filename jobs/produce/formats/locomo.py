@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Raw, Struct
 
-from jobs.produce.formats.filling import Filling, Said
+from jobs.produce.formats.filling import FileMessage, Filling
 from models.errors import InvalidRecord
 from models.events import Identifier, Scalar, Turn
 
@@ -21,20 +21,20 @@ _MINUTE = timedelta(minutes=1)
 _DATE_FORMAT = "%I:%M %p on %d %B, %Y"
 
 
-class _Line(Struct):
+class _LocomoTurn(Struct):
     speaker: str
     dia_id: str
     text: str
     blip_caption: str | None = None
 
 
-class _Sample(Struct):
+class _LocomoSample(Struct):
     sample_id: Identifier
     conversation: dict[str, Raw]
 
 
-_decoder = msgspec.json.Decoder(_Sample)
-_lines = msgspec.json.Decoder(list[_Line])
+_decoder = msgspec.json.Decoder(_LocomoSample)
+_lines = msgspec.json.Decoder(list[_LocomoTurn])
 _string = msgspec.json.Decoder(str)
 
 
@@ -60,9 +60,9 @@ def read(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
     ]
 
 
-def _said(lines: list[_Line], user: str, began: datetime) -> list[Said]:
+def _said(lines: list[_LocomoTurn], user: str, began: datetime) -> list[FileMessage]:
     return [
-        Said(
+        FileMessage(
             role="user" if line.speaker == user else "assistant",
             content=_content(line),
             timestamp=began + number * _MINUTE,
@@ -72,13 +72,13 @@ def _said(lines: list[_Line], user: str, began: datetime) -> list[Said]:
     ]
 
 
-def _content(line: _Line) -> str:
+def _content(line: _LocomoTurn) -> str:
     """Who says what, and what the picture shows: roles are no names, and questions ask by name."""
     caption = f" [{line.blip_caption}]" if line.blip_caption else ""
     return f"{line.speaker}: {line.text}{caption}"
 
 
-def _metadata(line: _Line) -> dict[str, Scalar]:
+def _metadata(line: _LocomoTurn) -> dict[str, Scalar]:
     metadata: dict[str, Scalar] = {"dia_id": line.dia_id}
     if line.blip_caption:
         metadata["blip_caption"] = line.blip_caption

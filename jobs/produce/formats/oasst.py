@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats.filling import Filling, Said
+from jobs.produce.formats.filling import FileMessage, Filling
 from models.events import Identifier, Turn
 
 RULE = (
@@ -17,18 +17,18 @@ RULE = (
 )
 
 
-class _Message(Struct):
+class _OasstMessage(Struct):
     message_id: str
     text: str
     role: str
-    replies: list[_Message] = []
+    replies: list[_OasstMessage] = []
     user_id: Identifier | None = None
     created_date: datetime | None = None
 
 
 class _Tree(Struct):
     message_tree_id: str
-    prompt: _Message
+    prompt: _OasstMessage
 
 
 _decoder = msgspec.json.Decoder(_Tree)
@@ -46,14 +46,14 @@ def read(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
     return [
         filling.turns(
             f"{tree.message_tree_id}/{path[-1].message_id}",
-            [Said(role=m.role, content=m.text, timestamp=m.created_date) for m in path],
+            [FileMessage(role=m.role, content=m.text, timestamp=m.created_date) for m in path],
             user_id=tree.prompt.user_id,
         )
         for path in _paths(tree.prompt)
     ]
 
 
-def _paths(root: _Message) -> Iterator[list[_Message]]:
+def _paths(root: _OasstMessage) -> Iterator[list[_OasstMessage]]:
     # A stack, no recursion: a file must not be able to exhaust ours.
     waiting = [[root]]
     while waiting:

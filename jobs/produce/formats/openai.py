@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats.filling import Filling, Said
+from jobs.produce.formats.filling import FileMessage, Filling
 from models.events import Identifier, Turn
 
 RULE = (
@@ -18,13 +18,13 @@ class _Part(Struct):
     text: str | None = None
 
 
-class _Message(Struct):
+class _OpenAiMessage(Struct):
     role: str
     content: str | list[_Part] | None = None
 
 
-class _Conversation(Struct):
-    messages: list[_Message]
+class _OpenAiConversation(Struct):
+    messages: list[_OpenAiMessage]
     session_id: Identifier | None = None
     id: Identifier | None = None
     user_id: Identifier | None = None
@@ -32,7 +32,7 @@ class _Conversation(Struct):
     app_id: Identifier | None = None
 
 
-_decoder = msgspec.json.Decoder(_Conversation)
+_decoder = msgspec.json.Decoder(_OpenAiConversation)
 
 
 def read(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
@@ -44,7 +44,7 @@ def read(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
     """
     chat = _decoder.decode(document)
     session_id = chat.session_id or chat.id or filling.session_id(position)
-    said = [Said(role=message.role, content=_text(message.content)) for message in chat.messages]
+    said = [FileMessage(role=message.role, content=_text(message.content)) for message in chat.messages]
     return [filling.turns(session_id, said, user_id=chat.user_id or chat.user, app_id=chat.app_id)]
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import FORMATS, Conversation, Documents, Filling, Malformed, conversations, detect
+from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations, detect
 from models.errors import ConfigurationError
 from models.events import SessionEnded
 
@@ -22,11 +22,11 @@ class RawLine(Struct, frozen=True):
     value: bytes
 
 
-Item = Conversation | RawLine | Malformed
+Item = InputConversation | RawLine | Malformed
 """What an input consists of."""
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class InputReading(Struct, frozen=True, kw_only=True):
     """How an input is read.
 
     Attributes:
@@ -44,7 +44,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     raw: bool = False
 
 
-class Source:
+class InputSource:
     """An opened input. Its first line is read at once, to tell the format.
 
     Attributes:
@@ -52,7 +52,7 @@ class Source:
         items: What is to be sent, once.
     """
 
-    def __init__(self, stream: BinaryIO, reading: Reading) -> None:
+    def __init__(self, stream: BinaryIO, reading: InputReading) -> None:
         """Open a stream.
 
         Raises:
@@ -75,7 +75,7 @@ class Source:
         """Whether the next read returns at once: a file's always, a pipe's when something is in it."""
         return self._stream.seekable() or bool(select.select([self._stream], [], [], 0)[0])
 
-    def _conversations(self, reading: Reading) -> tuple[str, Iterator[Item]]:
+    def _conversations(self, reading: InputReading) -> tuple[str, Iterator[Item]]:
         first = self._documents.first()
         if not first:
             return reading.format_name or "empty", iter(())
@@ -98,11 +98,11 @@ class Source:
             yield RawLine(number, _key_of(value), value)
 
 
-class _Line(Struct):
+class _SessionLine(Struct):
     session_id: str
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_SessionLine)
 
 
 def _key_of(line: bytes) -> bytes | None:
@@ -112,9 +112,9 @@ def _key_of(line: bytes) -> bytes | None:
         return None
 
 
-def _ended(item: Conversation | Malformed) -> Conversation | Malformed:
+def _ended(item: InputConversation | Malformed) -> InputConversation | Malformed:
     if isinstance(item, Malformed):
         return item
     last = item.events[-1]
     end = SessionEnded(session_id=last.session_id, timestamp=last.timestamp, reason="end of transcript")
-    return Conversation(item.line, [*item.events, end])
+    return InputConversation(item.line, [*item.events, end])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, Finding, Rule, fact, phrase, rule, slug, things
+from models.language.facts.values import CONSTRAINT, FactRule, Finding, fact, phrase, rule, slug, things
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75
@@ -127,7 +127,7 @@ _NOT_FOR_ME = (
     r"|\w+days?)(?: and )?)+ (?:don't|doesn't|never|only|always) works? for me)"
 )
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule("*for me", _NOT_FOR_ME, _available),
     rule(
         "i'm",

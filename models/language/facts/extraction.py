@@ -1,7 +1,8 @@
 """Facts and retractions of a message by rules: the entry of this package.
 
-`asides` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules in
-the other modules, found by a clause's first words, say what it means. English; German and Spanish for names and places.
+`attribution` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules
+in the other modules, found by a clause's first words, say what it means. English; German and Spanish for names and
+places.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from models.language.facts import (
 from models.language.facts.attribution import own_words, plain, supposed_from
 from models.language.facts.mention_readings import OWN, READINGS
 from models.language.facts.statements import Statement, statements_of
-from models.language.facts.values import Finding, Rule
+from models.language.facts.values import FactRule, Finding
 from models.text.words import word_set, words_of
 
 MAX_FACTS = 64
@@ -99,9 +100,9 @@ _ENDS = (
 _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
 
 
-def _by_opening(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], list[tuple[str, Rule]]]:
-    opened: dict[str, list[Rule]] = defaultdict(list)
-    anywhere: list[tuple[str, Rule]] = []
+def _by_opening(rules: Iterable[FactRule]) -> tuple[dict[str, list[FactRule]], list[tuple[str, FactRule]]]:
+    opened: dict[str, list[FactRule]] = defaultdict(list)
+    anywhere: list[tuple[str, FactRule]] = []
     for each in rules:
         for opening in each.openings:
             if opening.startswith("*"):

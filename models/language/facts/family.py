@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Finding, Rule, fact, name_of, rule
+from models.language.facts.values import IDENTITY, FactRule, Finding, fact, name_of, rule
 
 _FAMILY = 0.7
 _COUNT = r"(?:\d{1,2}|a|an|one|two|three|four|five|six|seven|eight|nine|ten|twin|no)"
@@ -70,7 +70,7 @@ def _pet(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, pet_key(match["kind"]), name or "yes", statement, 0.9 if name else 0.8, 0.6)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "my", rf"my (?:\w+ )?(?:{_PARTNER})(?:'s name is| is (?:called|named)|,? (?=(?-i:[A-Z]))) ?(?P<v>.+)", _partner
     ),

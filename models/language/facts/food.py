@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, Finding, Rule, bare, fact, phrase, rule, slug, things
+from models.language.facts.values import CONSTRAINT, FactRule, Finding, bare, fact, phrase, rule, slug, things
 from models.text.words import word_set
 
 _DIET_IMPORTANCE = 0.9
@@ -73,7 +73,7 @@ def _cannot(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return _avoids(match, statement)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "i'm/i've/i went/i turned/i became/i eat/i follow/i keep/i stick/we're/we eat/we only/we keep/we all",
         rf"(?:i'm|we're|i(?:'ve)? (?:been|went|gone|turned|became|become|eat|follow|keep|stick to)"

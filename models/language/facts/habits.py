@@ -9,7 +9,7 @@ from models.language.facts import vocabulary
 from models.language.facts.kinds import KNOWN_THINGS, ZONE
 from models.language.facts.preferences import preferred
 from models.language.facts.statements import Statement
-from models.language.facts.values import PREFERENCE, Finding, Rule, bare, fact, languages_in, phrase, rule
+from models.language.facts.values import PREFERENCE, FactRule, Finding, bare, fact, languages_in, phrase, rule
 
 _USED = 0.75
 _PURPOSE = re.compile(r"\b(?:for|to)\b")
@@ -56,7 +56,7 @@ def _my_thing(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(PREFERENCE, key, bare(phrase(text, 8)), statement, 0.9)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "i use/i run/i'm/i work/i develop/i code/i do/i indent/i format",
         r"i(?:'m)? (?:use|run|on|using|indent (?:with|using)|format (?:with|using)|work (?:on|in|with)"

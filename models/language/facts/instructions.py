@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from models.language.facts import vocabulary
 from models.language.facts.kinds import FORMAT, LENGTH, TONE, UNIT, tone_of
 from models.language.facts.statements import Statement
-from models.language.facts.values import INSTRUCTION, Finding, Rule, fact, rule, slug
+from models.language.facts.values import INSTRUCTION, FactRule, Finding, fact, rule, slug
 from models.text.words import word_set
 
 _STANDING = 0.9
@@ -267,7 +267,7 @@ def _unwanted(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return _order(match, statement) if statement.standing else _open(f"no {match['v']}", statement, _STYLE)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "i don't",
         r"i don't (?:want|need) (?:any |the |to see )?(?P<v>.+ (?:in|with) (?:your|the|my) (?:answers?"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Build, Finding, Rule, fact, name_of, rule
+from models.language.facts.values import IDENTITY, Build, FactRule, Finding, fact, name_of, rule
 from models.text.words import word_set
 
 _NAME_IMPORTANCE = 1.0
@@ -57,7 +57,7 @@ def _introduced(match: re.Match[str], statement: Statement) -> Iterable[Finding]
     return fact(IDENTITY, "name", name, statement, 0.85, _NAME_IMPORTANCE)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule("my", r"my (?:name|first name|real name|actual name)(?: is| =|:) (?P<v>.+)", _name(1.0)),
     rule(
         "my",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Finding, Rule, bare, fact, phrase, place_of, rule
+from models.language.facts.values import IDENTITY, FactRule, Finding, bare, fact, phrase, place_of, rule
 from models.language.facts.work import occupation_of
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -159,7 +159,7 @@ def _my(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 _PAIRS = ("they/them", "she/her", "he/him", "she/they", "he/they", "they/she", "they/he")
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "i'm",
         r"i'm (?:a )?(?P<v>\d{1,3})(?:[ -]?(?:years?[ -]old|yrs?(?: old)?|y/?o)\b|\s*(?=$|[,.!]|(?:and"
@@ -175,7 +175,7 @@ RULES: tuple[Rule, ...] = (
         _pronouns,
     ),
     rule("use/refer", rf"(?:use|refer to me (?:as|with|by|using)) (?P<v>(?=\S+/){_PRONOUNS})", _pronouns),
-    Rule(_PAIRS, re.compile(rf"(?P<v>{_PRONOUNS})(?: (?:pronouns|for me|please)|$)", re.IGNORECASE), _pronouns),
+    FactRule(_PAIRS, re.compile(rf"(?P<v>{_PRONOUNS})(?: (?:pronouns|for me|please)|$)", re.IGNORECASE), _pronouns),
     rule("pronouns/my", rf"(?:my )?pronouns(?: are|:| =)? (?P<v>{_PRONOUNS})", _pronouns),
     rule(
         "i'm",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.events.user import Retraction
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Build, Finding, Rule, fact, place_of, rule
+from models.language.facts.values import IDENTITY, Build, FactRule, Finding, fact, place_of, rule
 
 
 def _place(key: str, confidence: float) -> Build:
@@ -39,7 +39,7 @@ def _origin(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, "hometown", place_of(text, statement), statement, 0.85)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "i live/i reside/i stay",
         r"i (?:live|reside) (?:with [\w ,]{2,30} |alone |permanently |full[- ]time )?(?:in|near"

@@ -9,7 +9,7 @@ from models.events.user import ExtractedFact
 from models.language.facts import vocabulary
 from models.language.facts.kinds import ANSWERS, FORMAT, KNOWN_THINGS, kind_of
 from models.language.facts.statements import Statement
-from models.language.facts.values import PREFERENCE, Finding, Rule, bare, fact, phrase, rule, slug, things
+from models.language.facts.values import PREFERENCE, FactRule, Finding, bare, fact, phrase, rule, slug, things
 
 _STATED = 0.9
 _LIKED = 0.75
@@ -163,7 +163,7 @@ def _favourite(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(PREFERENCE, f"favourite_{slug(thing)}", which, statement, 0.9, 0.6)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "i prefer",
         r"i prefer (?!to be called|being called|you call|that you call|if you call|to go by)(?P<v>.+)",

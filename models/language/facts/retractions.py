@@ -11,7 +11,17 @@ from models.language.facts.family import pet_key
 from models.language.facts.kinds import KNOWN_THINGS
 from models.language.facts.person import MY_NOUNS
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, IDENTITY, INSTRUCTION, PREFERENCE, Build, Finding, Rule, rule, slug
+from models.language.facts.values import (
+    CONSTRAINT,
+    IDENTITY,
+    INSTRUCTION,
+    PREFERENCE,
+    Build,
+    FactRule,
+    Finding,
+    rule,
+    slug,
+)
 
 _NOUNS: dict[str, tuple[FactCategory, str]] = {
     **{noun: (IDENTITY, key) for noun, key in MY_NOUNS.items()},
@@ -146,7 +156,7 @@ _ALL_OF_ME = (
 )
 """Taking everything back needs saying so: "forget all that" only turns to another subject."""
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule(
         "forget/drop/ignore/disregard/cancel",
         r"(?:forget|drop|ignore|disregard|cancel) (?:my|the|that) (?:\w+ )?(?:instruction|rule|request"

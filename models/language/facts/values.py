@@ -24,7 +24,7 @@ Finding = ExtractedFact | Retraction
 Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
 
 
-class Rule(Struct, frozen=True):
+class FactRule(Struct, frozen=True):
     """What a statement with one of these openings says, where the rest of it matches."""
 
     openings: tuple[str, ...]
@@ -33,9 +33,9 @@ class Rule(Struct, frozen=True):
     build: Build
 
 
-def rule(openings: str, pattern: str, build: Build) -> Rule:
+def rule(openings: str, pattern: str, build: Build) -> FactRule:
     """A rule for openings separated by "/"; the pattern is matched from the statement's start."""
-    return Rule(tuple(openings.split("/")), re.compile(pattern, re.IGNORECASE), build)
+    return FactRule(tuple(openings.split("/")), re.compile(pattern, re.IGNORECASE), build)
 
 
 _STOP = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Finding, Rule, fact, phrase, place_of, rule
+from models.language.facts.values import IDENTITY, FactRule, Finding, fact, phrase, place_of, rule
 from models.text.words import word_set
 
 _WORK = 0.7
@@ -163,7 +163,7 @@ def _retired(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, "occupation", match["v"].lower(), statement, 0.9, _WORK)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FactRule, ...] = (
     rule("i'm", r"i'm (?:currently )?(?:an?|the) (?P<v>(?!\d).+)", _occupation),
     rule(
         "i work/i've",

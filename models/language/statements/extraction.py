@@ -19,9 +19,9 @@ from models.events.project_items import MemoryType
 from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.proposals import agrees, proposal_in
-from models.language.statements.rules import RULES, Rule, signs_of
+from models.language.statements.rules import RULES, StatementRule, signs_of
 from models.language.statements.spoken import clauses_of, sentences_of
-from models.language.statements.subjects import About, about
+from models.language.statements.subjects import StatementSubject, about
 from models.language.statements.wording import SEED_DECISION
 from models.text.words import word_set, words_of
 
@@ -37,7 +37,7 @@ _NO_NAMES = word_set(
 )
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ExtractedStatement(Struct, frozen=True, kw_only=True):
     """A statement that a message makes."""
 
     content: str
@@ -54,7 +54,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """What lowered the confidence, see `doubts`."""
 
 
-def extract(content: str, role: Role, *, context: str = "") -> list[Found]:
+def extract(content: str, role: Role, *, context: str = "") -> list[ExtractedStatement]:
     """What a message states, in order; of a long one its head and its tail are looked at.
 
     Args:
@@ -74,7 +74,7 @@ def extract(content: str, role: Role, *, context: str = "") -> list[Found]:
         return []
     if role is Role.USER and context and agrees(content):
         return _agreed(context)
-    found: dict[tuple[MemoryType, str], Found] = {}
+    found: dict[tuple[MemoryType, str], ExtractedStatement] = {}
     for sentence in sentences_of(content):
         for each in _of_sentence(sentence, role):
             found.setdefault((each.type, each.content), each)
@@ -83,7 +83,7 @@ def extract(content: str, role: Role, *, context: str = "") -> list[Found]:
     return list(found.values())
 
 
-def _agreed(context: str) -> list[Found]:
+def _agreed(context: str) -> list[ExtractedStatement]:
     proposed = proposal_in(context)
     if proposed is None or is_barred(proposed):
         return []
@@ -91,7 +91,7 @@ def _agreed(context: str) -> list[Found]:
     return [_found(proposed, MemoryType.DECISION, SEED_DECISION, of, [])]
 
 
-def _of_sentence(sentence: str, role: Role) -> Iterator[Found]:
+def _of_sentence(sentence: str, role: Role) -> Iterator[ExtractedStatement]:
     words = words_of(sentence.lower())
     if not _FEWEST_WORDS <= len(words) <= _MOST_WORDS:
         return
@@ -118,7 +118,7 @@ def _of_sentence(sentence: str, role: Role) -> Iterator[Found]:
             break
 
 
-def _rules_for(words: list[str]) -> list[Rule]:
+def _rules_for(words: list[str]) -> list[StatementRule]:
     """Rules that one of the words may follow, in order."""
     rules = {rule.place: rule for word in words if word in RULES for rule in RULES[word]}
     return [rules[place] for place in sorted(rules)]
@@ -131,11 +131,13 @@ def _is_name(text: str, match: re.Match[str]) -> bool:
     return name[:1].isupper() and name.lower().split(maxsplit=1)[0] not in _NO_NAMES
 
 
-def _found(text: str, type_: MemoryType, confidence: float, of: About, doubts: list[str]) -> Found:
+def _found(
+    text: str, type_: MemoryType, confidence: float, of: StatementSubject, doubts: list[str]
+) -> ExtractedStatement:
     for doubt in doubts:
         confidence *= FACTORS[doubt]
     content = " ".join(text.split())
-    return Found(
+    return ExtractedStatement(
         content=clipped(content[:1].upper() + content[1:], MAX_CONTENT_CHARS),
         type=type_,
         confidence=round(confidence, 3),

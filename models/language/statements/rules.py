@@ -44,7 +44,7 @@ _VERB_WITHIN = 8
 """Words: a verb stands near the begin."""
 
 
-class Rule(Struct, frozen=True):
+class StatementRule(Struct, frozen=True):
     """A clause that matches says something of this type."""
 
     place: int
@@ -56,8 +56,8 @@ class Rule(Struct, frozen=True):
     """Whether group `name` or `value` must be a name, with a capital letter."""
 
 
-def _by_word() -> Mapping[str, tuple[Rule, ...]]:
-    found: dict[str, list[Rule]] = {}
+def _by_word() -> Mapping[str, tuple[StatementRule, ...]]:
+    found: dict[str, list[StatementRule]] = {}
     groups = (
         (MemoryType.PROCEDURE, PROCEDURES + NOTED_PROCEDURES),
         (MemoryType.DECISION, DECISIONS),
@@ -70,7 +70,9 @@ def _by_word() -> Mapping[str, tuple[Rule, ...]]:
     )
     rules = [(type_, *each) for type_, group in groups for each in group]
     for place, (type_, confidence, words, pattern) in enumerate(rules):
-        rule = Rule(place, type_, confidence, re.compile(pattern), "(?P<name>" in pattern or "(?P<value>" in pattern)
+        rule = StatementRule(
+            place, type_, confidence, re.compile(pattern), "(?P<name>" in pattern or "(?P<value>" in pattern
+        )
         for word in dict.fromkeys(words.split()):
             found.setdefault(word, []).append(rule)
     return {word: tuple(each) for word, each in found.items()}
@@ -90,5 +92,5 @@ def signs_of(lower: str, words: list[str]) -> list[str]:
     return signs
 
 
-RULES: Mapping[str, tuple[Rule, ...]] = _by_word()
+RULES: Mapping[str, tuple[StatementRule, ...]] = _by_word()
 """By each of the words or signs of which a clause holds one."""

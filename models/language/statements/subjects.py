@@ -86,7 +86,7 @@ _LED = re.compile(
 _JOINED = (" and ", " or ", ", ")
 
 
-class About(NamedTuple):
+class StatementSubject(NamedTuple):
     """What a statement is about."""
 
     subject: str
@@ -94,7 +94,7 @@ class About(NamedTuple):
     tags: list[str]
 
 
-def about(lower: str, type_: MemoryType, *, opener: str = "") -> About:
+def about(lower: str, type_: MemoryType, *, opener: str = "") -> StatementSubject:
     """Subject, category and tags of a clause.
 
     Args:
@@ -103,7 +103,7 @@ def about(lower: str, type_: MemoryType, *, opener: str = "") -> About:
         opener: What led into it: "scrap that" marks a change.
 
     >>> about("we decided to use postgresql", MemoryType.DECISION)
-    About(subject='database', category='database', tags=['postgresql', 'database'])
+    StatementSubject(subject='database', category='database', tags=['postgresql', 'database'])
     >>> about("we decided to add an index in postgresql", MemoryType.DECISION).subject
     ''
     """
@@ -122,7 +122,7 @@ def about(lower: str, type_: MemoryType, *, opener: str = "") -> About:
     slots = [slot, *(each.slot for each in tagged)]
     of_slots = (CATEGORIES_OF_SLOTS[each] for each in slots if each in CATEGORIES_OF_SLOTS)
     category = next(of_slots, "") or next((CATEGORIES[word] for word in words if word in CATEGORIES), "")
-    return About(subject[:MAX_SUBJECT_CHARS], category, list(tags)[:MAX_TAGS])
+    return StatementSubject(subject[:MAX_SUBJECT_CHARS], category, list(tags)[:MAX_TAGS])
 
 
 def _subject(lower: str, type_: MemoryType, named: list[Named]) -> str:

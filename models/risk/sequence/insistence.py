@@ -5,7 +5,7 @@ from __future__ import annotations
 from models.risk.sequence.matter import NEAR
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.scale import Occurrences, clip
-from models.state.vectors import Mark
+from models.state.vectors import TurnMark
 
 HARMLESS_REPEAT = 0.1
 """What asking the same harmless thing again counts, as the source's detector weighs it."""
@@ -20,7 +20,7 @@ class RephrasedProbing(Occurrences, array_like=True, gc=False):
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         marks = seen.marks
-        weight = 1.0 if marks & Mark.REPHRASED else HARMLESS_REPEAT if marks & Mark.REPEATED else 0.0
+        weight = 1.0 if marks & TurnMark.REPHRASED else HARMLESS_REPEAT if marks & TurnMark.REPEATED else 0.0
         self.fade_and_add(weight, seen.turn)
 
     def phrase(self) -> str:
@@ -45,7 +45,7 @@ class RefusedRephrased(Occurrences, array_like=True, gc=False):
         weight = 0.0
         if seen.refused:
             nearness = seen.nearness
-            if seen.marks & Mark.REPHRASED or (nearness is not None and nearness >= NEAR):
+            if seen.marks & TurnMark.REPHRASED or (nearness is not None and nearness >= NEAR):
                 weight = _weight_of(self.before)
             elif seen.risk >= self.before:
                 weight = seen.risk * _weight_of(self.before)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.scale import Occurrences, clip, fade
-from models.state.vectors import Mark
+from models.state.vectors import TurnMark
 
 NEAR = 0.4
 """Cosine from which two user turns are about one matter: follow-up questions reach it, other matters seldom do."""
@@ -30,11 +30,11 @@ _MATTER_FADE = fade(MATTER_HALF_LIFE_TURNS)
 
 
 class TopicCycling(Occurrences, array_like=True, gc=False):
-    """How often a risky matter was returned to after a detour (`Mark.RETURNED`)."""
+    """How often a risky matter was returned to after a detour (`TurnMark.RETURNED`)."""
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
-        self.fade_and_add(1.0 if seen.marks & Mark.RETURNED else 0.0, seen.turn)
+        self.fade_and_add(1.0 if seen.marks & TurnMark.RETURNED else 0.0, seen.turn)
 
     def phrase(self) -> str:
         """Why it is as high as it is."""
@@ -44,7 +44,7 @@ class TopicCycling(Occurrences, array_like=True, gc=False):
 class InformationGathering(Struct, array_like=True, gc=False):
     """How, what, where, which, who or when asked in a row about one matter, the riskier the more.
 
-    A question counts where it is `NEAR` the turn before it or near the risky matter (`Mark.GATHERED`).
+    A question counts where it is `NEAR` the turn before it or near the risky matter (`TurnMark.GATHERED`).
 
     Attributes:
         row: Sum of the questions' weights, fading with every turn.
@@ -59,7 +59,7 @@ class InformationGathering(Struct, array_like=True, gc=False):
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         nearness = seen.nearness
-        related = seen.marks & Mark.GATHERED or (nearness is not None and nearness >= NEAR)
+        related = seen.marks & TurnMark.GATHERED or (nearness is not None and nearness >= NEAR)
         if seen.features.wh_question and related:
             weight = QUESTION_GAIN * max(0.0, seen.risk - ORDINARY_RISK)
             self.row = self.row * QUESTION_FADE + (weight if self.questions else weight * OPENING)

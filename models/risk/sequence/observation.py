@@ -14,7 +14,7 @@ class Observation(Struct, frozen=True, gc=False):
         turn: Its number.
         risk: Its own risk by the scorer, 0-1.
         features: What it does (asks, orders, supposes, probes, rewrites rules).
-        marks: What the vectors say of it: bits of `models.state.vectors.Mark`.
+        marks: What the vectors say of it: bits of `models.state.vectors.TurnMark`.
         nearness: Cosine to the user turn before it, None for the first or without vectors.
         refused: Whether the assistant refused since the user turn before it.
     """

@@ -44,7 +44,7 @@ class Persistence(Struct, array_like=True, gc=False):
         return f"{self.risky} of {self.turns} turns are of risk {RISKY} or more, the last is turn {self.turn}"
 
 
-class Run(Struct, array_like=True, gc=False):
+class SuspectRun(Struct, array_like=True, gc=False):
     """The present run of turns of risk `SUSPECT` or more; a turn below it ends it.
 
     Attributes:

@@ -20,8 +20,8 @@ from models.risk.sequence.insistence import Refusals, RefusedRephrased, Rephrase
 from models.risk.sequence.level import Level, Peak, SecondPeak
 from models.risk.sequence.matter import InformationGathering, OneMatter, TopicCycling
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.persistence import Persistence, Run
-from models.risk.sequence.trend import Trend
+from models.risk.sequence.persistence import Persistence, SuspectRun
+from models.risk.sequence.trend import RiskTrend
 
 
 class Signal(Protocol):
@@ -46,9 +46,9 @@ class SequenceSignals(Struct, array_like=True, gc=False):
     second_peak: SecondPeak = field(default_factory=SecondPeak)
     cusum: Cusum = field(default_factory=Cusum)
     page_hinkley: PageHinkley = field(default_factory=PageHinkley)
-    trend: Trend = field(default_factory=Trend)
+    trend: RiskTrend = field(default_factory=RiskTrend)
     persistence: Persistence = field(default_factory=Persistence)
-    run: Run = field(default_factory=Run)
+    run: SuspectRun = field(default_factory=SuspectRun)
     jump: Jump = field(default_factory=Jump)
     topic_cycling: TopicCycling = field(default_factory=TopicCycling)
     rephrased_probing: RephrasedProbing = field(default_factory=RephrasedProbing)

@@ -49,7 +49,7 @@ def _design(turns: int) -> _Design:
     return _Design(total, centre, spread, freedom, squared / spread**2)
 
 
-class Trend(Struct, array_like=True, gc=False):
+class RiskTrend(Struct, array_like=True, gc=False):
     """Slope of risk per turn, less its standard error, by discounted least squares.
 
     The newest turn weighs 1, each before it less by the half-life. The residuals' variance is taken as equal in all

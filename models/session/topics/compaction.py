@@ -24,7 +24,7 @@ SENTENCE_CHARS = 280
 """Longest sentence of a summary; bounds the state."""
 
 
-def unpack_history(store: TopicStore, slot: int, tell: Announcer) -> None:
+def unpack_history(store: TopicStore, slot: int, emit: Announcer) -> None:
     """Bring a topic's packed messages to hand.
 
     It may then grow by as much as a compaction packs before it is compacted again: that is what prevents thrashing.
@@ -34,12 +34,12 @@ def unpack_history(store: TopicStore, slot: int, tell: Announcer) -> None:
     for block in topic.packed:
         damage = store.unpack_block(slot, block)
         if damage is not None:
-            tell.damage(damage)
+            emit.damage(damage)
     room = policy.max_messages - policy.keep_messages
     topic.compact_above = max(policy.max_messages, topic.active_messages + room)
 
 
-def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
+def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> bool:
     """Compact a topic that holds more messages than it may; whether it did."""
     topic = store.topic(slot)
     if topic.active_messages <= topic.compact_above:
@@ -52,7 +52,7 @@ def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
     summary = take_into_summary(store, slot, [Passage(m.content, m.risk or 0.0) for m in older])
     for message in older:
         store.drop_message(slot, message.turn)
-    blocks = pack_history(store, slot, older, tell)
+    blocks = pack_history(store, slot, older, emit)
     released = release_oldest(store, slot)
     topic.compact_above = policy.max_messages
     probed = probe([message.content for message in older], summary.text, store.risky)
@@ -71,11 +71,11 @@ def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
         codec=policy.codec,
         released_turns=released,
     )
-    tell.topic(TopicChange(slot, "compacted", compaction=lineage))
+    emit.topic(TopicChange(slot, "compacted", compaction=lineage))
     return True
 
 
-def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], tell: Announcer) -> list[BlockRef]:
+def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], emit: Announcer) -> list[BlockRef]:
     """Merge messages with the last packed block if it has room, and pack them; gives the blocks that were written."""
     if not older:
         return []
@@ -86,7 +86,7 @@ def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], te
         before, damage = store.read_block(slot, last)
         if damage is not None:
             topic.released += len(damage.turns)
-            tell.damage(damage)
+            emit.damage(damage)
         merged = in_time_order([*before, *older])
         store.remove_block(slot, last)
     return [store.pack_block(slot, block, policy.codec, size) for block, size in _blocks(merged, policy)]

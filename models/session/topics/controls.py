@@ -17,7 +17,7 @@ from models.events.base import NAME_CHARS
 from models.policy.topic import TopicPolicy
 from models.session.topics.compaction import SENTENCE_CHARS, pack_history, release_oldest
 from models.session.topics.conversation_topics import ConversationTopics, title_of
-from models.session.topics.state import Announcer, Topic, TopicChange, TopicSummary, in_time_order
+from models.session.topics.state import Announcer, TopicChange, TopicState, TopicSummary, in_time_order
 from models.state.buffer import BufferedTurn, encode_turn
 from models.text.summary import EXTRACTIVE
 
@@ -36,20 +36,20 @@ class Moment(Struct, frozen=True, gc=False):
     vector: NDArray[np.float32] | None = None
 
 
-def take_control(topics: ConversationTopics, event: TopicControl, moment: Moment, tell: Announcer) -> None:
+def take_control(topics: ConversationTopics, event: TopicControl, moment: Moment, emit: Announcer) -> None:
     """Do what a control event says."""
     match event:
         case TopicAdjusted():
-            _adjust(topics, event, tell)
+            _adjust(topics, event, emit)
         case FeedbackGiven():
-            _learn(topics, event, tell)
+            _learn(topics, event, emit)
         case TopicSummarised():
-            _replace_summary(topics, event, tell)
+            _replace_summary(topics, event, emit)
         case TopicRestored():
-            _restore(topics, event, moment, tell)
+            _restore(topics, event, moment, emit)
 
 
-def _adjust(topics: ConversationTopics, event: TopicAdjusted, tell: Announcer) -> None:
+def _adjust(topics: ConversationTopics, event: TopicAdjusted, emit: Announcer) -> None:
     """Take an importance and tags from outside."""
     slot = topics.find(event.topic_id)
     if slot is None:
@@ -59,10 +59,10 @@ def _adjust(topics: ConversationTopics, event: TopicAdjusted, tell: Announcer) -
         topic.importance = event.importance
     if event.tags is not None:
         topic.tags = _tags(event.tags, topics.policy)
-    tell.topic(TopicChange(slot, "adjusted"))
+    emit.topic(TopicChange(slot, "adjusted"))
 
 
-def _learn(topics: ConversationTopics, event: FeedbackGiven, tell: Announcer) -> None:
+def _learn(topics: ConversationTopics, event: FeedbackGiven, emit: Announcer) -> None:
     """Move the importance of a topic: `i += rate * |value| * (target - i)`, with target 1 for praise, else 0."""
     if event.topic_id is None and event.turn is not None:
         slot = topics.holding(event.turn)
@@ -73,10 +73,10 @@ def _learn(topics: ConversationTopics, event: FeedbackGiven, tell: Announcer) ->
     topic = topics.store.touch(slot)
     target = 1.0 if event.value > 0 else 0.0
     topic.importance += topics.policy.feedback_rate * abs(event.value) * (target - topic.importance)
-    tell.topic(TopicChange(slot, "learnt"))
+    emit.topic(TopicChange(slot, "learnt"))
 
 
-def _replace_summary(topics: ConversationTopics, event: TopicSummarised, tell: Announcer) -> None:
+def _replace_summary(topics: ConversationTopics, event: TopicSummarised, emit: Announcer) -> None:
     """Take a slower summariser's text; the next compaction updates it."""
     slot = topics.find(event.topic_id)
     if slot is None or topics.store.summary(slot) is None:
@@ -84,10 +84,10 @@ def _replace_summary(topics: ConversationTopics, event: TopicSummarised, tell: A
     topics.store.touch(slot)
     text = event.summary[: _summary_chars(topics.policy)]
     topics.store.put_summary(slot, TopicSummary(text, event.summarised_by[:NAME_CHARS]))
-    tell.topic(TopicChange(slot, "summarised"))
+    emit.topic(TopicChange(slot, "summarised"))
 
 
-def _restore(topics: ConversationTopics, event: TopicRestored, moment: Moment, tell: Announcer) -> None:
+def _restore(topics: ConversationTopics, event: TopicRestored, moment: Moment, emit: Announcer) -> None:
     """Take an evicted topic back from the archive, as one that was just accessed.
 
     Of its messages those that the session has counted and no kept topic holds, each once; nothing without any.
@@ -97,7 +97,7 @@ def _restore(topics: ConversationTopics, event: TopicRestored, moment: Moment, t
         return
     store, policy = topics.store, topics.policy
     slot = store.add(
-        Topic(
+        TopicState(
             topic_id=event.topic_id,
             title=title_of(event.title, policy.title_chars),
             created_at=min(event.created_at.astimezone(UTC), moment.now),
@@ -111,7 +111,7 @@ def _restore(topics: ConversationTopics, event: TopicRestored, moment: Moment, t
     )
     for message in messages[-policy.keep_messages :]:
         store.put_message(slot, message.turn, encode_turn(message))
-    pack_history(store, slot, messages[: -policy.keep_messages], tell)
+    pack_history(store, slot, messages[: -policy.keep_messages], emit)
     release_oldest(store, slot)
     if event.summary:
         store.put_summary(slot, TopicSummary(event.summary[: _summary_chars(policy)], EXTRACTIVE))
@@ -119,8 +119,8 @@ def _restore(topics: ConversationTopics, event: TopicRestored, moment: Moment, t
         topics.vectors.learn(slot, moment.vector)
     if topics.active is None:
         store.activate(slot)
-    tell.topic(TopicChange(slot, "restored"))
-    topics.evict_faded(moment.now, tell)
+    emit.topic(TopicChange(slot, "restored"))
+    topics.evict_faded(moment.now, emit)
 
 
 def _restored_messages(topics: ConversationTopics, event: TopicRestored, moment: Moment) -> list[BufferedTurn]:

@@ -33,14 +33,14 @@ from models.policy.topic import TopicPolicy
 from models.session.topics.compaction import compact_if_due, release_oldest, take_into_summary, unpack_history
 from models.session.topics.decay import priority
 from models.session.topics.matching import TopicVectors
-from models.session.topics.state import Announcer, Topic, TopicChange
+from models.session.topics.state import Announcer, TopicChange, TopicState
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn, encode_turn
 from models.state.parts import Parts
 from models.text.summary import Passage
 
 
-class Message(Struct, frozen=True, gc=False):
+class CountedMessage(Struct, frozen=True, gc=False):
     """A counted turn on its way into topic memory.
 
     Attributes:
@@ -83,13 +83,13 @@ class ConversationTopics:
 
     # --- a message
 
-    def add(self, message: Message, new_id: Callable[[], str], tell: Announcer) -> None:
+    def add(self, message: CountedMessage, new_id: Callable[[], str], emit: Announcer) -> None:
         """Add a message to the topic that it belongs to, then compact, merge and evict what is due.
 
         Args:
             message: The turn.
             new_id: Makes the id of a topic that starts here.
-            tell: Who is told of changes.
+            emit: Who is told of changes.
         """
         store, active = self.store, self.active
         user = message.turn.role is Role.USER
@@ -104,15 +104,15 @@ class ConversationTopics:
                 topic.access_count += 1
             if cause is not None and topic.packed:
                 cause = "unpacked"
-                unpack_history(store, slot, tell)
+                unpack_history(store, slot, emit)
         self._put(slot, message, learn=user)
         if cause is not None:
-            self._become_active(slot, tell)
-            tell.topic(TopicChange(slot, cause))
-        if compact_if_due(store, slot, tell):
-            self._merge_alike(slot, tell)
+            self._become_active(slot, emit)
+            emit.topic(TopicChange(slot, cause))
+        if compact_if_due(store, slot, emit):
+            self._merge_alike(slot, emit)
         if cause == "started":
-            self.evict_faded(message.now, tell)
+            self.evict_faded(message.now, emit)
 
     def _match(self, vector: NDArray[np.float32] | None) -> int | None:
         active = self.active
@@ -123,10 +123,10 @@ class ConversationTopics:
         best = max(cosines, key=cosines.__getitem__)
         return best if cosines[best] > self.policy.threshold else None
 
-    def _start(self, message: Message, new_id: Callable[[], str]) -> int:
+    def _start(self, message: CountedMessage, new_id: Callable[[], str]) -> int:
         turn = message.turn
         return self.store.add(
-            Topic(
+            TopicState(
                 topic_id=new_id(),
                 title=title_of(turn.content, self.policy.title_chars),
                 created_at=turn.timestamp,
@@ -136,7 +136,7 @@ class ConversationTopics:
             )
         )
 
-    def _put(self, slot: int, message: Message, *, learn: bool) -> None:
+    def _put(self, slot: int, message: CountedMessage, *, learn: bool) -> None:
         topic, turn = self.store.touch(slot), message.turn
         encoded = message.encoded
         if len(turn.content) > self.policy.message_chars:
@@ -150,15 +150,15 @@ class ConversationTopics:
         if learn and message.vector is not None:
             self.vectors.learn(slot, message.vector)
 
-    def _become_active(self, slot: int, tell: Announcer) -> None:
+    def _become_active(self, slot: int, emit: Announcer) -> None:
         before = self.active
         self.store.activate(slot)
         if before is not None:
-            tell.topic(TopicChange(before, "left"))
+            emit.topic(TopicChange(before, "left"))
 
     # --- decay
 
-    def evict_faded(self, now: datetime, tell: Announcer) -> None:
+    def evict_faded(self, now: datetime, emit: Announcer) -> None:
         """Above `max_topics` let go of topics that have faded, and of what is beyond `most_topics`."""
         policy, index = self.policy, self.store.index
         if len(index.slots) <= policy.max_topics:
@@ -170,34 +170,34 @@ class ConversationTopics:
         )
         for worth, _, slot in ranked:
             if worth < policy.min_priority:
-                self._evict(slot, f"faded: priority below {policy.min_priority:g}", tell)
+                self._evict(slot, f"faded: priority below {policy.min_priority:g}", emit)
             elif len(index.slots) > policy.most_topics:
-                self._evict(slot, f"more than {policy.most_topics} topics", tell)
+                self._evict(slot, f"more than {policy.most_topics} topics", emit)
 
-    def _priority(self, topic: Topic, now: datetime) -> float:
+    def _priority(self, topic: TopicState, now: datetime) -> float:
         return priority(topic.importance, now - topic.last_active_at, topic.access_count, self.policy)
 
-    def _evict(self, slot: int, why: str, tell: Announcer) -> None:
-        tell.topic(TopicChange(slot, "evicted", why, kept=False))
+    def _evict(self, slot: int, why: str, emit: Announcer) -> None:
+        emit.topic(TopicChange(slot, "evicted", why, kept=False))
         self.store.remove(slot)
         self.vectors.forget(slot)
 
     # --- merging
 
-    def _merge_alike(self, slot: int, tell: Announcer) -> None:
+    def _merge_alike(self, slot: int, emit: Announcer) -> None:
         """Join the nearest topic if the two have grown alike; the older one stays and takes the other in."""
         other = alike(self.store, self.vectors, slot)
         if other is not None:
             older, younger = sorted((slot, other), key=self.store.index.slots.index)
-            merge(self.store, self.vectors, older, younger, tell)
-            compact_if_due(self.store, older, tell)
+            merge(self.store, self.vectors, older, younger, emit)
+            compact_if_due(self.store, older, emit)
 
     # --- ending and finding
 
-    def close(self, tell: Announcer) -> None:
+    def close(self, emit: Announcer) -> None:
         """The session ended: tell of the active topic, whose latest messages no event has named."""
         if self.active is not None:
-            tell.topic(TopicChange(self.active, "closed"))
+            emit.topic(TopicChange(self.active, "closed"))
 
     def find(self, topic_id: str | None) -> int | None:
         """Slot of a topic that is kept, or of the active one."""
@@ -228,12 +228,12 @@ def alike(store: TopicStore, vectors: TopicVectors, slot: int) -> int | None:
     return other if other != slot and near[other] >= store.policy.merge_similarity else None
 
 
-def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, tell: Announcer) -> None:
+def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, emit: Announcer) -> None:
     """Let a topic take another in: its messages, history, summary, counts, tags and embedding."""
     topic, gone = store.touch(slot), store.touch(other)
     if store.index.active == other:
         store.activate(slot)
-    tell.topic(TopicChange(other, "merged", f"into {topic.topic_id}", kept=False))
+    emit.topic(TopicChange(other, "merged", f"into {topic.topic_id}", kept=False))
     for message in store.latest_messages(other):
         store.put_message(slot, message.turn, encode_turn(message))
     for block in list(gone.blocks):
@@ -245,10 +245,10 @@ def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, tell:
     vectors.merge(slot, other)
     release_oldest(store, slot)
     store.remove(other)
-    tell.topic(TopicChange(slot, "merged", f"with {gone.topic_id}"))
+    emit.topic(TopicChange(slot, "merged", f"with {gone.topic_id}"))
 
 
-def _add_up(topic: Topic, gone: Topic, policy: TopicPolicy) -> None:
+def _add_up(topic: TopicState, gone: TopicState, policy: TopicPolicy) -> None:
     topic.created_at = min(topic.created_at, gone.created_at)
     topic.last_active_at = max(topic.last_active_at, gone.last_active_at)
     topic.importance = max(topic.importance, gone.importance)

@@ -48,7 +48,7 @@ class BlockRef(Struct, array_like=True, gc=False):
     """Unpacked: its messages count among those at hand."""
 
 
-class Topic(Struct, array_like=True):
+class TopicState(Struct, array_like=True):
     """One topic without its messages. Sizes are bounded by the policy."""
 
     topic_id: str

@@ -14,8 +14,8 @@ from models.session.topics.state import (
     BlockRef,
     Damage,
     PackedBlock,
-    Topic,
     TopicIndex,
+    TopicState,
     TopicSummary,
     entry_of,
     in_time_order,
@@ -32,7 +32,7 @@ _SLOT_BYTES = 24
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_index = msgspec.msgpack.Decoder(TopicIndex).decode
-_decode_topic = msgspec.msgpack.Decoder(Topic).decode
+_decode_topic = msgspec.msgpack.Decoder(TopicState).decode
 _decode_block = msgspec.msgpack.Decoder(PackedBlock).decode
 _decode_summary = msgspec.msgpack.Decoder(TopicSummary).decode
 
@@ -52,7 +52,7 @@ class TopicStore:
         self._parts = parts
         data = parts.get(_INDEX)
         self.index = _decode_index(data) if data is not None else TopicIndex()
-        self._topics: dict[int, Topic] = {}
+        self._topics: dict[int, TopicState] = {}
         self._touched: set[int] = set()
         self._index_touched = False
         self._written_bytes = 0
@@ -60,19 +60,19 @@ class TopicStore:
 
     # --- topics
 
-    def topic(self, slot: int) -> Topic:
+    def topic(self, slot: int) -> TopicState:
         """A topic; change it only between `touch` and the next `flush`."""
         topic = self._topics.get(slot)
         if topic is None:
             topic = self._topics[slot] = _decode_topic(self._read(f"t{slot}"))
         return topic
 
-    def topics(self) -> Iterator[tuple[int, Topic]]:
+    def topics(self) -> Iterator[tuple[int, TopicState]]:
         """Every topic and its slot, in the order of creation."""
         for slot in self.index.slots:
             yield slot, self.topic(slot)
 
-    def touch(self, slot: int) -> Topic:
+    def touch(self, slot: int) -> TopicState:
         """A topic that is about to change."""
         topic = self.topic(slot)
         if slot not in self._touched:
@@ -82,7 +82,7 @@ class TopicStore:
             self._written_bytes += sum([utf8_bytes(tag) for tag in topic.tags])
         return topic
 
-    def add(self, topic: Topic) -> int:
+    def add(self, topic: TopicState) -> int:
         """Keep a new topic; gives its slot."""
         slot = next(n for n in range(len(self.index.slots) + 1) if n not in self.index.slots)
         self.index.slots.append(slot)

@@ -14,7 +14,7 @@ from models.retrieval.context import preface_room
 from streams.api.answers import answered
 from streams.api.users.messages import AppMemoryAnswer, AssembleContext
 from streams.http.problems import invalid_field
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 from streams.observe.telemetry import metrics
 
 
@@ -49,7 +49,7 @@ class AppContext:
         policy: How many, and how long they may be together.
     """
 
-    def __init__(self, memories: AppMemories | None = None, policy: AppPolicy | None = None) -> None:
+    def __init__(self, memories: AppMemoryIndex | None = None, policy: AppPolicy | None = None) -> None:
         self._memories = memories
         self._policy = policy or AppPolicy()
 
@@ -78,8 +78,8 @@ class AppContext:
             text_chars=preface_room(token_budget),
         )
         metrics.counter("contexts_total", result="with_memories" if fitted.memories else "without").inc()
-        told = [answered(AppMemoryAnswer, memory) for memory in found[: fitted.memories]]
-        return Preface(fitted.text, told, len(found) - fitted.memories)
+        result = [answered(AppMemoryAnswer, memory) for memory in found[: fitted.memories]]
+        return Preface(fitted.text, result, len(found) - fitted.memories)
 
     async def _found(self, app_id: str, user_id: str) -> list[AppMemoryChanged]:
         if self._memories is None:

@@ -39,9 +39,9 @@ from streams.api.apps.space import AskedSpace, OfSpace
 from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
 from streams.http.problems import Problem, invalid_field
-from streams.http.route import Accepted, Answer, Group
+from streams.http.route import Accepted, Group, RouteAnswer
 from streams.http.security import caller
-from streams.index.app_memory import AppMemories, SearchMode
+from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.settings.http import TokenRole
 
 APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
@@ -80,7 +80,7 @@ class AppMemoryAdmin:
 
     def __init__(
         self,
-        memories: AppMemories,
+        memories: AppMemoryIndex,
         commands: SpaceCommands,
         policy: AppPolicy,
         *,
@@ -102,7 +102,7 @@ class AppMemoryAdmin:
         return Memories(memories=list(map(memory_answer, found)))
 
     @APPS.get("/{app_id:path}/memories/export", "export_app_memories", audits="text_read")
-    async def export(self, asked: OfSpace) -> Answer[Exported]:
+    async def export(self, asked: OfSpace) -> RouteAnswer[Exported]:
         """All memories of an app as a file, with what conflicts with what."""
         space = AskedSpace(asked)
         found = await self._memories.memories(space.app_id, space.user_id)
@@ -117,7 +117,7 @@ class AppMemoryAdmin:
         await self._commands.note(space.read(self._now(), "export", found))
         name = quote(f"memories-{space.app_id}.json", safe="")
         headers = {"Content-Disposition": f"attachment; filename=\"memories.json\"; filename*=UTF-8''{name}"}
-        return Answer(exported, headers)
+        return RouteAnswer(exported, headers)
 
     @APPS.get("/{app_id:path}/memories/search", "search_app_memories", audits="text_read")
     async def search(self, asked: SoughtMemories) -> FoundMemories:

@@ -60,7 +60,7 @@ class AskedSpace:
 
     def pending(self, request_id: str) -> Accepted[Pending]:
         """202: it is written, and will be seen."""
-        told = Pending(
+        result = Pending(
             success=False,
             pending=True,
             request_id=request_id,
@@ -70,4 +70,4 @@ class AskedSpace:
         place = f"/apps/{quote(self.app_id, safe='')}/memories"
         if self.user_id:
             place += f"?user_id={quote(self.user_id, safe='')}"
-        return Accepted(told, {"Location": place})
+        return Accepted(result, {"Location": place})

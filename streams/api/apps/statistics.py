@@ -21,9 +21,9 @@ from streams.api.apps.messages import now_utc
 from streams.api.apps.page import HEADERS, page
 from streams.api.apps.routes import APPS
 from streams.api.apps.space import AskedSpace, OfSpace
-from streams.http.route import Answer
+from streams.http.route import RouteAnswer
 from streams.http.security import caller
-from streams.index.app_memory import AppMemories
+from streams.index.app_memory import AppMemoryIndex
 
 
 class ListSpaces(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class AppStatistics:
         now: The clock of the answers.
     """
 
-    def __init__(self, memories: AppMemories, *, now: Callable[[], datetime] = now_utc) -> None:
+    def __init__(self, memories: AppMemoryIndex, *, now: Callable[[], datetime] = now_utc) -> None:
         self._memories = memories
         self._now = now
 
@@ -67,32 +67,32 @@ class AppStatistics:
         return ListedSpaces(spaces=listed, more=more)
 
     @APPS.get("/statistics", "get_statistics", also={"text/html": "<!doctype html>…"})
-    async def all_spaces(self, asked: CountSpaces, request: Request) -> Answer[Statistics] | Response:
+    async def all_spaces(self, asked: CountSpaces, request: Request) -> RouteAnswer[Statistics] | Response:
         """Statistics of all apps: a page, or JSON for who accepts that and no HTML."""
         found, more = await _spaces(self._memories, asked.limit)
         figures = await asyncio.gather(*[_counted(self._memories, space) for space in found])
         counted = statistics(self._now(), figures, more=more)
         accepted = request.headers.get("accept", "")
         if "application/json" in accepted and "text/html" not in accepted:
-            return Answer(counted, {"Vary": "Accept"})
+            return RouteAnswer(counted, {"Vary": "Accept"})
         return Response(page(counted), headers=HEADERS, media_type="text/html")
 
     @APPS.get("/{app_id:path}/memories/stats", "get_app_statistics")
     async def stats(self, asked: SpaceFigures) -> SpaceStats:
         """Counts and energy of an app's memories."""
         space = AskedSpace(asked)
-        standing = await self._memories.standing(space.app_id, space.user_id)
+        stats = await self._memories.stats(space.app_id, space.user_id)
         found = await self._memories.memories(space.app_id, space.user_id)
-        return space_stats(space.app_id, space.user_id, standing, found, since_units=asked.since_units)
+        return space_stats(space.app_id, space.user_id, stats, found, since_units=asked.since_units)
 
 
-async def _spaces(memories: AppMemories, limit: int) -> tuple[list[AppMemoriesChanged], bool]:
+async def _spaces(memories: AppMemoryIndex, limit: int) -> tuple[list[AppMemoriesChanged], bool]:
     """Those of the caller's apps, and whether there are more."""
     asked_by = caller()
     found = [space for space in await memories.spaces(limit + 1) if asked_by.may_read(space.app_id)]
     return found[:limit], len(found) > limit
 
 
-async def _counted(memories: AppMemories, space: AppMemoriesChanged) -> SpaceStats:
+async def _counted(memories: AppMemoryIndex, space: AppMemoriesChanged) -> SpaceStats:
     found = await memories.memories(space.app_id, space.user_id)
     return space_stats(space.app_id, space.user_id, space, found, since_units=None)

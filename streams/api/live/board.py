@@ -46,7 +46,7 @@ class Page(NamedTuple):
     more: bool
 
 
-class Board:
+class LiveBoard:
     """Sessions and alerts as they are now.
 
     Args:
@@ -255,15 +255,15 @@ class Board:
         for alert_id in list(known.alerts):
             self._drop_alert(known, alert_id)
         self._changed.pop((_SESSION, session_id), None)
-        self._tell_gone(session_id, apps)
+        self._note_gone(session_id, apps)
 
     def _hand_over(self, session_id: str, known: KnownSession) -> None:
         """The session is another app's from now on: for who reads the one before it is gone, but for its alerts."""
-        self._tell_gone(session_id, known.apps())
+        self._note_gone(session_id, known.apps())
         for alert_id in known.alerts:
             self._touch(_ALERT, alert_id)
 
-    def _tell_gone(self, session_id: str, apps: frozenset[str]) -> None:
+    def _note_gone(self, session_id: str, apps: frozenset[str]) -> None:
         before = self._gone.pop(session_id, frozenset())
         self._gone[session_id] = apps | before
         self._touch(_GONE, session_id)

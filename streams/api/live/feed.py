@@ -22,7 +22,7 @@ from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS,
 from models.wire.codec import UNDECODABLE, decode_output
 from models.wire.envelope import tag_of
 from models.wire.trace_context import traceparent_of
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 
@@ -42,7 +42,7 @@ _LABELLED, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encod
 _control: msgspec.json.Decoder[AlertLabelled | SessionErased] = msgspec.json.Decoder(AlertLabelled | SessionErased)
 
 
-class Feed:
+class LiveFeed:
     """Keeps a board as the log is.
 
     Args:
@@ -51,7 +51,7 @@ class Feed:
         now_s: The clock that records are dated by, Unix seconds.
     """
 
-    def __init__(self, settings: Settings, board: Board, *, now_s: Callable[[], float] = time) -> None:
+    def __init__(self, settings: Settings, board: LiveBoard, *, now_s: Callable[[], float] = time) -> None:
         self._settings = settings
         self._board = board
         self._now_s = now_s
@@ -149,7 +149,7 @@ def _controls(records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
     return [each for each in records if each.value and (_LABELLED in each.value or _ERASED in each.value)]
 
 
-def take(board: Board, topic: Topic, record: ConsumerRecord) -> None:
+def take(board: LiveBoard, topic: Topic, record: ConsumerRecord) -> None:
     """Let a board know what a record says; one that says nothing of sessions or alerts changes nothing.
 
     Raises:
@@ -174,7 +174,7 @@ def take(board: Board, topic: Topic, record: ConsumerRecord) -> None:
             board.erase(request, record.timestamp)
 
 
-def _take_control(board: Board, record: ConsumerRecord) -> None:
+def _take_control(board: LiveBoard, record: ConsumerRecord) -> None:
     try:
         event = _control.decode(record.value or b"")
     except UNDECODABLE:

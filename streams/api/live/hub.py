@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.api.live.messages import Changes, RoleRow, Roles, Snapshot
 from streams.http.problems import unavailable
 from streams.observe.telemetry import metrics
@@ -43,7 +43,7 @@ class Frame(NamedTuple):
     more: bool
 
 
-class Place(NamedTuple):
+class ReaderPosition(NamedTuple):
     """Where one reader is.
 
     Attributes:
@@ -68,14 +68,14 @@ class Hub:
         clock: Seconds, never going back.
     """
 
-    def __init__(self, board: Board, settings: LiveSettings, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, board: LiveBoard, settings: LiveSettings, *, clock: Callable[[], float] = monotonic) -> None:
         self.stall_s = settings.stall_timeout.total_seconds()
         self.ended = False
         self._board = board
         self._settings = settings
         self._clock = clock
         self._streams = Counter[str]()
-        self._told = 0
+        self._sent_version = 0
         self._behind = False
         self._roles: tuple[RoleRow, ...] = ()
         self._roles_version = 0
@@ -112,8 +112,8 @@ class Hub:
     def tick(self) -> None:
         """Let everybody know if there is something new."""
         self._forget_gone()
-        if self._behind or self._board.version != self._told:
-            self._told, self._behind = self._board.version, False
+        if self._behind or self._board.version != self._sent_version:
+            self._sent_version, self._behind = self._board.version, False
             self._wake()
 
     def set_roles(self, roles: Sequence[RoleRow]) -> None:
@@ -167,12 +167,12 @@ class Hub:
         raise unavailable(detail, code="too_many_streams", retry_after_s=_RETRY_S)
 
     @contextmanager
-    def watching(self, token: str) -> Iterator[Place]:
+    def watching(self, token: str) -> Iterator[ReaderPosition]:
         """Be counted while the context is open; yields where to begin."""
         self._count(token, +1)
         self._joined.set()
         try:
-            yield Place(knows=0, began=self._board.version, snapshot=True, roles=self._roles_version)
+            yield ReaderPosition(knows=0, began=self._board.version, snapshot=True, roles=self._roles_version)
         finally:
             self._count(token, -1)
             if not self.streams:
@@ -182,7 +182,7 @@ class Hub:
         self._streams[token] += more
         metrics.gauge("live_streams").set(self.streams)
 
-    def next(self, at: Place, apps: Apps) -> tuple[Place, bytes, bool] | None:
+    def next(self, at: ReaderPosition, apps: Apps) -> tuple[ReaderPosition, bytes, bool] | None:
         """What the reader is to be sent now, where it is then, and whether to ask again at once.
 
         Returns:
@@ -199,7 +199,7 @@ class Hub:
         self._behind = self._behind or frame.more
         return at._replace(knows=frame.upto), frame.content, False
 
-    def _frame(self, at: Place, apps: Apps) -> Frame:
+    def _frame(self, at: ReaderPosition, apps: Apps) -> Frame:
         """The next piece; one that somebody else was given in this tick need not be made again."""
         key = apps, at.knows, at.snapshot
         made = self._frames.get(key)
@@ -207,14 +207,14 @@ class Hub:
             return made
         may_read = (lambda _: True) if apps is None else apps.__contains__
         page = self._board.since(at.knows, may_read, PIECE_CHANGES, upto=at.began if at.snapshot else None)
-        told: Snapshot | Changes
+        event: Snapshot | Changes
         if at.snapshot:
             roles = list(self._roles) if at.knows == 0 else []
-            told = Snapshot(sessions=page.sessions, alerts=page.alerts, roles=roles, more=page.more)
+            event = Snapshot(sessions=page.sessions, alerts=page.alerts, roles=roles, more=page.more)
         else:
-            told = Changes(sessions=page.sessions, gone=page.gone, alerts=page.alerts)
+            event = Changes(sessions=page.sessions, gone=page.gone, alerts=page.alerts)
         empty = not (at.snapshot or page.sessions or page.gone or page.alerts)
-        content = b"" if empty else _event(_name(told), told, page.upto)
+        content = b"" if empty else _event(_name(event), event, page.upto)
         made = Frame(content, page.upto, page.more)
         if self._frames_bytes + len(content) <= CACHED_BYTES:
             self._frames[key] = made
@@ -222,8 +222,8 @@ class Hub:
         return made
 
 
-def _name(told: Snapshot | Changes) -> str:
-    return "snapshot" if isinstance(told, Snapshot) else "changes"
+def _name(event: Snapshot | Changes) -> str:
+    return "snapshot" if isinstance(event, Snapshot) else "changes"
 
 
 def _event(name: str, data: msgspec.Struct, number: int) -> bytes:

@@ -125,8 +125,8 @@ class KnownSession:
         if not events:
             return None
         best = max((each for each in events if each.status is not AlertStatus.RESOLVED), key=_gravity, default=None)
-        told = best or events[-1]
-        return RowAlert(alert_id=told.alert_id, severity=told.severity.value, status=told.status.value)
+        shown = best or events[-1]
+        return RowAlert(alert_id=shown.alert_id, severity=shown.severity.value, status=shown.status.value)
 
 
 def _gravity(alert: AlertChanged) -> tuple[bool, datetime]:

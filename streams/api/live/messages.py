@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from models.events.fields import UtcTime
 
-Standing = Literal["ready", "not_ready", "away", "unknown"]
+Readiness = Literal["ready", "not_ready", "away", "unknown"]
 SearchKind = Literal["turns", "episodes", "facts", "memories"]
 
 
@@ -107,7 +107,7 @@ class RoleRow(Struct, frozen=True, kw_only=True):
     """
 
     role: str
-    state: Standing
+    state: Readiness
     detail: str = ""
     lag_records: int | None = None
 

@@ -1,6 +1,6 @@
 """Routes of the live page's data: `/v1/live`, for operators; text only with the permission for it, and audited.
 
-Those of a session, of a search and of alerts stand beside what answers them (`timeline`, `searching`, `deeds`). A
+Those of a session, of a search and of alerts stand beside what answers them (`timeline`, `searching`, `commands`). A
 session id may hold slashes, so it ends a path: text has a path of its own.
 """
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from models.text.words import fold_text, words_of
 from streams.api.answers import answered
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.api.live.messages import Hit, Hits, SearchKind
 from streams.api.live.routes import LIVE, OfApp
 from streams.api.users.messages import MAX_QUERY_CHARS
@@ -40,7 +40,7 @@ class LiveSearch:
         search: Over the same store.
     """
 
-    def __init__(self, board: Board, store: VectorStore, search: HybridSearch) -> None:
+    def __init__(self, board: LiveBoard, store: VectorStore, search: HybridSearch) -> None:
         self._board = board
         self._store = store
         self._search = search

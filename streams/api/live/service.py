@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from streams.api.live.board import Board
-from streams.api.live.deeds import AlertDeeds, EventWriter
-from streams.api.live.feed import Feed
+from streams.api.live.alert_commands import AlertCommands, EventWriter
+from streams.api.live.board import LiveBoard
+from streams.api.live.feed import LiveFeed
 from streams.api.live.hub import Hub
 from streams.api.live.page import page_routes
 from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
@@ -41,11 +41,11 @@ class LivePage:
     """
 
     def __init__(self, settings: Settings, writer: EventWriter | None = None) -> None:
-        self.board = Board(max_sessions=settings.live.max_sessions)
+        self.board = LiveBoard(max_sessions=settings.live.max_sessions)
         self.hub = Hub(self.board, settings.live)
         self._writer = writer
         self._tokens = bool(settings.http.tokens)
-        self._feed = Feed(settings, self.board)
+        self._feed = LiveFeed(settings, self.board)
         addresses = role_addresses(settings)
         self._roles = RoleWatch(addresses, self.hub, KafkaLags(settings, addresses))
 
@@ -70,7 +70,7 @@ class LivePage:
             LiveData(self.hub, tokens=self._tokens),
             LiveSearch(self.board, store, search),
             TimelineReader(self.board, turns, topics, users),
-            AlertDeeds(self.board, self._writer),
+            AlertCommands(self.board, self._writer),
         )
         return [*served, *page_routes()]
 

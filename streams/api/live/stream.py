@@ -10,7 +10,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from streams.api.live.hub import Apps, Hub, Place
+from streams.api.live.hub import Apps, Hub, ReaderPosition
 from streams.http.problems import Problem
 from streams.observe.telemetry import metrics
 
@@ -56,19 +56,19 @@ class LiveStream(Response):
         with self._hub.watching(self._token) as place:  # nothing is waited for in between: no two take the last place
             await self._until_it_leaves(place, receive, send)
 
-    async def _until_it_leaves(self, place: Place, receive: Receive, send: Send) -> None:
-        telling = asyncio.ensure_future(self._tell(place, send))
+    async def _until_it_leaves(self, place: ReaderPosition, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send_events(place, send))
         leaving = asyncio.ensure_future(_left(receive))
         try:
-            await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (telling, leaving):
+            for task in (sending, leaving):
                 task.cancel()
-            await asyncio.gather(telling, leaving, return_exceptions=True)
-        if not telling.cancelled():
-            telling.result()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+        if not sending.cancelled():
+            sending.result()
 
-    async def _tell(self, at: Place, send: Send) -> None:
+    async def _send_events(self, at: ReaderPosition, send: Send) -> None:
         try:
             await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             sent_s = self._clock()

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from models.events import EpisodeCompressed, FactChanged, Mode, ModeTransition
 from streams.api.answers import answered
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import (
     AlertDetail,
@@ -75,7 +75,7 @@ class TimelineReader:
         users: Facts and episodes of users.
     """
 
-    def __init__(self, board: Board, turns: SessionVectorMemory, topics: TopicMemory, users: UserMemory) -> None:
+    def __init__(self, board: LiveBoard, turns: SessionVectorMemory, topics: TopicMemory, users: UserMemory) -> None:
         self._board = board
         self._turns = turns
         self._topics = topics
@@ -122,7 +122,7 @@ class TimelineReader:
             segments=[answered(Segment, each) for each in self._board.segments(session_id)],
             topics=[_topic(topic, text=text) for topic in topics],
             facts=[_fact(fact, text=text) for fact in facts if fact.session_id == session_id],
-            episodes=[_episode(each, text=text) for each in episodes if _tells_of(each, row)],
+            episodes=[_episode(each, text=text) for each in episodes if _concerns(each, row)],
             alerts=list(map(alert_detail, alerts)),
         )
 
@@ -168,7 +168,7 @@ def _fact(fact: FactChanged, *, text: bool) -> TimelineFact:
     return answered(TimelineFact, fact, value=fact.value if text else None)
 
 
-def _tells_of(episode: EpisodeCompressed, row: Row) -> bool:
+def _concerns(episode: EpisodeCompressed, row: Row) -> bool:
     return any(each.session_id == row.session_id for each in episode.turns)
 
 

@@ -61,8 +61,8 @@ def memory_server(memory: AskedMemory) -> Server[dict[str, Any]]:
         try:
             given, reads = params.arguments or {}, served[params.name].reads
             note_tool(params.name, "text_read" if reads else "acted", given)
-            told = await served[params.name].call(given)
-            note_given(told.structured)
+            result = await served[params.name].call(given)
+            note_given(result.structured)
         except Exception as error:  # noqa: BLE001 - of what nobody foresaw, neither caller nor log is told the words
             problem = problem_of(error)
             note_refused(problem.status)
@@ -70,7 +70,8 @@ def memory_server(memory: AskedMemory) -> Server[dict[str, Any]]:
                 log.error("tool_failed", tool=params.name, error=type(error).__name__)  # noqa: TRY400 - see above
             return _failed(problem.detail)
         return CallToolResult(
-            content=[TextContent(type="text", text=told.text)], structured_content=msgspec.to_builtins(told.structured)
+            content=[TextContent(type="text", text=result.text)],
+            structured_content=msgspec.to_builtins(result.structured),
         )
 
     return Server(

@@ -16,7 +16,7 @@ from models.events.base import Output
 from models.retrieval.token_budget import TokenBudget
 from streams.api.listed import LISTINGS, Listing
 from streams.api.projects.command_messages import AddMemory
-from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.messages import BudgetOverrides, BuildContext, FoundItem, SearchProject
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import OfProject
@@ -83,7 +83,7 @@ class ToldDeed(Struct, frozen=True):
     memory_id: str
 
 
-class Told(NamedTuple):
+class ToolResult(NamedTuple):
     """A tool's answer, for models and for programs."""
 
     text: str
@@ -94,7 +94,7 @@ class ServedTool(NamedTuple):
     """A tool and what it does."""
 
     tool: Tool
-    call: Callable[[Mapping[str, Any]], Awaitable[Told]]
+    call: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
     reads: bool
     """Whether it gives words and changes nothing; else it acts."""
 
@@ -104,48 +104,48 @@ class AskedMemory(NamedTuple):
 
     users: MemoryReader
     projects: ProjectReader
-    deeds: ProjectDeeds
+    commands: ProjectCommandRoutes
     listings: Sequence[Any] = ()
     """Of `streams.api.listed.LISTINGS`, in their order."""
 
 
 def tools_of(memory: AskedMemory) -> list[ServedTool]:
     """Every tool."""
-    users, projects, deeds, listings = memory
+    users, projects, commands, listings = memory
 
-    async def search_memory(asked: Any) -> Told:
+    async def search_memory(asked: Any) -> ToolResult:
         # One after the other: a store that serves one request at a time gains nothing from two.
         turns = await users.search(_as(SearchMemory, asked, kind="turns"))
         episodes = await users.search(_as(SearchMemory, asked, kind="episodes"))
         found = Found(turns=list(map(_shown, turns.turns)), episodes=episodes.episodes)
-        return Told(_found_text(found), found)
+        return ToolResult(_found_text(found), found)
 
-    async def get_context(asked: Any) -> Told:
+    async def get_context(asked: Any) -> ToolResult:
         assembled = await users.context(_as(AssembleContext, asked))
-        return Told(assembled.prompt, assembled)
+        return ToolResult(assembled.prompt, assembled)
 
-    async def list_facts(asked: Any) -> Told:
+    async def list_facts(asked: Any) -> ToolResult:
         facts = await users.facts(_as(UserFacts, asked))
         lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in facts]
-        return Told("\n".join(lines) or "nothing is known of this user", ListedFacts(facts))
+        return ToolResult("\n".join(lines) or "nothing is known of this user", ListedFacts(facts))
 
-    async def project_context(asked: Any) -> Told:
+    async def project_context(asked: Any) -> ToolResult:
         budget = BudgetOverrides(total_tokens=asked.token_budget)
         built = await projects.context(_as(OfProject, asked), _as(BuildContext, asked, budget=budget, related_depth=1))
-        told = ToldContext(built.text, built.total_tokens, built.budget, built.warnings)
-        return Told(built.text or _NOTHING, told)
+        result = ToldContext(built.text, built.total_tokens, built.budget, built.warnings)
+        return ToolResult(built.text or _NOTHING, result)
 
-    async def search_project(asked: Any) -> Told:
+    async def search_project(asked: Any) -> ToolResult:
         found = (await projects.search(_as(OfProject, asked), _as(SearchProject, asked))).results
-        told = [ToldItem(each.kind, each.id, each.text, each.score) for each in found]
-        return Told("\n".join(map(_line, found)) or _NOTHING, ToldItems(told))
+        result = [ToldItem(each.kind, each.id, each.text, each.score) for each in found]
+        return ToolResult("\n".join(map(_line, found)) or _NOTHING, ToldItems(result))
 
-    async def add_project_memory(asked: Any) -> Told:
-        done = await deeds.add(_as(OfProject, asked), _as(AddMemory, asked))
+    async def add_project_memory(asked: Any) -> ToolResult:
+        done = await commands.add(_as(OfProject, asked), _as(AddMemory, asked))
         if isinstance(done, Accepted):
-            return Told("it is noted, and will be known soon", ToldDeed("pending", ""))
+            return ToolResult("it is noted, and will be known soon", ToldDeed("pending", ""))
         text = "it was known already" if done.outcome == "unchanged" else "it is known"
-        return Told(f"{text}, as {done.item_id}", ToldDeed(done.outcome, done.item_id))
+        return ToolResult(f"{text}, as {done.item_id}", ToldDeed(done.outcome, done.item_id))
 
     return [
         _served("Search memory", SearchMemoryArguments, Found, search_memory),
@@ -164,10 +164,10 @@ def _listed(kind: type[Listing], listing: Any) -> ServedTool:
     gives = msgspec.defstruct(f"{kind.__name__}Told", [("results", list[event])], frozen=True)  # type: ignore[valid-type]
     own = [name for name in event.__struct_fields__ if name not in Output.__struct_fields__]
 
-    async def answer(asked: Any) -> Told:
+    async def answer(asked: Any) -> ToolResult:
         found = await getattr(listing, route.operation)(asked)
         lines = [", ".join(f"{name}: {getattr(each, name)}" for name in own) for each in found]
-        return Told("\n".join(f"- {line}" for line in lines) or _NOTHING, gives(found))
+        return ToolResult("\n".join(f"- {line}" for line in lines) or _NOTHING, gives(found))
 
     answer.__name__ = route.operation
     return _served(route.operation.replace("_", " ").capitalize(), kind.takes, gives, answer)
@@ -243,7 +243,7 @@ def _served(
     title: str,
     takes: type[Struct],
     gives: type[Struct],
-    answer: Callable[[Any], Awaitable[Told]],
+    answer: Callable[[Any], Awaitable[ToolResult]],
     *,
     reads: bool = True,
 ) -> ServedTool:
@@ -260,7 +260,7 @@ def _served(
         annotations=ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False),
     )
 
-    async def call(given: Mapping[str, Any]) -> Told:
+    async def call(given: Mapping[str, Any]) -> ToolResult:
         try:
             asked = msgspec.convert(given, takes)
         except msgspec.ValidationError as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from models.events.fields import Ratio, UtcTime
-from models.events.project import DeedOutcome
+from models.events.project import CommandOutcome
 from models.events.project_items import (
     MOST_CONTENT_CHARS,
     Category,
@@ -90,7 +90,7 @@ class DeedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of it."""
 
     success: bool
-    outcome: DeedOutcome
+    outcome: CommandOutcome
     """`unchanged`: it was so already. `not_found` of a deletion: it was gone already."""
     item_id: str = ""
     count: int = 0

@@ -21,8 +21,8 @@ from models.events.project import (
     ConsolidationAsked,
     ConversationStatusSet,
     DeedResult,
+    ManualProjectCommand,
     PendingFactDecided,
-    ProjectDeed,
     ProjectImported,
     ProjectMemoryAdded,
     ProjectMemoryDeleted,
@@ -38,15 +38,19 @@ from streams.api.projects.command_messages import (
     Relate,
     SetStatus,
 )
-from streams.api.projects.items import OfConversation, OfMemory
+from streams.api.projects.items import OfConversation, OfProjectMemory
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, OfProject, no_such, require_done
 from streams.http.problems import Problem, invalid_field
-from streams.http.route import Accepted, Rules
+from streams.http.route import Accepted, RouteRules
 from streams.http.security import caller
 from streams.settings.http import TokenRole
 
-DEED: Rules = {"role": TokenRole.ADMIN, "audits": "acted", "errors": (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)}
+COMMAND: RouteRules = {
+    "role": TokenRole.ADMIN,
+    "audits": "acted",
+    "errors": (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+}
 """What every route declares that changes something."""
 _BEGINNING = (ProjectMemoryAdded, ProjectImported, ConversationStatusSet)
 """What may begin a project."""
@@ -67,7 +71,7 @@ class OfRelationship(OfProject, frozen=True, kw_only=True):
     relation: Annotated[str, Meta(max_length=64, description="Its type.")]
 
 
-class ProjectDeeds:
+class ProjectCommandRoutes:
     """Routes that change something, with what is answered of them.
 
     Args:
@@ -75,11 +79,11 @@ class ProjectDeeds:
         commands: Carries them out.
     """
 
-    def __init__(self, reader: ProjectReader, commands: Commands[ProjectDeed, DeedResult]) -> None:
+    def __init__(self, reader: ProjectReader, commands: Commands[ManualProjectCommand, DeedResult]) -> None:
         self._reader = reader
         self._commands = commands
 
-    @PROJECTS.post("/memories", "add_project_memory", **DEED)
+    @PROJECTS.post("/memories", "add_project_memory", **COMMAND)
     async def add(self, asked: OfProject, body: AddMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Write a memory by hand; what is known already is strengthened.
 
@@ -91,49 +95,49 @@ class ProjectDeeds:
         fields = structs.asdict(body)
         return await self.do(asked, ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
 
-    @PROJECTS.put("/memories/{memory_id}", "edit_project_memory", **DEED)
-    async def edit(self, asked: OfMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
+    @PROJECTS.put("/memories/{memory_id}", "edit_project_memory", **COMMAND)
+    async def edit(self, asked: OfProjectMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
         _require_sensible(body)
         return await self.do(asked, ProjectMemoryEdited, "memory", memory_id=asked.memory_id, **structs.asdict(body))
 
-    @PROJECTS.delete("/memories/{memory_id}", "delete_project_memory", **DEED)
-    async def delete(self, asked: OfMemory) -> DeedAnswer | Accepted[PendingDeed]:
+    @PROJECTS.delete("/memories/{memory_id}", "delete_project_memory", **COMMAND)
+    async def delete(self, asked: OfProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Delete a memory with all relationships to it; what it had superseded holds again."""
         return await self.do(asked, ProjectMemoryDeleted, "memory", memory_id=asked.memory_id)
 
-    @PROJECTS.post("/pending/{pending_id}/{decision}", "decide_pending_fact", **DEED)
+    @PROJECTS.post("/pending/{pending_id}/{decision}", "decide_pending_fact", **COMMAND)
     async def decide(self, asked: OfPending) -> DeedAnswer | Accepted[PendingDeed]:
         """Promote a pending fact to a memory, or discard it."""
         decided = {"pending_id": asked.pending_id, "promoted": asked.decision == "promote"}
         return await self.do(asked, PendingFactDecided, "pending fact", **decided)
 
-    @PROJECTS.put("/relationships", "set_relationship", **DEED)
+    @PROJECTS.put("/relationships", "set_relationship", **COMMAND)
     async def relate(self, asked: OfProject, body: Relate) -> DeedAnswer | Accepted[PendingDeed]:
         """Relate one memory to another, or give their relationship another strength."""
         return await self.do(asked, RelationshipSet, **structs.asdict(body))
 
-    @PROJECTS.delete("/relationships", "delete_relationship", **DEED)
+    @PROJECTS.delete("/relationships", "delete_relationship", **COMMAND)
     async def unrelate(self, asked: OfRelationship) -> DeedAnswer | Accepted[PendingDeed]:
         """Take a relationship back."""
         edge = {name: getattr(asked, name) for name in ("source_id", "target_id", "relation")}
         return await self.do(asked, RelationshipSet, "relationship", **edge, strength=None)
 
-    @PROJECTS.put("/conversations/{conversation_id:path}/status", "set_conversation_status", **DEED)
+    @PROJECTS.put("/conversations/{conversation_id:path}/status", "set_conversation_status", **COMMAND)
     async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
         """Start, pause or end a conversation; its turns come as turns."""
         if not asked.conversation_id.isprintable():
             raise invalid_field("conversation_id", "holds control characters")
-        told = structs.asdict(body)
-        return await self.do(asked, ConversationStatusSet, conversation_id=asked.conversation_id, **told)
+        result = structs.asdict(body)
+        return await self.do(asked, ConversationStatusSet, conversation_id=asked.conversation_id, **result)
 
-    @PROJECTS.post("/consolidate", "consolidate_project", **DEED)
+    @PROJECTS.post("/consolidate", "consolidate_project", **COMMAND)
     async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:
         """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
         return await self.do(asked, ConsolidationAsked)
 
     async def do(
-        self, asked: OfProject, kind: type[ProjectDeed], named: str = "", **fields: Any
+        self, asked: OfProject, kind: type[ManualProjectCommand], named: str = "", **fields: Any
     ) -> DeedAnswer | Accepted[PendingDeed]:
         """Carry a command out, and tell what came of it.
 
@@ -147,7 +151,7 @@ class ProjectDeeds:
             Problem: What the fold refused; 404 for a project that nothing is known of.
         """
         project = AskedProject(asked)
-        command: ProjectDeed = kind(**project.command(self._reader.now()), **fields)
+        command: ManualProjectCommand = kind(**project.command(self._reader.now()), **fields)
         if named:
             _require_writable(command, named)
         if kind not in _BEGINNING and not await self._reader.known(project):
@@ -157,7 +161,7 @@ class ProjectDeeds:
         result = await self._commands.carry_out(command)
         if result is None:
             return project.pending(command.request_id)
-        done = _told(command, result)
+        done = _result_of(command, result)
         memory = (await self._reader.view(project)).memories.get(done.item_id) if caller().text else None
         return DeedAnswer(
             success=isinstance(command, ProjectMemoryDeleted) or done.outcome in DONE_OUTCOMES,
@@ -169,7 +173,7 @@ class ProjectDeeds:
         )
 
 
-def _told(command: ProjectDeed, result: DeedResult) -> DeedResult:
+def _result_of(command: ManualProjectCommand, result: DeedResult) -> DeedResult:
     """What came of it; no error is that what is to go has gone already, nor that an import was taken in part."""
     if isinstance(command, ProjectImported) or (
         isinstance(command, ProjectMemoryDeleted) and result.outcome == "not_found"
@@ -193,7 +197,7 @@ def _require_sensible(asked: EditProjectMemory) -> None:
         raise invalid_field("valid_until", "is not after valid_from")
 
 
-def _require_writable(command: ProjectDeed, named: str) -> None:
+def _require_writable(command: ManualProjectCommand, named: str) -> None:
     """Let through a command that can stand in the log: an id in a path is no more than a text.
 
     Raises:

@@ -15,7 +15,7 @@ from models.events.project_items import ItemKind
 from models.project.view import ProjectView
 from streams.api.projects.answers import EXPORT_FORMAT, EXPORT_VERSION, MAX_PAGE, ExportPage
 from streams.api.projects.command_messages import DeedAnswer, ImportItems, PendingDeed
-from streams.api.projects.commands import DEED, ProjectDeeds
+from streams.api.projects.commands import COMMAND, ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject
 from streams.http.route import Accepted
@@ -42,12 +42,12 @@ class ProjectFiles:
 
     Args:
         reader: Reads for the caller of a request.
-        deeds: Carries out what is written.
+        commands: Carries out what is written.
     """
 
-    def __init__(self, reader: ProjectReader, deeds: ProjectDeeds) -> None:
+    def __init__(self, reader: ProjectReader, commands: ProjectCommandRoutes) -> None:
         self._reader = reader
-        self._deeds = deeds
+        self._commands = commands
 
     @PROJECTS.get("/export", "export_project_items", audits="text_read")
     async def export(self, asked: ExportItems) -> ExportPage:
@@ -58,10 +58,10 @@ class ProjectFiles:
             page = msgspec.structs.replace(page, messages=await self._reader.messages(named, *page.conversations))
         return page
 
-    @PROJECTS.post("/import", "import_project_items", **DEED)
+    @PROJECTS.post("/import", "import_project_items", **COMMAND)
     async def bring_back(self, asked: OfProject, body: ImportItems) -> DeedAnswer | Accepted[PendingDeed]:
         """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
-        return await self._deeds.do(asked, ProjectImported, **msgspec.structs.asdict(body))
+        return await self._commands.do(asked, ProjectImported, **msgspec.structs.asdict(body))
 
 
 def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> ExportPage:

@@ -34,7 +34,7 @@ _Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")
 _Conversation = Annotated[str, Meta(max_length=256, description="Only of this one.")]
 
 
-class OfMemory(OfProject, frozen=True, kw_only=True):
+class OfProjectMemory(OfProject, frozen=True, kw_only=True):
     """A request about one memory."""
 
     memory_id: Annotated[str, Meta(min_length=1, max_length=64, description="As lists have it.")]
@@ -113,7 +113,7 @@ class ProjectItems(OfReader):
         return MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
 
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read", errors=_NOT_FOUND)
-    async def memory(self, asked: OfMemory) -> ProjectMemoryAnswer:
+    async def memory(self, asked: OfProjectMemory) -> ProjectMemoryAnswer:
         """One memory, with its history and what leads to it."""
         view = await self._reader.view(AskedProject(asked))
         found = view.memories.get(asked.memory_id)

@@ -13,7 +13,7 @@ from models.events.fields import Identifier, Ratio, UtcTime
 from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
 from models.policy.project import RetrievalWeights
 from models.retrieval.context_window import ContextItem
-from models.retrieval.relevance import FoundKind, RetrievalFilters, Retrieved, Scores
+from models.retrieval.relevance import FoundKind, RetrievalFilters, RetrievedItem, Scores
 from models.retrieval.token_budget import TokenBudget
 from streams.api.answers import answered
 from streams.api.users.messages import MAX_QUERY_CHARS, MAX_TOP_K
@@ -34,7 +34,7 @@ class Filters(RetrievalFilters, frozen=True, forbid_unknown_fields=True, kw_only
     """What is left out of what is found (project memory, `RetrievalQuery.filters`)."""
 
 
-class _Asked(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _ProjectQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What every question may say; what it does not say is the policy's."""
 
     query: Question
@@ -49,7 +49,7 @@ class _Asked(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     record_access: _RecordAccess = True
 
 
-class RetrieveMemories(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RetrieveMemories(_ProjectQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The memories and episodes that matter to a question (project memory, Retrieval Query)."""
 
     context: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="What was said around it.")] = ""
@@ -64,7 +64,7 @@ class BudgetOverrides(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     recent_share: Ratio | None = None
 
 
-class BuildContext(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BuildContext(_ProjectQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a language model is to be told before it answers (project memory, Context Building Process)."""
 
     conversation_id: (
@@ -122,7 +122,7 @@ class ProjectContext(Struct, frozen=True, kw_only=True):
     retrieval_results: list[FoundItem]
 
 
-def found_item(found: Retrieved) -> FoundItem:
+def found_item(found: RetrievedItem) -> FoundItem:
     """Something found, as it is answered."""
     item = found.item
     return answered(

@@ -12,11 +12,11 @@ from models.errors import BudgetTooSmall
 from models.events.project_items import ProjectConversation, ProjectMemory
 from models.policy.project import ContextPolicy, ProjectPolicy
 from models.project.kept_memories import decay_at
-from models.project.rendering import Telling, accessed, told
+from models.project.rendering import ContextRequest, accessed, render
 from models.project.validity import is_valid
 from models.project.view import ProjectView
 from models.retrieval.context_window import ContextMessage, TokenCounter, query_of
-from models.retrieval.relevance import RetrievalQuery, Retrieved
+from models.retrieval.relevance import RetrievalQuery, RetrievedItem
 from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens
 from streams.api.answers import answered
@@ -130,9 +130,9 @@ class ProjectReader:
             recent = [answered(ContextMessage, each) for each in said]
         around = query_of(body.query, recent, policy).context
         found = await self._found(view, _query(body, body.query, around), body.strategy)
-        telling = Telling(conversation_id=body.conversation_id, recent=recent, system_prompt=body.system_prompt)
+        request = ContextRequest(conversation_id=body.conversation_id, recent=recent, system_prompt=body.system_prompt)
         try:
-            built, ids = told(view, telling, found, policy, self._tokens)
+            built, ids = render(view, request, found, policy, self._tokens)
         except BudgetTooSmall as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "budget_too_small", str(error)) from None
         self._note(named, ids if body.record_access else [])
@@ -153,7 +153,7 @@ class ProjectReader:
         ]
         return list(map(turn_answer, found))
 
-    async def standing(self, asked: AskedProject) -> ProjectStanding:
+    async def stats(self, asked: AskedProject) -> ProjectStanding:
         """How far the project is; zeros for one that nothing is known of."""
         rules = self.policy
         limits = ProjectLimits(
@@ -163,14 +163,14 @@ class ProjectReader:
             conversations=rules.short_term.conversations,
         )
         view = await self.view(asked)
-        now = view.standing
+        now = view.stats
         if now is None:
             return ProjectStanding(app_id=asked.app_id, project_id=asked.project_id, known=False, limits=limits)
         return answered(ProjectStanding, now, known=True, limits=limits, tokens=_tokens(view))
 
     async def known(self, asked: AskedProject) -> bool:
         """Whether anything ever happened to the project."""
-        return await self._projects.standing(asked.app_id, asked.project_id) is not None
+        return await self._projects.stats(asked.app_id, asked.project_id) is not None
 
     async def projects(self, app_id: str | None, limit: int) -> ProjectList:
         """Projects that the caller may read, those that changed last first.
@@ -196,7 +196,7 @@ class ProjectReader:
         """Whether it holds now and is not put away."""
         return is_valid(memory, self.now()) and not memory.archived
 
-    async def _found(self, view: ProjectView, query: RetrievalQuery, strategy: Strategy) -> list[Retrieved]:
+    async def _found(self, view: ProjectView, query: RetrievalQuery, strategy: Strategy) -> list[RetrievedItem]:
         if strategy == "hybrid":
             return list(await self._projects.find(view, query, self.now()))
         return await retrieved(view, query, self.now())

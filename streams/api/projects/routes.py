@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from models.events.fields import Identifier
 from streams.api.projects.answers import MAX_PAGE, ProjectList, ProjectStanding
-from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.files import ProjectFiles
 from streams.api.projects.graph import ProjectGraph
 from streams.api.projects.items import ProjectItems
@@ -35,9 +35,9 @@ class ProjectStandings(OfReader):
     """Routes that say how far projects are; the last ones to be tried."""
 
     @PROJECTS.get("/standing", "get_project_standing", "")
-    async def standing(self, asked: OfProject) -> ProjectStanding:
+    async def stats(self, asked: OfProject) -> ProjectStanding:
         """How much is remembered of a project, and how much may be."""
-        return await self._reader.standing(AskedProject(asked))
+        return await self._reader.stats(AskedProject(asked))
 
     @_ALL.get("", "list_projects")
     async def listed(self, asked: ListProjects) -> ProjectList:
@@ -45,12 +45,12 @@ class ProjectStandings(OfReader):
         return await self._reader.projects(asked.app_id, asked.limit)
 
 
-def project_routes(reader: ProjectReader, deeds: ProjectDeeds) -> list[ServedRoute]:
+def project_routes(reader: ProjectReader, commands: ProjectCommandRoutes) -> list[ServedRoute]:
     """Routes over projects' memory; ids may hold slashes, so those that end in a fixed word come first.
 
     Args:
         reader: Reads for the caller of a request.
-        deeds: Carries out what is written.
+        commands: Carries out what is written.
     """
     looking = (ProjectItems(reader), ProjectGraph(reader), ProjectStandings(reader))
-    return served_routes(reader, ProjectFiles(reader, deeds), deeds, *looking)
+    return served_routes(reader, ProjectFiles(reader, commands), commands, *looking)

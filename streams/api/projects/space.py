@@ -72,7 +72,7 @@ class AskedProject:
 
     def pending(self, request_id: str) -> Accepted[PendingDeed]:
         """It is written, and will be seen; and where to look."""
-        told = PendingDeed(
+        result = PendingDeed(
             success=False,
             pending=True,
             request_id=request_id,
@@ -80,7 +80,7 @@ class AskedProject:
             "memory running, and the role index?",
         )
         place = f"/v1/projects/{quote(self.project_id, safe='')}/standing?app_id={quote(self.app_id, safe='')}"
-        return Accepted(told, {"Location": place})
+        return Accepted(result, {"Location": place})
 
 
 def require_done(result: DeedResult) -> DeedResult:

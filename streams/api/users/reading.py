@@ -245,14 +245,14 @@ class MemoryReader:
         return await self._conversation(_Whose.asked(asked.user_id, asked.app_id), None, asked.last)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
-    async def standing(self, asked: OfUser) -> StandingAnswer:
+    async def stats(self, asked: OfUser) -> StandingAnswer:
         """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none.
 
         Raises:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        found = await self._users.standing(whose.app_id, whose.user_id)
+        found = await self._users.stats(whose.app_id, whose.user_id)
         if found is None or not whose.caller.may_read(found.app_id):
             return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, known=False)
         return answered(StandingAnswer, found, known=True, short_term=turn_refs(found.short_term))
@@ -282,8 +282,8 @@ class MemoryReader:
         if session_id is not None:
             said: Sequence[RememberedTurn] = await self._turns.last_turns(session_id, last)
         else:
-            standing = await self._users.standing(whose.app_id, whose.user_id)
-            said = [] if standing is None else await self._said(turn_refs(standing.short_term)[-last:])
+            stats = await self._users.stats(whose.app_id, whose.user_id)
+            said = [] if stats is None else await self._said(turn_refs(stats.short_term)[-last:])
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
         return list(map(turn_answer, whose.readable(mine)))
 

@@ -33,8 +33,8 @@ async def is_visible(turns: SessionVectorMemory, users: UserMemory, session_id: 
     said = found[0]
     if said.role not in _USERS_ROLES or said.partition is None or said.event_offset is None:
         return True
-    standing = await users.standing(said.app_id, said.user_id)
-    return standing is not None and standing.seen.get(str(said.partition), _NEVER_SEEN) >= said.event_offset
+    stats = await users.stats(said.app_id, said.user_id)
+    return stats is not None and stats.seen.get(str(said.partition), _NEVER_SEEN) >= said.event_offset
 
 
 class Waiting:

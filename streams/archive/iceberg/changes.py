@@ -18,8 +18,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from streams.archive.iceberg.marks import Mark, Marks
-from streams.archive.schema import OFFSETS, RAW, RETAINED, Table, ddl
+from streams.archive.iceberg.marks import Marks, PublishedMark
+from streams.archive.schema import OFFSETS, RAW, RETAINED, RawTable, ddl
 
 _HIDDEN, _PUBLISHED, _UNPUBLISHED, _BACK = (
     f"temp.main.iceberg_{name}" for name in ("hidden", "published", "unpublished", "back")
@@ -33,7 +33,7 @@ _PARTS_OF_A_RECORD = {"risk_points": ("turn",)}
 """Tables with several rows of one record, and what tells these apart."""
 
 
-class Changes:
+class TableChanges:
     """One table of the archive beside its marks; inside of the caller's transaction, so of one moment.
 
     Args:
@@ -42,7 +42,7 @@ class Changes:
         marks: How far it is published.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, table: Table, marks: Marks) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, table: RawTable, marks: Marks) -> None:
         names = ddl()[table.name]
         self._con = con
         self._of = f"{RAW}.{table.name}"
@@ -164,7 +164,7 @@ class Changes:
     def _make(self, table: str, query: str, parameters: list[Any] | None = None) -> None:
         self._con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}", parameters)
 
-    def _stand(self, table: Table) -> tuple[Marks, dict[int, int]]:
+    def _stand(self, table: RawTable) -> tuple[Marks, dict[int, int]]:
         """Where the archive stands, and how many rows each partition has below the marks."""
         landed = self._con.execute(
             f"SELECT topic, kafka_partition, next_offset FROM {RAW}.{OFFSETS} WHERE ends_with(topic, '.' || ?) "
@@ -178,7 +178,7 @@ class Changes:
             f"SELECT max(before) FROM {RAW}.{RETAINED} WHERE table_name = ? AND what = 'words'", [table.name]
         ).fetchone()
         rows = {partition: count for partition, count, _ in counted}
-        marks = {partition: Mark(next_, rows.get(partition, 0)) for _, partition, next_ in landed}
+        marks = {partition: PublishedMark(next_, rows.get(partition, 0)) for _, partition, next_ in landed}
         below = {partition: count for partition, _, count in counted}
         return Marks(landed[0][0] if landed else "", marks, emptied[0]), below
 

@@ -22,7 +22,7 @@ REMOVED = "turntide.removed"
 """In the summary of a snapshot after which nothing older may stay."""
 
 
-class Mark(NamedTuple):
+class PublishedMark(NamedTuple):
     """How far one partition of the topic is published."""
 
     next: int
@@ -36,7 +36,7 @@ class Marks(Struct, frozen=True):
 
     topic: str = ""
     """Full name; empty where nothing has landed yet."""
-    partitions: dict[int, Mark] = {}
+    partitions: dict[int, PublishedMark] = {}
     emptied_before: date | None = None
     """Rows received on earlier days have no words any more (`streams.archive.retention`)."""
 

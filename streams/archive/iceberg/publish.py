@@ -29,11 +29,11 @@ from pyiceberg.table import Table
 
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.archive.iceberg import files, tables
-from streams.archive.iceberg.changes import Changes
+from streams.archive.iceberg.changes import TableChanges
 from streams.archive.iceberg.marks import REMOVED, Marks, marks_of, removed
 from streams.archive.iceberg.writing import FileWriter
 from streams.archive.schema import TABLES
-from streams.archive.schema import Table as ArchiveTable
+from streams.archive.schema import RawTable as ArchiveTable
 from streams.settings.iceberg import IcebergSettings
 
 log = structlog.get_logger(__name__)
@@ -102,7 +102,7 @@ def publish(
 class _Plan(NamedTuple):
     """What there is to do to one table."""
 
-    changes: Changes
+    changes: TableChanges
     columns: pa.Schema
     files: Mapping[date, Sequence[DataFile]]
     """Of the Iceberg table."""
@@ -177,7 +177,7 @@ class _Publisher:
         target = tables.found(self._catalog, self._identifier)
         if target is not None:
             return target
-        return tables.created(self._catalog, self._identifier, Changes(self._con, self._table, Marks()).columns)
+        return tables.created(self._catalog, self._identifier, TableChanges(self._con, self._table, Marks()).columns)
 
     @contextmanager
     def _plan(self, target: Table | None) -> Iterator[_Plan]:
@@ -185,7 +185,7 @@ class _Publisher:
         self._con.execute("BEGIN")
         try:
             marks = Marks() if target is None else marks_of(target)
-            changes = Changes(self._con, self._table, marks)
+            changes = TableChanges(self._con, self._table, marks)
             if not marks.before(changes.standing):
                 raise ConfigurationError(
                     f"Iceberg table {'.'.join(self._identifier)} is further than the archive, or of other topics: it "
@@ -195,7 +195,7 @@ class _Publisher:
         finally:
             self._con.execute("ROLLBACK")
 
-    def _plan_of(self, changes: Changes, target: Table | None, marks: Marks) -> _Plan:
+    def _plan_of(self, changes: TableChanges, target: Table | None, marks: Marks) -> _Plan:
         columns = changes.columns
         published = {} if target is None else _files_by_day(target)
         emptied = changes.were_emptied(published)
@@ -272,7 +272,7 @@ def _files_by_day(target: Table) -> Mapping[date, list[DataFile]]:
     return found
 
 
-def _places(target: Table, changes: Changes, days: Collection[date] | None) -> pa.RecordBatchReader:
+def _places(target: Table, changes: TableChanges, days: Collection[date] | None) -> pa.RecordBatchReader:
     """Places and days of the published rows."""
     listed = ", ".join(f"'{day}'" for day in sorted(days or ()))
     only = AlwaysTrue() if days is None else f"{tables.DAY} IN ({listed})"

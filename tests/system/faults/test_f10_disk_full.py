@@ -10,7 +10,7 @@ import pytest
 
 from models.events.topics import TURNS
 from streams.archive.catalog import open_reader
-from streams.archive.progress import Place
+from streams.archive.progress import ArchivedPartition
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from streams.index.collections import TURNS as TURN_POINTS
@@ -36,7 +36,7 @@ def test_the_archive_goes_on_when_there_is_room(tmp_path: Path) -> None:
     """A landing that the disk refuses leaves no row and no offset; the next process lands it, each row once."""
     full = run(lake_child.__name__, tmp_path, BATCHES, FULL_BYTES)
     writer = LakeWriter(paths(tmp_path))
-    standing = writer.offsets().get(Place(TURNS.full_name(PREFIX), 0))
+    stats = writer.offsets().get(ArchivedPartition(TURNS.full_name(PREFIX), 0))
     writer.close()
     roomy = run(lake_child.__name__, tmp_path, BATCHES, 0)
     con = open_reader(paths(tmp_path))
@@ -44,7 +44,7 @@ def test_the_archive_goes_on_when_there_is_room(tmp_path: Path) -> None:
     found = verify(con, prefix=PREFIX, now=NOW)
     con.close()
 
-    assert (full.returncode, standing, roomy.returncode) == (1, None, 0)
+    assert (full.returncode, stats, roomy.returncode) == (1, None, 0)
     assert "the file system refuses files of this size" in full.stderr
     assert found.findings == []
     assert rows == distinct == BATCHES * lake_child.ROWS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.operate.monitoring.board import Board, Panel, Query, Row, per_second, quantile, rate, total
+from jobs.operate.monitoring.board import MonitoringBoard, Panel, PanelRow, Query, per_second, quantile, rate, total
 
-_USERS = Row(
+_USERS = PanelRow(
     "Users",
     (
         per_second("Changes of facts", "fact_changes_total", "cause"),
@@ -30,7 +30,7 @@ _USERS = Row(
     ),
 )
 
-_APPS = Row(
+_APPS = PanelRow(
     "Apps",
     (
         Panel(
@@ -64,7 +64,7 @@ _APPS = Row(
     ),
 )
 
-_PROJECTS = Row(
+_PROJECTS = PanelRow(
     "Projects",
     (
         Panel(
@@ -78,7 +78,7 @@ _PROJECTS = Row(
     ),
 )
 
-_MODELS = Row(
+_MODELS = PanelRow(
     "Language models",
     (
         per_second("Calls", "llm_calls_total", "service", "result", alerts=("TurntideLlmFailing",)),
@@ -96,7 +96,7 @@ _MODELS = Row(
     ),
 )
 
-MEMORY = Board(
+MEMORY = MonitoringBoard(
     uid="turntide-memory",
     title="Turntide: memory",
     description="What is remembered of users, apps and projects, and what the language model does for it.",

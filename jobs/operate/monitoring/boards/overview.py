@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.operate.monitoring.board import Board, Panel, Query, Row, Shows, most, per_second, total
+from jobs.operate.monitoring.board import MonitoringBoard, Panel, PanelRow, Query, Shows, most, per_second, total
 
-_THERE = Row(
+_THERE = PanelRow(
     "Is everything there",
     (
         Panel(
@@ -43,7 +43,7 @@ _THERE = Row(
     ),
 )
 
-_FLOW = Row(
+_FLOW = PanelRow(
     "Does it keep up",
     (
         per_second("Records done", "records_total", "job", alerts=("TurntideStalled",)),
@@ -83,7 +83,7 @@ _FLOW = Row(
     ),
 )
 
-_TOLD = Row(
+_EMITTED = PanelRow(
     "Do people hear of alerts on sessions",
     (
         Panel(
@@ -102,9 +102,9 @@ _TOLD = Row(
     ),
 )
 
-OVERVIEW = Board(
+OVERVIEW = MonitoringBoard(
     uid="turntide-overview",
     title="Turntide: overview",
     description="Is everything there, does it keep up, do people hear of alerts.",
-    rows=(_THERE, _FLOW, _TOLD),
+    rows=(_THERE, _FLOW, _EMITTED),
 )

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from jobs.operate.monitoring.board import WINDOW, Board, Panel, Query, Row, per_second, quantile, rate, series, total
+from jobs.operate.monitoring.board import (
+    WINDOW,
+    MonitoringBoard,
+    Panel,
+    PanelRow,
+    Query,
+    per_second,
+    quantile,
+    rate,
+    series,
+    total,
+)
 
 _HERE = 'job="$job", instance=~"$instance"'
 _HTTP = f'{_HERE}, route!~"/livez|/readyz|/metrics"'
 
-_BATCHES = Row(
+_BATCHES = PanelRow(
     "Batches",
     (
         per_second("Records done by topic", "records_total", "topic", where=_HERE, alerts=("TurntideStalled",)),
@@ -43,7 +54,7 @@ _BATCHES = Row(
     ),
 )
 
-_STATE = Row(
+_STATE = PanelRow(
     "State and recovery",
     (
         Panel(
@@ -88,7 +99,7 @@ _STATE = Row(
     ),
 )
 
-_SERVING = Row(
+_SERVING = PanelRow(
     "HTTP",
     (
         Panel(
@@ -119,7 +130,7 @@ _SERVING = Row(
     ),
 )
 
-_PROCESS = Row(
+_PROCESS = PanelRow(
     "The process",
     (
         Panel(
@@ -150,7 +161,7 @@ _PROCESS = Row(
     ),
 )
 
-ROLE = Board(
+ROLE = MonitoringBoard(
     uid="turntide-role",
     title="Turntide: one role",
     description="One role in detail; choose role and workers above.",

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from jobs.operate.monitoring.board import WINDOW, Board, Panel, Query, Row, per_second, quantile, rate, total
+from jobs.operate.monitoring.board import (
+    WINDOW,
+    MonitoringBoard,
+    Panel,
+    PanelRow,
+    Query,
+    per_second,
+    quantile,
+    rate,
+    total,
+)
 
-_RISK = Row(
+_RISK = PanelRow(
     "Risk",
     (
         Panel(title="Open sessions by mode", queries=(Query(total("open_sessions", "mode"), "{{mode}}"),)),
@@ -28,7 +38,7 @@ _RISK = Row(
     ),
 )
 
-_JUDGE = Row(
+_JUDGE = PanelRow(
     "Judge",
     (
         per_second("Judgements", "judgements_total", "result", alerts=("TurntideJudgeFailing",), width=12),
@@ -41,7 +51,7 @@ _JUDGE = Row(
     ),
 )
 
-_TOPICS = Row(
+_TOPICS = PanelRow(
     "Conversation topics",
     (
         per_second("Changes of topics", "topic_changes_total", "cause", width=12),
@@ -60,7 +70,7 @@ _TOPICS = Row(
     ),
 )
 
-SESSIONS = Board(
+SESSIONS = MonitoringBoard(
     uid="turntide-sessions",
     title="Turntide: sessions and risk",
     description="What is going on in conversations, and whether its judgement can be trusted.",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.operate.monitoring.board import Board, Panel, Query, Row, most, per_second, rate, total
+from jobs.operate.monitoring.board import MonitoringBoard, Panel, PanelRow, Query, most, per_second, rate, total
 
-_INDEX = Row(
+_INDEX = PanelRow(
     "Index",
     (
         Panel(
@@ -17,7 +17,7 @@ _INDEX = Row(
     ),
 )
 
-_ARCHIVE = Row(
+_ARCHIVE = PanelRow(
     "Archive",
     (
         Panel(
@@ -62,7 +62,7 @@ _ARCHIVE = Row(
     ),
 )
 
-STORES = Board(
+STORES = MonitoringBoard(
     uid="turntide-stores",
     title="Turntide: archive and index",
     description="What is kept, how far behind the log it is, and what is still to be forgotten.",

@@ -21,7 +21,7 @@ _PROOF_WITHIN_S = 120.0
 _LOOK_AGAIN_S = 0.5
 
 
-class Purged(Struct, frozen=True, kw_only=True):
+class PurgedApp(Struct, frozen=True, kw_only=True):
     """All memories of an app, taken away."""
 
     app_id: str
@@ -46,7 +46,7 @@ class Erased(Struct, frozen=True, kw_only=True):
     problems: list[str] = []
 
 
-async def purge(app_id: str, url: str, *, transport: httpx.AsyncBaseTransport | None = None) -> Purged:
+async def purge(app_id: str, url: str, *, transport: httpx.AsyncBaseTransport | None = None) -> PurgedApp:
     """Delete all memories of an app, and read at once.
 
     Args:
@@ -62,9 +62,9 @@ async def purge(app_id: str, url: str, *, transport: httpx.AsyncBaseTransport | 
             took_ms = round((time.monotonic() - began_s) * 1_000, 1)
             left = len((await _asked(client, "GET", place))["memories"])
     except (httpx.HTTPError, msgspec.MsgspecError, LookupError) as error:
-        return Purged(app_id=app_id, problems=[f"purging its memories failed: {type(error).__name__}"])
+        return PurgedApp(app_id=app_id, problems=[f"purging its memories failed: {type(error).__name__}"])
     problems = ([] if deleted else ["had no memory to purge"]) + (["a purged memory was read again"] if left else [])
-    return Purged(app_id=app_id, deleted=deleted, left=left, milliseconds=took_ms, problems=problems)
+    return PurgedApp(app_id=app_id, deleted=deleted, left=left, milliseconds=took_ms, problems=problems)
 
 
 async def erase(app_id: str, user_id: str, url: str, *, transport: httpx.AsyncBaseTransport | None = None) -> Erased:

@@ -17,7 +17,7 @@ _NEVER_MS = 10 * 365 * 86_400_000
 """Kafka's "never" is a number of milliseconds, too: beyond ten years nothing is promised."""
 
 
-class Record(NamedTuple):
+class ResidualRecord(NamedTuple):
     """A record, as far as it matters here."""
 
     offset: int
@@ -37,13 +37,13 @@ class Past(Struct):
     count: int = 0
     newest: datetime = datetime.min.replace(tzinfo=UTC)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: ResidualRecord) -> None:
         """One more."""
         self.count += 1
         self.newest = max(self.newest, record.appended_at)
 
 
-def _latest() -> defaultdict[TopicPartition, dict[bytes | None, Record]]:
+def _latest() -> defaultdict[TopicPartition, dict[bytes | None, ResidualRecord]]:
     return defaultdict(dict)
 
 
@@ -51,7 +51,7 @@ def _past() -> defaultdict[TopicPartition, Past]:
     return defaultdict(Past)
 
 
-class Traces(Struct):
+class ResidualRecords(Struct):
     """Records of the subject on one topic.
 
     Attributes:
@@ -67,10 +67,10 @@ class Traces(Struct):
     keys: set[bytes | None] = field(default_factory=set)
     nulls: Counter[TopicPartition] = field(default_factory=Counter)
     lasting_nulls: int = 0
-    latest: defaultdict[TopicPartition, dict[bytes | None, Record]] = field(default_factory=_latest)
+    latest: defaultdict[TopicPartition, dict[bytes | None, ResidualRecord]] = field(default_factory=_latest)
     past: defaultdict[TopicPartition, Past] = field(default_factory=_past)
 
-    def take(self, place: TopicPartition, key: bytes | None, record: Record | None) -> None:
+    def take(self, place: TopicPartition, key: bytes | None, record: ResidualRecord | None) -> None:
         """Take in a record of a compacted topic; None where it has no value, or is nothing of the subject's."""
         before = self.latest[place].pop(key, None)
         if before is not None:
@@ -84,7 +84,7 @@ class Traces(Struct):
         self.take(place, key, None)
         self.nulls[place] += key in self.keys
 
-    def note(self, place: TopicPartition, record: Record) -> None:
+    def note(self, place: TopicPartition, record: ResidualRecord) -> None:
         """Take in a record of the subject on a topic that keeps all of them for a time."""
         self.past[place].add(record)
 
@@ -210,22 +210,22 @@ class Tally:
 
 
 def stores_of(
-    topic: Topic, traces: Traces, tally: Tally, config: Mapping[str, str], now: datetime
+    topic: Topic, residual: ResidualRecords, tally: Tally, config: Mapping[str, str], now: datetime
 ) -> list[ErasedStore]:
     """A topic's lines of the proof: what readers find by key, and what the log still has besides."""
-    looked_at = traces.looked_at
+    looked_at = residual.looked_at
     if topic.cleanup is Cleanup.DELETE:
-        expires_at = expiry(topic, traces.newest, config)
+        expires_at = expiry(topic, residual.newest, config)
         name = f"topic {topic.name}"
-        return [tally.left(name, looked_at=looked_at, remaining=traces.past_count, expires_at=expires_at)]
+        return [tally.left(name, looked_at=looked_at, remaining=residual.past_count, expires_at=expires_at)]
     by_key, in_log, keys = names_of(topic)
     gone_by = compacted_by(now, config)
     lines = [
-        tally.left(by_key, looked_at=looked_at, remaining=traces.live_count),
-        tally.left(in_log, looked_at=looked_at, remaining=traces.past_count, expires_at=gone_by.values),
+        tally.left(by_key, looked_at=looked_at, remaining=residual.live_count),
+        tally.left(in_log, looked_at=looked_at, remaining=residual.past_count, expires_at=gone_by.values),
     ]
-    if traces.null_count:
-        lines.append(tally.left(keys, looked_at=looked_at, remaining=traces.null_count, expires_at=gone_by.keys))
+    if residual.null_count:
+        lines.append(tally.left(keys, looked_at=looked_at, remaining=residual.null_count, expires_at=gone_by.keys))
     return lines
 
 
@@ -235,11 +235,11 @@ def names_of(topic: Topic) -> tuple[str, str, str]:
     return by_key, f"log {topic.name}", f"keys {topic.name}"
 
 
-def tell(topic: Topic, traces: Traces, tally: Tally) -> None:
+def count_found(topic: Topic, residual: ResidualRecords, tally: Tally) -> None:
     """Note what was found on a topic before anything was removed."""
     if topic.cleanup is Cleanup.DELETE:
-        tally.found(f"topic {topic.name}", traces.past_count)
+        tally.found(f"topic {topic.name}", residual.past_count)
         return
     by_key, in_log, _ = names_of(topic)
-    tally.found(by_key, traces.live_count)
-    tally.found(in_log, traces.live_count + traces.past_count)
+    tally.found(by_key, residual.live_count)
+    tally.found(in_log, residual.live_count + residual.past_count)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from models.erasure import Subject
+from models.erasure import ErasureSubject
 from models.policy.archive import RetentionPolicy
 from streams.archive.catalog import reading
 from streams.archive.erasing import erase
@@ -24,7 +24,7 @@ from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 LATER = NOW + timedelta(days=30)
 _MINE, _THEIRS = turn(0, content="mine"), replace(turn(0, content="theirs"), user_id="u-2")
-_FIRST_USER = Subject("user", "support", "u-1")
+_FIRST_USER = ErasureSubject("user", "support", "u-1")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_what_lands_and_is_settled_afterwards_repeats_the_one_that_stands(writer
 
 def test_an_erased_repeat_leaves_the_first(writer: LakeWriter) -> None:
     """Nothing of the other user is left, nor a note of it."""
-    erase(writer, Subject("user", "support", "u-2"), now=LATER)
+    erase(writer, ErasureSubject("user", "support", "u-2"), now=LATER)
 
     assert [(0, "mine")] == _shown(writer)
     assert [] == _written_down(writer)

@@ -18,7 +18,7 @@ from models.wire.envelope import headers_for
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
-from streams.api.live.board import Board
+from streams.api.live.board import LiveBoard
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import Acknowledge, Label, Written
 from streams.api.live.routes import LIVE
@@ -55,7 +55,7 @@ class OfAlert(Struct, frozen=True, kw_only=True):
     alert_id: Annotated[Identifier, Meta(description="As the stream has it.")]
 
 
-class AlertDeeds:
+class AlertCommands:
     """Writes what somebody says of an alert to `turns.v1`, under its session's key: it has its place in their order.
 
     Args:
@@ -64,7 +64,7 @@ class AlertDeeds:
         now: The clock of events.
     """
 
-    def __init__(self, board: Board, writer: EventWriter | None, *, now: Callable[[], datetime] = now_utc) -> None:
+    def __init__(self, board: LiveBoard, writer: EventWriter | None, *, now: Callable[[], datetime] = now_utc) -> None:
         self._board = board
         self._writer = writer
         self._now = now

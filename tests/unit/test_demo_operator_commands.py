@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.demo.deeds import Erased, Purged, erase, purge
+from jobs.demo.operator_commands import Erased, PurgedApp, erase, purge
 
 _PROOF: dict[str, Any] = {
     "type": "erasure_proved",
@@ -71,7 +71,7 @@ async def test_an_erasure_waits_for_its_proof(stores: list[dict[str, Any]], prob
 
 async def test_a_request_that_fails_is_a_problem() -> None:
     """Of the summary, not an error of the demo."""
-    assert await purge("a", "http://index", transport=served({}, [])) == Purged(
+    assert await purge("a", "http://index", transport=served({}, [])) == PurgedApp(
         app_id="a", problems=["purging its memories failed: HTTPStatusError"]
     )
     assert await erase("a", "u", "http://index", transport=served({}, [])) == Erased(

@@ -1,4 +1,4 @@
-"""Settling: writing down which rows repeat others, so that readers need not look for them. See `views.once`.
+"""Deduplication: writing down which rows repeat others, so that readers need not look for them. See `views.once`.
 
 Part of maintenance. It reads the keys of what landed since, and of older rows those with the same keys.
 """
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 _FOUND = "found_repeats"
 
 
-def settle(writer: LakeWriter) -> int | None:
+def deduplicate(writer: LakeWriter) -> int | None:
     """Settle everything that has landed; returns how many repeats were found, None where it fails.
 
     Call it with the writers' lock held. One transaction: a reader sees the rows either behind the marks or written
@@ -32,7 +32,7 @@ def settle(writer: LakeWriter) -> int | None:
     maintenance.
     """
     before = marks_of(writer.con, LAKE)
-    after = _standing(writer)
+    after = _stored_offsets(writer)
     if before == after:
         return 0
     moved = [rule for rule in ONCE.values() if before.get(rule.table) != after.get(rule.table)]
@@ -68,7 +68,7 @@ def look_again(con: duckdb.DuckDBPyConnection, tables: Collection[str]) -> None:
             _insert(con, rule)
 
 
-def _standing(writer: LakeWriter) -> dict[str, Mapping[int, int]]:
+def _stored_offsets(writer: LakeWriter) -> dict[str, Mapping[int, int]]:
     """Marks that settle all that is there; a partition of which nothing landed yet has 0."""
     offsets: dict[str, dict[int, int]] = {}
     for place, move in writer.offsets().items():
