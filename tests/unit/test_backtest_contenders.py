@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.escalation.backtest import left_out
+from jobs.escalation.backtest import judging
 from jobs.escalation.backtest.contenders import Contender, contenders_of
-from jobs.escalation.backtest.judging import JudgingReplay, judge
+from jobs.escalation.backtest.judging import JudgingReplay, judge, judged_left_out
 from jobs.escalation.backtest.labelled import as_log
-from jobs.escalation.backtest.left_out import judged_left_out
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.escalation.backtest.tables import notes_on
 from jobs.escalation.backtest.traffic import LabelledTraffic
+from jobs.lab.train import examples
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.sessions import turns_of_dialogue
 from jobs.shared.dialogues import LabelledDialogue
@@ -135,9 +135,9 @@ def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monk
     dialogues = own(6, *sources)
     data = dialogues_file(tmp_path / "d.jsonl", dialogues, sources)
     asked: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(left_out, "own_pairs", lambda: own_pairs()[:100])
-    monkeypatch.setattr(left_out, "own_dialogues", lambda: own(3, "own_fiction"))
-    monkeypatch.setattr(left_out, "judge", _noting(asked))
+    monkeypatch.setattr(examples, "own_pairs", lambda: own_pairs()[:100])
+    monkeypatch.setattr(examples, "own_dialogues", lambda: own(3, "own_fiction"))
+    monkeypatch.setattr(judging, "judge", _noting(asked))
 
     found = judged_left_out(data, Policy(), EMBEDDER)
 

@@ -58,8 +58,7 @@ def backtest(
     All of the archive is folded whatever --since says: when a session ended depends on what came before it.
     """
     from jobs.escalation.backtest.contenders import LEFT_OUT, contenders_of
-    from jobs.escalation.backtest.judging import judge, selected
-    from jobs.escalation.backtest.left_out import judged_left_out
+    from jobs.escalation.backtest.judging import judge, judged_left_out, selected
     from jobs.escalation.backtest.page import render
     from jobs.escalation.backtest.report import backtest_of, without_sessions
     from jobs.escalation.backtest.tables import show
