@@ -30,8 +30,6 @@ class Mode(StrEnum):
     GOOD = "good"
     RUBBISH = "rubbish"
     """Words instead of JSON inside a sound answer; of embeddings, numbers that are none."""
-    HALF_JSON = "half JSON"
-    """The model stops in the middle of its object."""
     BROKEN_BODY = "broken body"
     """The server's own JSON ends early."""
     PAGE = "page"
@@ -138,8 +136,6 @@ class StandIn:
         system = next((message["content"] for message in messages if message["role"] == "system"), "")
         user = messages[-1]["content"]
         said = "I would rather talk about the weather." if mode is Mode.RUBBISH else self.say(system, user)
-        if mode is Mode.HALF_JSON:
-            said = said[: len(said) // 2]
         message = {"role": "assistant", "content": said, "refusal": None}
         choice = {"index": 0, "finish_reason": "stop", "logprobs": self.logprobs, "message": message}
         head = {"id": "chat-1", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}

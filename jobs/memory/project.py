@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.memory import project_commands as project_deeds
-from jobs.memory import project_graph, project_report, project_saving
+from jobs.memory import project_commands, project_graph, project_report, project_saving
 from jobs.memory.project_asking import (
     AppArgument,
     ConversationOption,
@@ -21,7 +20,7 @@ from jobs.memory.project_asking import (
 from jobs.shared.role_api import CommandContext, columns, role_command
 from models.events.project_items import MemoryType
 
-PARTS = (project_deeds, project_graph, project_report, project_saving)
+PARTS = (project_commands, project_graph, project_report, project_saving)
 """What adds commands of their own to `app`."""
 
 

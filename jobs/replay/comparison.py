@@ -87,8 +87,9 @@ def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
     from streams.archive.schema import TABLE_OF
 
     ids: dict[str, set[str]] = {}
+    folded = {each.event for kind in REGISTRY.kinds for each in kind.emits}
     for event, table in TABLE_OF.items():
-        if event in REGISTRY.emits and "id" in event.__struct_fields__:
+        if event in folded:
             of_event = f" WHERE type = '{tag_of(event)}'" if len(table.carries) > 1 else ""
             found = lake.execute(f"SELECT id FROM raw.{table.name}{of_event}").fetchall()
             ids.setdefault(TOPIC_OF[event].name, set()).update(str(each) for (each,) in found)

@@ -161,7 +161,7 @@ def _as_written(topic: str, said: str) -> str:
 
 
 def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
-    chosen_kinds = [_about(ended)] if ended.key_topics else []
+    sentences = [_about(ended)] if ended.key_topics else []
     known_words: set[str] = set()
     for sentence in sentences_of(ended.summary):
         # Of what was asked, supposed or tried nothing comes back as an instruction in another conversation.
@@ -169,8 +169,8 @@ def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
             continue
         known_words.update(content_words(sentence))
         line = sentence if sentence[-1] in ".!…" else f"{sentence}."
-        if len(chosen_kinds) < policy.sentences and len(" ".join([*chosen_kinds, line])) <= policy.content_chars:
-            chosen_kinds.append(line)
+        if len(sentences) < policy.sentences and len(" ".join([*sentences, line])) <= policy.content_chars:
+            sentences.append(line)
     if len(known_words) < _FEWEST_WORDS and len(ended.summary) < _FEWEST_CHARS:
         return ""
-    return clipped(" ".join(chosen_kinds), policy.content_chars)
+    return clipped(" ".join(sentences), policy.content_chars)

@@ -254,14 +254,14 @@ class Worker:
     def _continued(self, before: str, now: str) -> str:
         """What was said before and what was said since; where not both fit, the later."""
         later = sentences_of(now)
-        emitted = [
+        kept = [
             one for one in sentences_of(before) if not any(one == other or conflicts(one, other) for other in later)
         ]
-        emitted += later
+        kept += later
         most = self._policy.most_content_chars
-        while len(emitted) > len(later) and (len(emitted) > self._policy.sentences or len(" ".join(emitted)) > most):
-            del emitted[0]
-        return now if len(emitted) == len(later) else " ".join(emitted)
+        while len(kept) > len(later) and (len(kept) > self._policy.sentences or len(" ".join(kept)) > most):
+            del kept[0]
+        return now if len(kept) == len(later) else " ".join(kept)
 
     # --- compaction
 

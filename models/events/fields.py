@@ -6,7 +6,7 @@ there (`meaning_of`) schemas, the dictionary, the archive's columns, retention a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -116,6 +116,9 @@ def named_in(event: Struct, names: Named) -> Iterator[str]:
 def _at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
     if isinstance(value, list | tuple):
         for each in value:
+            yield from _at(each, path)
+    elif isinstance(value, Mapping):
+        for each in value.values():
             yield from _at(each, path)
     elif value and path:
         yield from _at(getattr(value, path[0], ""), path[1:])

@@ -32,7 +32,7 @@ class Consolidation(Struct, kw_only=True):
     cause: Cause
     started_at: datetime
     shelf: int = 0
-    """The next memory to look at is on this shard …"""
+    """The next memory to look at is in this shard (its stored name) …"""
     after: str = ""
     """… behind this one."""
     looked_at: int = 0

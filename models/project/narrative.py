@@ -116,24 +116,24 @@ def narrative_arc(
         policy: From which significance a moment is a key moment.
         turns: First and last turn of the conversation, both inside; None: from its first episode to its last.
     """
-    emitted = sorted(
+    in_order = sorted(
         (each for each in episodes if conversation_id is None or each.conversation_id == conversation_id), key=_order
     )
     thirds: tuple[list[ProjectEpisode], ...] = ([], [], [])
     first, last = turns or (
-        min((each.first_turn for each in emitted), default=0),
-        max((each.last_turn for each in emitted), default=0),
+        min((each.first_turn for each in in_order), default=0),
+        max((each.last_turn for each in in_order), default=0),
     )
-    for place, episode in enumerate(emitted):
+    for place, episode in enumerate(in_order):
         if conversation_id is None:
-            third = _THIRDS * place // len(emitted)
+            third = _THIRDS * place // len(in_order)
         else:
             # Of twice the numbers, so that the middle of a range stays whole.
             twice = episode.first_turn + episode.last_turn - 2 * first + 1
             third = _THIRDS * twice // (2 * max(1, last - first + 1))
         thirds[min(max(third, 0), _THIRDS - 1)].append(episode)
     beginning, middle, end = thirds
-    return NarrativeArc(beginning, middle, end, [each for each in emitted if each.significance >= policy.key_moment])
+    return NarrativeArc(beginning, middle, end, [each for each in in_order if each.significance >= policy.key_moment])
 
 
 def _order(episode: ProjectEpisode) -> tuple[datetime, int, str]:

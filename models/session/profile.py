@@ -92,7 +92,7 @@ class TurnFindings(Struct, frozen=True, gc=False):
         words: Its words, folded, in order.
         features: What it does.
         nearness: Cosine to the user turn before it, None for the first or without vectors.
-        marks: What its vector says beside the remembered ones: bits of `Mark`.
+        marks: What its vector says beside the remembered ones: bits of `TurnMark`.
     """
 
     words: list[str]

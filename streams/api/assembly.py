@@ -29,6 +29,7 @@ from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
 from streams.erase.requests import KafkaEraseRequests
 from streams.http.answering import ServedRoute, served_routes
+from streams.http.audit_log import BatchedAudit
 from streams.http.health import Endpoint
 from streams.http.own_machine import is_loopback
 from streams.http.security import asking
@@ -71,7 +72,7 @@ def memory_api(
     topic_prefix: str,
     commands: CommandSender | None = None,
     erasures: KafkaEraseRequests | None = None,
-    audit: Endpoint | None = None,
+    audit: BatchedAudit | None = None,
     live: LivePage | None = None,
 ) -> MemoryApi:
     """Routes and tools over a store.

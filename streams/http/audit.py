@@ -149,7 +149,7 @@ def _utc_now() -> datetime:
 
 
 class Auditing:
-    """ASGI middleware, behind `Guard`: has a record made of each request that a route or tool noted.
+    """ASGI middleware, behind `RequestGuard`: has a record made of each request that a route or tool noted.
 
     The record is made when the head of the answer goes out, or when there will be none: what failed half-way may have
     changed something. If the audit is required, words wait until the record is written.

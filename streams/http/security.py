@@ -99,7 +99,7 @@ def caller() -> Caller:
     """Who sent the request that is being answered.
 
     Raises:
-        Problem: 401, nobody was let in: a route that no `Guard` stands before.
+        Problem: 401, nobody was let in: a route that no `RequestGuard` stands before.
     """
     found = _caller.get()
     if found is None:

@@ -16,7 +16,8 @@ from streams.api.assembly import memory_api
 from streams.api.commands import CommandSender
 from streams.api.live.service import LivePage
 from streams.erase.requests import KafkaEraseRequests
-from streams.http.health import Endpoint, create_api, serve
+from streams.http.audit_log import BatchedAudit
+from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.index.collections import TURNS
 from streams.observe.telemetry import metrics
@@ -35,7 +36,7 @@ class Beside(TypedDict, total=False):
     """Where what admins do goes; None: such requests are refused."""
     erasures: KafkaEraseRequests | None
     """Where requests to forget somebody go; None: likewise."""
-    audit: Endpoint | None
+    audit: BatchedAudit | None
     """Takes records of what is read and done; None: nothing is noted."""
     live: LivePage | None
     """The live page; None: it is not served."""

@@ -90,6 +90,10 @@ async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of
         ("acted", 500, 0, ""),
         ("acted", 504, 0, ""),
     ]
+    assert {"support desk"} == {each.by for each in log.events}
+    assert [each.route for each in log.events][2:4] == [
+        f"/v1/live/alerts/{{alert_id}}/{deed}" for deed in ("acknowledge", "label")
+    ]
 
 
 async def _breaks(_request: EraseRequested) -> None:

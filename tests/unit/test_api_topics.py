@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -47,9 +47,9 @@ SEED_FIELDS = [
 class Asked(IndexedSession):
     """A session, and a client of what is served of it."""
 
-    def __init__(self, store: ServerStore, policy: Policy = POLICY) -> None:
+    def __init__(self, store: ServerStore, policy: Policy = POLICY, now: datetime = NOW) -> None:
         super().__init__(store, _embedder(), policy)
-        routes = served_routes(TopicReader(self.memory, policy.topics, now=lambda: NOW))
+        routes = served_routes(TopicReader(self.memory, policy.topics, now=lambda: now))
         app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role/v1/sessions")
 
@@ -188,6 +188,15 @@ async def test_half_lives_are_the_policys(store: ServerStore) -> None:
     stats = await session.got("stats")
 
     assert (stats["access_count"], stats["half_life_days"], stats["memory_type"]) == (4, 2.0, "long-term")
+
+
+async def test_ages_are_never_negative(store: ServerStore) -> None:
+    """A reader whose clock is behind sees a fresh topic."""
+    session = Asked(store, now=NOON - timedelta(days=1))
+    await session.talk("boats")
+    stats = await session.got("stats")
+
+    assert (0.0, 0.0) == (stats["age_seconds"], stats["inactive_seconds"])
 
 
 async def test_search_finds_topics_by_likeness(session: Asked) -> None:

@@ -115,6 +115,14 @@ async def test_a_reader_at_work_is_waited_for_but_not_the_archives_group() -> No
     await readers({"archive": {ALERT: 5}}, {"archive"}).all_beyond({ALERT: 100}, roles=[])
 
 
+async def test_who_never_committed_is_not_waited_for() -> None:
+    """A role that never was here has nothing to forget."""
+    never = readers({})
+    await never.beyond("memory", {TURN: 3})
+
+    assert not await never.works_here("memory")
+
+
 async def test_an_offset_that_is_none_is_no_sign_of_a_worker() -> None:
     """Kafka gives -1 for a partition of which nothing was committed."""
     assert not await readers({"index": {TURN: -1}}).works_here("index")

@@ -16,7 +16,6 @@ from tests.escalation_driver import RISKY, answer, escalate, judged_by, judgemen
 from tests.session_driver import NOON, Session, said
 
 POLICY = judged_by()
-ASKING = judged_by(ask_judge=True)
 
 
 # --- pieces of a message

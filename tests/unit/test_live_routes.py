@@ -284,6 +284,7 @@ async def test_a_stream_takes_no_place_among_requests(name: str, query: bytes) -
     rows = msgspec.json.decode(data.removeprefix(b"data: "))["sessions"]
 
     assert [(each["role"], each["tokens"]) for each in beside] == [("operator", True) if name else ("admin", False)] * 3
+    assert name or {"name": "local", "role": "admin", "text": True, "apps": None, "tokens": False} == beside[0]
     assert (still, messages[0]["status"]) == (True, 200)
     assert watching == {name: 1}, "each token has its share of the places"
     assert headers[b"content-type"].startswith(b"text/event-stream")

@@ -113,13 +113,13 @@ async def measure(plan: LivePlan) -> Figures:
         page.leave()
     await asyncio.gather(*[page.answering for page in [*pages, *stuck]])
     ticking.cancel()
-    emitted = sum(page.bytes for page in pages) - sent
+    received_bytes = sum(page.bytes for page in pages) - sent
     return {
         "plan": plan,
         "snapshot_ms": round(snapshot_ms, 1),
         "cpu_us_per_update": round(cpu_s / updates * 1e6, 1),
         "cpu_ratio": round(cpu_s / elapsed_s, 4),
-        "bytes_per_page_s": round(emitted / plan.pages / elapsed_s, 1),
+        "bytes_per_page_s": round(received_bytes / plan.pages / elapsed_s, 1),
         "missed": missed,
         "memory_mb": memory,
         "dropped": dropped,

@@ -201,13 +201,13 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Ap
 
 def _as(ended: ConversationEnded, app_id: str, n: int) -> ConversationEnded:
     """The conversation as another one, of another app and about something else."""
-    emitted = [replace(notable, text=_END.sub(f" in case {n}\\1", notable.text)) for notable in ended.notables]
+    notables = [replace(notable, text=_END.sub(f" in case {n}\\1", notable.text)) for notable in ended.notables]
     return replace(
         ended,
         id=f"{app_id}/{n}",
         session_id=f"{app_id}-{n}",
         app_id=app_id,
         source=Position(TURNS.name, 0, n),
-        notables=emitted,
+        notables=notables,
         summary=_END.sub(f" in case {n}\\1", ended.summary),
     )

@@ -96,7 +96,7 @@ def plan(
         seed: Any number.
         seconds: Length of the run; no act begins later.
         session_timeout_s: Time-out of the consumer group.
-        acts: Kinds of harm to choose from, at least one.
+        acts: Kinds of faults to choose from, at least one.
         outage_s: Longest outage of broker and vector store, and longest refusal.
     """
     rng = random.Random(f"actions {seed}")  # noqa: S311 - repeatable, not secret

@@ -72,7 +72,7 @@ class ChaosRun:
         self._sent: set[tuple[str, int]] = set()
 
     async def run(self) -> ChaosResult:
-        """Start, harm, compare; everything that was started is ended on the way out.
+        """Start, inject faults, compare; everything that was started is ended on the way out.
 
         Raises:
             TurntideError: Something did not start, or the comparison could not be made.

@@ -63,8 +63,8 @@ def asked(expression: str) -> tuple[str, ...]:
 def values_asked(expression: str) -> tuple[LabelMatch, ...]:
     """Values of labels that it names, in order; patterns only where they are a choice of plain words.
 
-    >>> tuple(map(tuple, values_asked('a_total{result=~"lost|late", job!~".+-x"}')))
-    (('a_total', 'result', 'lost'), ('a_total', 'result', 'late'))
+    >>> [match.value for match in values_asked('a_total{result=~"lost|late", job!~".+-x"}')]
+    ['lost', 'late']
     """
     found: list[LabelMatch] = []
 

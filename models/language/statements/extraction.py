@@ -2,7 +2,7 @@
 
 `spoken` leaves what the speaker says, as clauses with hasty spellings written out; `rules` say which type
 a clause is and how surely (their wordings are the `ways_of_*`), `doubts` lower that, `subjects` say what it is about
-(by `lexicon`, `technologies` and `measures`), `proposals` turn "yes, let's do that" into what was proposed. English.
+(by `lexicon` and `measures`), `proposals` turn "yes, let's do that" into what was proposed. English.
 
 Examples and near misses: `turntide eval extraction`, and `tests/unit/test_extraction_rules.py`; add there first.
 """

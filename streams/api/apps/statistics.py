@@ -81,9 +81,9 @@ class AppStatistics:
     async def stats(self, asked: SpaceFigures) -> SpaceStats:
         """Counts and energy of an app's memories."""
         space = AskedSpace(asked)
-        stats = await self._memories.stats(space.app_id, space.user_id)
+        progress = await self._memories.stats(space.app_id, space.user_id)
         found = await self._memories.memories(space.app_id, space.user_id)
-        return space_stats(space.app_id, space.user_id, stats, found, since_units=asked.since_units)
+        return space_stats(space.app_id, space.user_id, progress, found, since_units=asked.since_units)
 
 
 async def _spaces(memories: AppMemoryIndex, limit: int) -> tuple[list[AppMemoriesChanged], bool]:

@@ -97,7 +97,7 @@ class Erasures:
         return Accepted(accepted, {"Location": place})
 
     @_ERASURE.get("/{request_id}", "get_erasure", anonymous=True)
-    async def stats(self, asked: OfErasure) -> ErasureStanding:
+    async def proof(self, asked: OfErasure) -> ErasureStanding:
         """The proof of an erasure: what was looked at and removed, store by store. It names nobody."""
         if self._requests is None:
             raise read_only()

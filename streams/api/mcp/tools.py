@@ -166,7 +166,7 @@ def _listed(kind: type[Listing], listing: Any) -> ServedTool:
 
     async def answer(asked: Any) -> ToolResult:
         found = await getattr(listing, route.operation)(asked)
-        lines = [", ".join(f"{name}: {getattr(each, name)}" for name in own) for each in found]
+        lines = [", ".join(f"{name}: {getattr(each, name)}"[:SHOWN_CHARS] for name in own) for each in found]
         return ToolResult("\n".join(f"- {line}" for line in lines) or _NOTHING, gives(found))
 
     answer.__name__ = route.operation

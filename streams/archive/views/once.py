@@ -1,6 +1,6 @@
 """One row for each key: how a view leaves out what the log repeats, without sorting all of it for every query.
 
-Repeats are rare. So `settling` writes down, up to a mark in each partition, which rows are one too many
+Repeats are rare. So `deduplication` writes down, up to a mark in each partition, which rows are one too many
 (`raw.repeats`), and a view is
 
     the table, without those rows, without what the rows behind the marks repeat or are repeats of.
