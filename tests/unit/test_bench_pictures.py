@@ -88,7 +88,7 @@ def test_same_figures_give_the_same_bytes_without_a_ground(
     assert re.findall(r"fill: ?(#ffffff|#000000|white|black)", svg) == []
 
 
-@pytest.mark.parametrize("ground", ["#ffffff", "#0d1117"])
+@pytest.mark.parametrize("background", ["#ffffff", "#0d1117"])
 def test_colours_are_seen_on_light_and_dark_grounds(background: str) -> None:
     """Text has the contrast of large text and more (WCAG 2: 3), lines and bars that of graphics (3)."""
     assert contrast(INK, background) > 4

@@ -194,7 +194,7 @@ def do(board: LiveBoard, deed: str, name: str, at: int) -> None:
 
 
 @given(
-    deeds=st.lists(
+    commands=st.lists(
         st.tuples(st.sampled_from(["profile", "alert", "erase", "prune"]), st.integers(0, 5), st.booleans()),
         max_size=40,
     ),

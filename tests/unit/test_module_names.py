@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -96,3 +97,15 @@ def test_module_docstrings_begin_with_a_noun() -> None:
 def test_layers_have_names(top: str) -> None:
     """Risk, topic, user, app and project memory, not the number of a document."""
     assert [name for name, text in SOURCES.items() if name.startswith(top) and "seed 00" in text.lower()] == []
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A bare name in a text, a log or an error says which class it is; `_Answer` is what models are shown of a form."""
+    classes = [each.name for tree in TREES.values() for each in tree.body if isinstance(each, ast.ClassDef)]
+
+    assert [name for name, times in Counter(classes).items() if times > 1] == ["_Answer"]
+
+
+def test_files_stay_small() -> None:
+    """No file of the product has more than 400 lines."""
+    assert [name for name, text in SOURCES.items() if len(text.splitlines()) > 400] == []

@@ -23,7 +23,7 @@ from streams.state.rocksdb import open_table
 folder, folds, size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 table = open_table(folder, cache_bytes=1024 * 1024, write_buffer_bytes=1024 * 1024)
 before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-done = table.standing.applied
+done = table.progress.applied
 for fold in range(done, done + folds):
     parts = {f"s-{fold}-{n}\\x1fb0".encode(): os.urandom(size) for n in range(50)}
     parts |= {f"s-{fold}-{n}\\x1fhead".encode(): fold.to_bytes(8, "big") for n in range(50)}

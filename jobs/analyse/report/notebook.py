@@ -27,9 +27,9 @@ def _():
 
 
 @app.cell
-def _(Source, load_settings, open_reader, paths_of, period_of):
+def _(MiningSource, load_settings, open_reader, paths_of, period_of):
     con = open_reader(paths_of(load_settings()))
-    source = Source(con)
+    source = MiningSource(con)
     period = period_of(source, days=7, since=None, until=None)
     return con, period, source
 
