@@ -12,7 +12,7 @@ import pytest
 from ibis.backends import BaseBackend
 
 from jobs.analyse.mining.jobs import job_names, job_of
-from jobs.analyse.mining.tables import Tables
+from jobs.analyse.mining.source import Tables
 from models.policy.archive import ArchivePolicy
 from tests.mined_archive import WEEK
 

@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from jobs.analyse.mining.campaigns import JOB as CAMPAIGNS
 from jobs.analyse.mining.job import Job
-from jobs.analyse.mining.memory_health import JOB as MEMORY
+from jobs.analyse.mining.memory import JOB as MEMORY
 from jobs.analyse.mining.run import DayParts
 from jobs.analyse.mining.source import Day, MiningSource
 from models.erasure import ErasureSubject

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
-from jobs.analyse.mining.likeness import kept_vectors, unit_vectors
-from jobs.analyse.mining.near_duplicates import Labels, groups_of, signatures
+from jobs.analyse.mining.likeness import Labels, groups_of, kept_vectors, signatures, unit_vectors
 from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, CampaignMining
 from streams.archive.catalog import LakePaths, reading

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.job import Job, Period
 from jobs.analyse.mining.jobs import job_names, job_of
 from models.events import SessionEnded, Turn
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths
 from tests.lake_records import turn as lake_turn
 from tests.mined_archive import landed, mined
@@ -49,29 +50,58 @@ def calm(folder: Path) -> LakePaths:
     return landed(folder, [session(n, [0.05] * (400 if n == 0 else 9), app=f"app {n}") for n in range(40)])
 
 
-PERIODS = {
-    "both days": Period(FIRST, SECOND_DAY),
-    "against the first": Period(SECOND_DAY, SECOND_DAY),
-    "after the end": Period(FIRST + timedelta(days=30), FIRST + timedelta(days=31)),
-}
+def whispers(folder: Path) -> LakePaths:
+    """Four users of an app of their own, who all alert, beside thirty sessions of others, of which half do."""
+    others = [session(n, HOT if n % 4 < 2 else [0.05] * 12) for n in range(30)]
+    return landed(folder, [*others, *(session(100 + n, HOT, app="whisper", users=200) for n in range(4))])
 
 
-@pytest.mark.parametrize("build", [alone, alike, calm])
-def test_no_job_raises_at_the_edges(tmp_path: Path, build: Callable[[Path], LakePaths]) -> None:
+BOTH_DAYS = Period(FIRST, SECOND_DAY)
+AGAINST_THE_FIRST = Period(SECOND_DAY, SECOND_DAY)
+AFTER_THE_END = Period(FIRST + timedelta(days=30), FIRST + timedelta(days=31))
+
+
+@pytest.mark.parametrize(
+    ("build", "periods"),
+    [
+        # After its end every archive is alike.
+        (alone, [BOTH_DAYS, AGAINST_THE_FIRST, AFTER_THE_END]),
+        (alike, [BOTH_DAYS, AGAINST_THE_FIRST]),
+        (calm, [BOTH_DAYS, AGAINST_THE_FIRST]),
+    ],
+)
+def test_no_job_raises_at_the_edges(
+    tmp_path: Path, build: Callable[[Path], LakePaths], periods: Sequence[Period]
+) -> None:
     """Every job of every period, its pictures too; figures are numbers or nothing."""
-    place = build(tmp_path / "archive")
-    # After its end every archive is alike.
-    periods = [period for name, period in PERIODS.items() if build is alone or name != "after the end"]
-    results = [
-        (job_of(name), mined(job_of(name), place, tmp_path / "mined", period=period))
-        for period in periods
-        for name in job_names()
-    ]
+    place, jobs = build(tmp_path / "archive"), [job_of(name) for name in job_names()]
+    results = [(job, mined(job, place, tmp_path / "mined", period=period)) for period in periods for job in jobs]
     drawn = [picture.chart.to_dict() for job, result in results for picture in job.pictures(result.tables)]
-    figures = [figure for _, result in results for figure in result.section.figures]
+    values = {figure.value for _, result in results for figure in result.section.figures}
 
-    assert len(periods) * len(job_names()) == len(results)
     assert all("$schema" in chart for chart in drawn)
-    assert [] == [figure.name for figure in figures if figure.value is not None and not isfinite(figure.value)]
+    assert all(isfinite(value) for value in values if value is not None)
     if build is alone:
-        assert [None] == list({figure.value for figure in figures})
+        assert {None} == values
+
+
+def test_a_small_group_appears_nowhere(tmp_path: Path) -> None:
+    """Neither in a finding, nor in a table, nor in a picture of any job; where one user is enough it does."""
+    place = whispers(tmp_path / "archive")
+
+    found = {}
+    for least in (1, 5):
+        policy = ArchivePolicy(anonymity=AnonymityPolicy(min_sessions=least, min_users=least))
+        shown = {name: everything_shown(job_of(name), place, tmp_path / str(least), policy) for name in job_names()}
+        found[least] = {name for name, text in shown.items() if "whisper" in text}
+
+    assert {"overview", "escalation"} <= found[1]
+    assert set() == found[5]
+
+
+def everything_shown(job: Job, place: LakePaths, folder: Path, policy: ArchivePolicy) -> str:
+    """A job's section, tables and pictures in one text."""
+    result = mined(job, place, folder, period=BOTH_DAYS, policy=policy)
+    tables = [table.write_json() for table in result.tables.values()]
+    pictures = [picture.chart.to_json() for picture in job.pictures(result.tables)]
+    return "".join([f"{result.section}", *tables, *pictures])

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.escalation import JOB, change_points, described, resampled
-from jobs.analyse.mining.escalation_shapes import name_of, shape_table, shaped
-from jobs.analyse.mining.escalation_survival import app_comparisons, survival_table
+from jobs.analyse.mining.escalation import JOB
+from jobs.analyse.mining.escalation_shapes import change_points, described, name_of, resampled, shape_table, shaped
+from jobs.analyse.mining.escalation_survival import app_table, survival_table
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.results import JobResult
 from models.events.topics import PROFILES
@@ -58,11 +58,9 @@ def ended(times: Sequence[tuple[str, int, int | None]], *, users: int = 1_000) -
 
 def test_curves_are_resampled_and_a_step_is_one_change() -> None:
     """By straight lines between their ends; a change is where the mean moves, and only there."""
-    flat = np.array([0.0, 1.0, 0.0, 0.5, 0.25])
+    curves = [resampled(np.array(risk), 3).tolist() for risk in ([0.0, 1.0], [0.0, 0.5], [0.25])]
 
-    curves = resampled(flat, np.array([0, 2, 4]), np.array([2, 2, 1]), 3)
-
-    assert [[0.0, 0.5, 1.0], [0.0, 0.25, 0.5], [0.25, 0.25, 0.25]] == curves.tolist()
+    assert [[0.0, 0.5, 1.0], [0.0, 0.25, 0.5], [0.25, 0.25, 0.25]] == curves
 
     noise = np.random.default_rng(0).normal(0, 0.02, 20)
 
@@ -102,16 +100,8 @@ def test_shapes_are_named_by_what_they_do(curve: list[float], name: str) -> None
     assert name == name_of(np.array(curve), RULES)
 
 
-def test_survival_is_that_of_kaplan_and_meier() -> None:
-    """2/3 after turn 6 by hand, then none; where nobody escalates all are calm as long as five are there."""
-    sessions = ended([("a", 9, 2)] * 10 + [("a", 4, None)] * 10 + [("a", 9, 6)] * 10)
-
-    table = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")
-
-    assert [(0, 100.0, 30), (2, 66.7, 30), (6, 0.0, 10)] == table.select(
-        "scored_turn", pl.col("calm_percent").round(1), "sessions"
-    ).rows()
-
+def test_survival_of_the_calm_ends_where_few_are_left() -> None:
+    """Where nobody escalates all are calm as long as five are there."""
     sessions = ended([("a", turns, None) for turns in range(1, 11)])
 
     turns = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")["scored_turn"]
@@ -126,7 +116,7 @@ def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
     apps = np.random.default_rng(0).permutation([app for app, *_ in times])
     shuffled = [(str(app), scored, at) for app, (_, scored, at) in zip(apps, times, strict=True)]
 
-    found = [{app.app_id: app.faster for app in app_comparisons(ended(each), POLICY)} for each in (times, shuffled)]
+    found = [dict(app_table(ended(each), POLICY).select("app_id", "faster").iter_rows()) for each in (times, shuffled)]
 
     assert [{"fast": True, "slow": False}, {"fast": None, "slow": None}] == found
 
@@ -136,23 +126,9 @@ def test_an_app_of_four_users_is_not_held_against_others() -> None:
     few = [("few", 20, 3)] * 40
     many = ended([("many", 20, 15)] * 40)
 
-    apps = app_comparisons(pl.concat([ended(few, users=4), many]), POLICY)
+    apps = app_table(pl.concat([ended(few, users=4), many]), POLICY)
 
-    assert ["many"] == [app.app_id for app in apps]
-
-
-def test_shapes_of_the_planted_week(week: JobResult) -> None:
-    """Each kind of session of the plan is a shape: late rises are seven, early ones fourteen, campaigns twelve."""
-    shapes = dict(week.tables["shapes"].select("shape", "sessions").iter_rows())
-
-    assert {
-        "early peak, high": 7,
-        "flat, low": 23,
-        "late rise, high": 7,
-        "midway peak, high": 12,
-        "midway rise, high": 14,
-        "midway rise, low": 7,
-    } == shapes
+    assert ["many"] == apps["app_id"].to_list()
 
 
 def test_findings_of_the_planted_week(week: JobResult) -> None:

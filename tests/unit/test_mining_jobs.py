@@ -11,10 +11,12 @@ import msgspec
 import polars as pl
 import pytest
 
+from jobs.analyse.mining import run
+from jobs.analyse.mining.figures import MEANINGS
 from jobs.analyse.mining.job import Frames, Job, Period
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.analyse.mining.results import JobResult
-from jobs.analyse.mining.tables import Tables
+from jobs.analyse.mining.source import Tables
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, mined
@@ -78,6 +80,20 @@ def test_nothing_shown_names_a_session_or_user(result: JobResult) -> None:
     shown = msgspec.json.encode(result.section).decode() + tables
 
     assert [mark for mark in ("s-07", "s-08", "s-13", "u-0", "u-1") if mark in shown] == []
+
+
+def test_one_place_decides_what_is_shown() -> None:
+    """What runs the jobs: none of them leaves something out by itself."""
+    modules = Path(run.__file__).parent.glob("*.py")
+
+    assert ["run.py"] == [file.name for file in modules if "mining.anonymity import" in file.read_text()]
+
+
+def test_every_figure_has_its_words(root: Path, planted: LakePaths) -> None:
+    """Those that no job makes have none."""
+    made = {each.name for name in job_names() for each in mined(job_of(name), planted, root).section.figures}
+
+    assert {name for meanings in MEANINGS.values() for name in meanings} == made
 
 
 @pytest.mark.usefixtures("result")

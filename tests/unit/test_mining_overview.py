@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from jobs.analyse.mining import overview as tables
-from jobs.analyse.mining.anonymity import shown_rows
-from jobs.analyse.mining.job import Period, Shown
+from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.overview import JOB
 from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.results import JobResult
@@ -33,11 +32,6 @@ def sessions(*rows: dict[str, Any]) -> pl.DataFrame:
         [{"session_id": f"s-{n}", "user_id": f"u-{n}", **plain, **row} for n, row in enumerate(rows)],
         schema_overrides={"peak_risk": pl.Float64},
     )
-
-
-def shown(frame: pl.DataFrame) -> pl.DataFrame:
-    """What may be shown of a table."""
-    return shown_rows(Shown("", "", frame), K)[0]
 
 
 def test_funnel_counts_each_stage() -> None:
@@ -66,23 +60,6 @@ def test_quantile_says_how_many_reach_it() -> None:
 
     assert [0.49, 0.89, 0.98] == found["peak_risk"].to_list()
     assert [51, 11, 2] == found["sessions"].to_list()
-
-
-def test_alerts_of_few_are_not_told() -> None:
-    """Four alerting sessions among forty are null, and the five that would tell them; so are four users' nine."""
-    days = [DAY + timedelta(days=n) for n in range(3)]
-    rows = [{"day": day, "alerts": int(n < few)} for day, few in zip(days, (4, 5, 0), strict=True) for n in range(40)]
-
-    found = shown(tables.by_day(sessions(*rows)))
-
-    assert [None, None, 0] == found["alerting_sessions"].to_list()
-    assert [None, None, 0.0] == found["alerts_per_1000_sessions"].to_list()
-
-    rows = [{"user_id": f"u-{n % 4}", "alerts": 1} for n in range(9)]
-
-    found = shown(tables.by_app(sessions(*rows, *({} for _ in range(20)))))
-
-    assert [None] == found["alerting_sessions"].to_list()
 
 
 def test_app_with_more_alerts_stands_out() -> None:

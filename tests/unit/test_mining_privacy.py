@@ -8,23 +8,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jobs.analyse.mining.anonymity import (
-    beyond,
-    beyond_cell,
-    part_of,
-    shown_figure,
-    shown_percent,
-    shown_rows,
-    smaller_side,
-)
+from jobs.analyse.mining.anonymity import shown_figure, shown_rows, shown_text
 from jobs.analyse.mining.campaigns import Campaigns, table_of
+from jobs.analyse.mining.coverage import Coverage, about, beyond, beyond_cell, percent, smaller_side
 from jobs.analyse.mining.drift import calibrated
-from jobs.analyse.mining.escalation import figures_of
 from jobs.analyse.mining.escalation_survival import survival_table
-from jobs.analyse.mining.job import Figure, Shown, about
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import SHARE, Finding, MiningInput, Shown
 from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.sequence_patterns import frequent_table
-from jobs.analyse.mining.topics import _by_app
+from jobs.analyse.mining.topics import cycling
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
 from tests.mined_archive import WEEK
 
@@ -56,21 +49,20 @@ def shown(frame: pl.DataFrame, *within: str) -> pl.DataFrame:
     return shown_rows(Shown("", "", frame, within), K)[0]
 
 
-@pytest.mark.parametrize("few", [1, 4, 16, 19])
-def test_a_cell_about_few_or_about_all_but_few_is_empty(few: int) -> None:
-    """Of 20 sessions 4 with an alert tell of these, 16 of the other four."""
-    found = shown(table(people(("a", 20, few), ("b", 20, 10), ("c", 20, 8))))
-
-    assert found["alerting"][0] is None
-    assert "about_alerting" not in found.columns
-
-
-@pytest.mark.parametrize("several", [0, 5, 15, 20])
-def test_a_cell_about_nobody_or_enough_is_shown(several: int) -> None:
-    """None and all tell of everybody alike."""
-    found = shown(table(people(("a", 20, several), ("b", 20, 10))))
-
-    assert [several, 10] == found["alerting"].to_list()
+@pytest.mark.parametrize(
+    ("alerting", "told"),
+    [
+        *(([few, 10, 8], [None, 10, None]) for few in (1, 4, 16, 19)),
+        *(([several, 10], [several, 10]) for several in (0, 5, 15, 20)),
+        ([3, 10, 8, 0], [None, 10, None, 0]),
+        ([1, 1, 8, 10], [None, None, None, 10]),
+    ],
+)
+def test_a_cell_is_about_enough_on_both_sides(alerting: list[int], told: list[int | None]) -> None:
+    """Of 20 sessions; none and all tell of everybody alike. What the sum would tell takes another cell with it."""
+    assert (
+        told == shown(table(people(*((f"app {n}", 20, each) for n, each in enumerate(alerting)))))["alerting"].to_list()
+    )
 
 
 def test_a_cell_about_many_sessions_of_few_users_is_empty() -> None:
@@ -82,16 +74,8 @@ def test_a_cell_about_many_sessions_of_few_users_is_empty() -> None:
     assert shown(table(frame))["alerting"][0] is None
 
 
-def test_nothing_is_told_by_the_sum() -> None:
-    """Cells and rows left out that would be told by the total take another with them."""
-    found = shown(table(people(("a", 40, 3), ("b", 40, 20), ("c", 40, 10), ("d", 40, 0))))
-
-    assert [None, 20, None, 0] == found["alerting"].to_list()
-
-    found = shown(table(people(("a", 40, 1), ("b", 40, 1), ("c", 40, 10), ("d", 40, 20))))
-
-    assert [None, None, None, 20] == found["alerting"].to_list()
-
+def test_rows_that_the_sum_would_tell_go_too() -> None:
+    """Three sessions left out together could be told: so are the next nine."""
     found = shown(table(people(("a", 1, 0), ("b", 2, 0), ("c", 9, 0), ("d", 20, 0))))
 
     assert ["d"] == found["group"].to_list()
@@ -115,17 +99,10 @@ def test_a_share_that_is_a_figure_tells_of_enough_on_both_sides() -> None:
     values = []
     for escalated in (0, 1, 5, 96):
         frame = people(("", 100, escalated))
-        figure = Figure(
-            name="x",
-            value=1.0,
-            meaning="",
-            **about(frame),
-            part=part_of(frame, pl.col("alerted").fill_null(value=False)),
-        )
-        values.append(shown_figure(figure, K))
+        values.append(shown_figure(figure("alerting_sessions", 1.0, frame, part=pl.col("alerted")), K))
 
-    assert [1.0, None, 1.0, None] == [figure.value for figure in values]
-    assert {None} == {figure.part for figure in values}
+    assert [1.0, None, 1.0, None] == [each.value for each in values]
+    assert {None} == {each.part for each in values}
 
 
 def test_nobody_is_not_counted_as_a_user() -> None:
@@ -145,13 +122,16 @@ def test_a_tail_needs_enough_beyond_it() -> None:
 
 def test_texts_tell_no_share_of_few() -> None:
     """Nor of all but few."""
-    few = {"sessions": 2, "users": 2}
-
-    assert ("few", "most", "2.0 %") == (
-        shown_percent(2.0, few, K),  # type: ignore[arg-type]
-        shown_percent(98.0, few, K),  # type: ignore[arg-type]
-        shown_percent(2.0, None, K),
+    few: Coverage = {"sessions": 2, "users": 2}
+    finding = Finding(
+        title="",
+        text=f"{SHARE}, {SHARE}, {SHARE}",
+        evidence="",
+        strength=1.0,
+        shares=(percent(2.0, few), percent(98.0, few), percent(2.0, None)),
     )
+
+    assert "few, most, 2.0 %" == shown_text(finding, K)
 
 
 def scored(*escalated_at: int | None) -> pl.DataFrame:
@@ -186,18 +166,6 @@ def test_survival_takes_no_step_of_few() -> None:
     assert [0, 14, 19, 40] == found["scored_turn"].to_list()
 
 
-def test_one_escalated_session_is_no_figure() -> None:
-    """Neither its share, nor its turn."""
-    columns = {"slope_low": 0.0, "change_at": None, "alerted_at": None}
-    sessions = scored(3, *[None] * 60).with_columns(
-        pl.lit(value, pl.Float64).alias(name) for name, value in columns.items()
-    )
-
-    found = {figure.name: shown_figure(figure, K).value for figure in figures_of(sessions, sessions)}
-
-    assert (None, None) == (found["escalated_sessions_percent"], found["median_turns_to_escalation"])
-
-
 def test_sequences_tell_no_few_alerts() -> None:
     """Of thirty sessions with a pattern two alert."""
     events = [["mode watch", "mode elevated"]] * 30 + [["mode calm"]] * 30
@@ -221,7 +189,11 @@ def test_few_alerting_sessions_of_an_app_are_not_told_by_the_others() -> None:
         app_id=pl.lit("support"), returns=pl.lit(0), turns=pl.lit(9), alerted=pl.col("alerted")
     )
 
-    assert 0 == shown(_by_app(rated), "app_id").height
+    asked = MiningInput(WEEK, POLICY, lambda _: {}, None, None)  # type: ignore[arg-type]
+
+    (table,) = cycling(rated, asked).tables.values()
+
+    assert 0 == shown_rows(table, K)[0].height
 
 
 def test_a_campaign_tells_no_day_of_one_person() -> None:
@@ -284,4 +256,4 @@ def test_a_finding_does_not_tell_of_the_few_in_the_rest() -> None:
 
     (found,) = findings_of(frame, frame.clear(), WEEK, POLICY)
 
-    assert "in the other apps fewer than 5 sessions" in found.text
+    assert "in the other apps fewer than 5 sessions" in shown_text(found, K)

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period, Shown
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.run import run
-from jobs.analyse.mining.source import MiningSource
-from jobs.analyse.mining.tables import Tables
+from jobs.analyse.mining.source import MiningSource, Tables
 from models.events import Turn
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading

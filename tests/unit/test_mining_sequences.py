@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binomtest
 
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.sequences import JOB, transition_table
-from jobs.shared.intervals import wilson
 from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import mined
@@ -154,21 +152,14 @@ def test_transitions_are_counted_by_stays() -> None:
     assert [("calm", "watch")] == transition_table(sessions, RULES).select("mode", "next").rows()
 
 
-def test_intervals_are_those_of_scipy() -> None:
-    """Wilson's, for many shares at once."""
-    expected = binomtest(7, 20).proportion_ci(0.95, method="wilson")
-    low, high = wilson([7, 0], [20, 0], 0.95)
-
-    assert pytest.approx([expected.low, 0.0]) == low.tolist()
-    assert pytest.approx([expected.high, 1.0]) == high.tolist()
-
-
 def test_the_planted_week(week: JobResult) -> None:
-    """All 21 sessions that rise suppose something before they do, and the evidence are just these."""
+    """All 21 sessions that rise suppose something before; whoever is critical stays so until the end."""
+    critical = week.tables["transitions"].filter(pl.col("mode") == "critical")
     found = [shown for shown in week.section.findings if SUPPOSES in shown.finding.title]
 
     assert [(21, 17)] == [(shown.sessions, shown.users) for shown in found]
     assert week.tables["before_alerts"]["pattern"][0].split(THEN)[1] == SUPPOSES
+    assert [("end", 24, 100.0)] == critical.select("next", "sessions", "share_percent").rows()
 
 
 def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, week: JobResult) -> None:
@@ -179,10 +170,3 @@ def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, w
         for shown in week.section.findings:
             rows = con.sql(shown.finding.evidence).pl()
             assert rows["session_id"].n_unique() == counted[shown.finding.title.removeprefix("Before alerts: ")]
-
-
-def test_modes_of_the_planted_week(week: JobResult) -> None:
-    """Whoever is critical stays so until the end."""
-    critical = week.tables["transitions"].filter(pl.col("mode") == "critical")
-
-    assert [("end", 24, 100.0)] == critical.select("next", "sessions", "share_percent").rows()

@@ -6,13 +6,10 @@ import duckdb
 import polars as pl
 
 from jobs.analyse.mining.topic_names import (
-    UNNAMED,
     lookup,
     marks_of,
-    name_of,
+    named_by,
     naming_marks,
-    spelled,
-    words_by_group,
     words_of,
 )
 from models.policy.archive import AnonymityPolicy
@@ -34,7 +31,7 @@ def said(texts: dict[int, list[str]], *, users: int = 5) -> pl.DataFrame:
 def named(frame: pl.DataFrame, most: int = 3) -> dict[int, list[str]]:
     """The words of each group."""
     found = naming_marks(frame, K, most=most)
-    return words_by_group(found, spelled(found["mark"], frame["text"]))
+    return named_by(found, frame["text"])
 
 
 def test_numbers_addresses_and_small_words_name_nothing() -> None:
@@ -57,11 +54,6 @@ def test_words_of_the_group_alone_name_it() -> None:
     frame = pl.concat([said({0: ["refund parcel"] * 4}), said({1: ["refund"] * 9})])
 
     assert named(frame) == {1: ["refund"]}
-
-
-def test_a_group_without_words_is_unnamed() -> None:
-    """So is one whose texts are gone."""
-    assert name_of([], 3) == UNNAMED
 
 
 def test_of_equally_good_counts_the_strictest_is_taken() -> None:

@@ -12,8 +12,7 @@ import pytest
 from jobs.analyse.mining.job import Frames, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.results import JobResult
-from jobs.analyse.mining.topic_clusters import clustered
-from jobs.analyse.mining.topic_growth import cluster_table, members
+from jobs.analyse.mining.topic_clusters import cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import marks_of
 from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
 from models.policy.archive import ArchivePolicy, TopicMining

@@ -9,24 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import ibis
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.anonymity import shown_percent, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun, figure
-from jobs.analyse.mining.likeness import Vectors, kept_vectors, scale_to_unit, unit_vectors
-from jobs.analyse.mining.near_duplicates import groups_of, signatures
-from jobs.analyse.mining.tables import Tables
-from jobs.analyse.mining.topic_growth import Words, names_of
-from jobs.analyse.mining.topic_names import Lookup, lookup, marks_of, naming_marks, spelled, words_by_group
+from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun
+from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
+from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.topic_names import (
+    Lookup,
+    Words,
+    examples_of,
+    lookup,
+    marks_of,
+    named_by,
+    names_of,
+    naming_marks,
+)
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 
 class Campaigns(NamedTuple):
@@ -45,12 +50,7 @@ class Campaigns(NamedTuple):
 
 
 def campaigns_of(probes: pl.DataFrame, policy: ArchivePolicy) -> Campaigns:
-    """Group the near duplicates.
-
-    Args:
-        probes: As `campaigns.refine` keeps them.
-        policy: How alike they are, and how many sessions and users make a campaign.
-    """
+    """Group the near duplicates among what `refine` keeps."""
     rules, k = policy.campaigns, policy.anonymity
     texts = (
         probes.sort("risk", "session_id", "turn", descending=[True, False, False])
@@ -67,10 +67,8 @@ def campaigns_of(probes: pl.DataFrame, policy: ArchivePolicy) -> Campaigns:
         "text", group=pl.Series(groups, dtype=pl.Int32), likeness=pl.Series(_likeness(vectors, groups))
     )
     compared = probes.drop("signature", "vector").join(grouped, on="text")
-    enough = (pl.col("session_id").n_unique().over("group") >= k.min_sessions) & (
-        pl.col("user_id").n_unique().over("group") >= k.min_users
-    )
-    return Campaigns(compared, compared.filter(enough), notes)
+    sessions, users = (pl.col(name).n_unique().over("group") for name in ("session_id", "user_id"))
+    return Campaigns(compared, compared.filter(enough(k, sessions, users)), notes)
 
 
 def _likeness(vectors: Vectors, groups: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Vectors:
@@ -88,57 +86,44 @@ def table_of(found: Campaigns, names: Mapping[int, str], k: AnonymityPolicy) -> 
     `first_day` is when k users had come, `last_day` when k were yet to stop: no day of a single person's.
     """
     least = max(k.min_sessions, k.min_users)
-    spans = (
-        found.members.group_by("group", "user_id")
-        .agg(came=pl.col("date").min(), stopped=pl.col("date").max())
-        .group_by("group")
-        .agg(first_day=pl.col("came").bottom_k(least).max(), last_day=pl.col("stopped").top_k(least).min())
-        .with_columns(
-            first_day=pl.min_horizontal("first_day", "last_day"), last_day=pl.max_horizontal("first_day", "last_day")
-        )
+    days = found.members.group_by("group", "user_id").agg(came=pl.col("date").min(), stopped=pl.col("date").max())
+    spans = days.group_by("group").agg(
+        came=pl.col("came").bottom_k(least).max(), stopped=pl.col("stopped").top_k(least).min()
     )
-    of_session = pl.col("session_id").filter("alerted").n_unique()
+    first, last = pl.min_horizontal("came", "stopped"), pl.max_horizontal("came", "stopped")
+    alerting = pl.col("session_id").filter("alerted").n_unique()
     return (
         found.members.group_by("group")
         .agg(
-            sessions=pl.col("session_id").n_unique(),
-            users=pl.col("user_id").n_unique(),
-            apps=pl.col("app_id").n_unique(),
-            turns=pl.len(),
-            different_texts=pl.col("text").n_unique(),
-            likeness=pl.col("likeness").mean().round(3),
-            mean_risk=pl.col("risk").mean().round(3),
-            alert_share=(of_session / pl.col("session_id").n_unique()).round(4),
-            about_alert_share=smaller_side(pl.col("alerted")),
+            *COUNTED,
+            pl.col("app_id").n_unique().alias("apps"),
+            pl.len().alias("turns"),
+            pl.col("text").n_unique().alias("different_texts"),
+            pl.col("likeness").mean().round(3),
+            pl.col("risk").mean().round(3).alias("mean_risk"),
+            (alerting / pl.col("session_id").n_unique()).round(4).alias("alert_share"),
+            smaller_side(pl.col("alerted")).alias("about_alert_share"),
         )
         .join(spans, on="group")
-        .with_columns(span_days=(pl.col("last_day") - pl.col("first_day")).dt.total_days() + 1)
+        .with_columns(first_day=first, last_day=last, span_days=(last - first).dt.total_days() + 1)
         .sort("users", "sessions", "group", descending=[True, True, False])
+        .drop("came", "stopped")
         .select(pl.col("group").replace_strict(names, return_dtype=pl.String).alias("campaign"), pl.all())
     )
 
 
 def days_of(found: Campaigns, names: Mapping[int, str]) -> pl.DataFrame:
     """One row per campaign and day on which its messages came."""
-    return (
-        found.members.group_by("group", day="date")
-        .agg(turns=pl.len(), sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique())
-        .sort("day", "group")
-        .select(
-            "day",
-            campaign=pl.col("group").replace_strict(names, return_dtype=pl.String),
-            turns="turns",
-            sessions="sessions",
-            users="users",
-        )
-    )
+    by_day = found.members.group_by("group", day="date").agg(pl.len().alias("turns"), *COUNTED)
+    campaign = pl.col("group").replace_strict(names, return_dtype=pl.String).alias("campaign")
+    return by_day.sort("day", "group").select("day", campaign, "turns", "sessions", "users")
 
 
 _WORD = r"[\p{L}\p{N}']+"
 _KEYS = "session_id", "turn"
 
 
-def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
+def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
     """The riskiest messages of users of each day, and how many risky ones there are."""
     rules = policy.campaigns
     turns = tables["turns"]
@@ -153,7 +138,7 @@ def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
     )
     riskiest = risky.mutate(place=place).filter(lambda table: table.place < rules.most_turns).drop("place")
     alerts = tables["alerts"].select("session_id").distinct().mutate(alerted=ibis.literal(True))
-    marked = riskiest.left_join(alerts, "session_id").drop("session_id_right")
+    marked = beside(riskiest, alerts)
     return {
         "probes": marked.mutate(alerted=marked.alerted.fill_null(False)),
         "counts": risky.group_by("day").agg(risky_turns=risky.count()),
@@ -183,15 +168,17 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
 
 def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Near duplicates over the whole period, among enough sessions and users."""
-    probes, notes = frames["probes"], _notes(frames, asked)
+    probes, most = frames["probes"], asked.policy.campaigns.most_turns
     if probes.is_empty():
         return JobFindings(notes=["No message of the period is risky and long enough to compare."])
+    full = frames["counts"].filter(pl.col("risky_turns") > most).height
+    crowded = f"{full} days have more than {most:,} risky messages: of each, the riskiest so many were compared."
     found = campaigns_of(probes, asked.policy)
     words = _words(found, asked)
     names = names_of(found.members["group"].unique(), words, asked.policy.campaigns.name_words)
     table = table_of(found, names, asked.policy.anonymity)
     return JobFindings(
-        figures=_figures(probes, found),
+        figures=_figures(found),
         findings=_findings(found, table, words, asked),
         tables={
             "campaigns": Shown(
@@ -203,53 +190,33 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
             ),
             "campaign_days": Shown("Campaigns by day", "Messages, sessions and users by day.", days_of(found, names)),
         },
-        notes=[*notes, *found.notes],
+        notes=[*([crowded] if full else []), *found.notes],
     )
 
 
 def _words(found: Campaigns, asked: MiningInput) -> Words:
     """The words of each campaign, looked up in one message for each word."""
-    members = found.members
-    named = naming_marks(found.probes, asked.policy.anonymity, most=asked.policy.campaigns.evidence_words).filter(
-        pl.col("group").is_in(members["group"].unique().implode())
-    )
-    examples = (
-        members.select(*_KEYS, mark="marks")
-        .explode("mark", empty_as_null=False)
-        .filter(pl.col("mark").is_in(named["mark"].unique().implode()))
-        .sort("mark", *_KEYS)
-        .unique("mark", keep="first", maintain_order=True)
-    )
+    groups = found.members["group"].unique().implode()
+    named = naming_marks(found.probes, asked.policy.anonymity, most=asked.policy.campaigns.evidence_words)
+    named = named.filter(pl.col("group").is_in(groups))
+    examples = examples_of(named, found.members.sort(*_KEYS))
     turns = asked.whole["turns"]
     texts = asked.rows(
-        turns.filter(turns.session_id.isin(examples["session_id"].unique().to_list()))
-        .filter(lambda table: table.turn.isin(examples["turn"].unique().to_list()))
-        .select(text=ibis._.content)
+        turns.filter(
+            turns.session_id.isin(examples["session_id"].unique().to_list()),
+            turns.turn.isin(examples["turn"].unique().to_list()),
+        ).select(text=turns.content)
     )
-    return words_by_group(named, spelled(named["mark"], texts["text"]))
+    return named_by(named, texts["text"])
 
 
-def _figures(probes: pl.DataFrame, found: Campaigns) -> list[Figure]:
-    members = found.members
-    sessions, users = (members[name].n_unique() for name in ("session_id", "user_id"))
-    all_sessions, all_users = (probes[name].n_unique() for name in ("session_id", "user_id"))
+def _figures(found: Campaigns) -> list[Figure]:
+    probes, members = found.probes, found.members
     return [
-        figure(
-            "campaigns",
-            members["group"].n_unique(),
-            "Groups of nearly equal risky messages in many sessions of many users.",
-            {"sessions": all_sessions, "users": all_users},
-            better="lower",
-        ),
-        figure(
-            "campaign_turns_ratio",
-            round(members.height / probes.height, 4),
-            "Share of the risky messages compared that belong to a campaign.",
-            {"sessions": all_sessions, "users": all_users},
-            better="lower",
-        ),
-        figure("campaign_sessions", sessions, "Sessions in campaigns.", {"sessions": sessions, "users": users}),
-        figure("campaign_users", users, "Users in campaigns.", {"sessions": sessions, "users": users}),
+        figure("campaigns", members["group"].n_unique(), probes),
+        figure("campaign_turns_ratio", members.height / probes.height, probes, digits=4),
+        figure("campaign_sessions", members["session_id"].n_unique(), members),
+        figure("campaign_users", members["user_id"].n_unique(), members),
     ]
 
 
@@ -266,12 +233,12 @@ def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: Mining
 def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInput) -> Finding:
     rules = asked.policy.campaigns
     said = f"left(t.content, {rules.head_chars})"
-    alerting = shown_percent(100 * row["alert_share"], row["about_alert_share"], asked.policy.anonymity)
     return Finding(
         title=f"Campaign: {row['campaign']}",
         text=f"{row['sessions']} sessions of {row['users']} users sent nearly the same risky message; enough users "
         f"had come by {row['first_day']}, as many came on {row['last_day']} or later (mean cosine "
-        f"{row['likeness']:.2f}); {alerting} of the sessions have an alert. {by.about_text(sessions)}",
+        f"{row['likeness']:.2f}); {SHARE} of the sessions have an alert. {by.about_text(sessions)}",
+        shares=(percent(100 * row["alert_share"], row["about_alert_share"]),),
         evidence="SELECT t.session_id, t.user_id, t.app_id, t.turn, t.timestamp, r.risk "  # noqa: S608
         "FROM turns t JOIN risk_points r USING (session_id, turn) "
         f"WHERE {begun(asked.period)} AND t.role = 'user' "
@@ -279,14 +246,6 @@ def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInp
         f"AND len(regexp_extract_all({said}, {literal(_WORD)})) >= {rules.min_words}",
         strength=round(min(row["likeness"], by.right), 3),
     )
-
-
-def _notes(frames: Frames, asked: MiningInput) -> list[str]:
-    most = asked.policy.campaigns.most_turns
-    full = frames["counts"].filter(pl.col("risky_turns") > most)
-    if full.is_empty():
-        return []
-    return [f"{full.height} days have more than {most:,} risky messages: of each, the riskiest so many were compared."]
 
 
 JOB = Job(

@@ -69,7 +69,7 @@ def mine(
 
     printed, k = Printer(output), policy_of(load_settings()).archive.anonymity
     with opened() as source:
-        period = period_of(source, days=days, since=_day(since), until=_day(until))
+        period = period_of(source, days=days, since=since and since.date(), until=until and until.date())
         outcomes = [_outcome(name, source, period) for name in (job_names() if job == "all" else (job,))]
     if output is OutputFormat.TABLE:
         for outcome in outcomes:
@@ -141,10 +141,6 @@ def mined(name: str, source: MiningSource, period: Period) -> JobResult:
             policy=policy_of(settings).archive,
             progress=progress,
         )
-
-
-def _day(time: datetime | None) -> date | None:
-    return None if time is None else time.date()
 
 
 def _outcome(name: str, source: MiningSource, period: Period) -> _Outcome:

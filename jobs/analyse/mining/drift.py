@@ -9,103 +9,95 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
+import ibis
 import polars as pl
 
-from jobs.analyse.mining.anonymity import ABOUT, ABOUT_TYPE, part_of
-from jobs.analyse.mining.drift_measures import calibration
+from jobs.analyse.mining.coverage import ABOUT, ABOUT_TYPE, about, part_of
 from jobs.analyse.mining.drift_shifts import by_day, compared, findings
-from jobs.analyse.mining.job import ALL_APPS, Frames, Job, JobFindings, MiningInput, Period, Shown, about, figure
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import ALL_APPS, Frames, Job, JobFindings, MiningInput, Period, Shown
+from jobs.analyse.mining.source import Tables, beside
 from jobs.shared.intervals import wilson
 from models.policy.archive import ArchivePolicy, DriftMining
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-    from jobs.analyse.mining.tables import Tables
-
 _ABOUT = {f"{ABOUT}{cell}": ABOUT_TYPE for cell in ("right_ratio", "right_low", "right_high")}
-_WEEKS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "week": pl.Date, "model": pl.String, "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64,
-    "mean_probability": pl.Float64, "right_ratio": pl.Float64, "right_low": pl.Float64, "right_high": pl.Float64,
-    "brier": pl.Float64, "calibration_error": pl.Float64, **_ABOUT,
+_SHARES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64, "mean_probability": pl.Float64,
+    "right_ratio": pl.Float64, "right_low": pl.Float64, "right_high": pl.Float64, **_ABOUT,
 }  # fmt: skip
-_BINS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "probability_from": pl.Float64, "mean_probability": pl.Float64, "right_ratio": pl.Float64, "right_low": pl.Float64,
-    "right_high": pl.Float64, "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64, **_ABOUT,
-}  # fmt: skip
+_WEEKS = {"week": pl.Date, "model": pl.String, **_SHARES, "brier": pl.Float64, "calibration_error": pl.Float64}
+_BINS = {"probability_from": pl.Float64, **_SHARES}
 _DIGITS = 3
-_CONFIDENCE = 0.95
 
 
 def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
     """Calibration by week, reliability by bin of probability, and what the reader must know.
 
-    Args:
-        labels: A row for each labelled alert: `fired_at`, `model`, `probability`, `escalating` (0 or 1).
-        policy: How many labels a week needs, and the bins.
+    Of labelled alerts: `session_id`, `user_id`, `fired_at`, `model`, `probability`, `escalating` (0 or 1).
     """
     weeks, bins = pl.DataFrame(schema=_WEEKS), pl.DataFrame(schema=_BINS)
     if not labels.height:
         return weeks, bins, ["No labelled alert has a probability: nothing tells whether probabilities come true."]
     labels = labels.with_columns(
-        week=pl.col("fired_at").dt.truncate("1w").dt.date(), model=pl.col("model").fill_null("")
+        week=pl.col("fired_at").dt.truncate("1w").dt.date(),
+        model=pl.col("model").fill_null(""),
+        bin=(pl.col("probability") * policy.calibration_bins).cast(pl.Int64).clip(0, policy.calibration_bins - 1),
     )
-    rows = [
-        {"week": week, "model": model, **_label_shares(of_week, policy)}
-        for (week, model), of_week in labels.sort("week", "model").group_by("week", "model", maintain_order=True)
-    ]
-    weeks = pl.DataFrame(rows, schema=_WEEKS)
+    by_week = labels.sort("week", "model").group_by("week", "model", maintain_order=True)
+    weeks = pl.DataFrame(
+        [{"week": week, "model": model, **_of_week(of_week, policy)} for (week, model), of_week in by_week],
+        schema=_WEEKS,
+    )
     few = weeks.filter(pl.col("labels") < policy.min_labels).height
-    notes = (
-        [f"{few} of {weeks.height} weeks have too few labels (below {policy.min_labels}) to tell of calibration."]
-        if few
-        else []
-    )
-    if labels.height < policy.min_labels:
-        return weeks, bins, notes
-    step = 1 / policy.calibration_bins
-    placed = labels.with_columns(
-        bin=(pl.col("probability") / step).floor().clip(0, policy.calibration_bins - 1).cast(pl.Int64)
-    )
-    bins = pl.DataFrame(
-        [
-            {"probability_from": round(number * step, _DIGITS), **_share(of_bin)}
-            for (number,), of_bin in placed.sort("bin").group_by("bin", maintain_order=True)
-        ],
-        schema=_BINS,
-    )
-    return weeks, bins, notes
+    too_few = f"{few} of {weeks.height} weeks have too few labels (below {policy.min_labels}) to tell of calibration."
+    if labels.height >= policy.min_labels:
+        rows = [
+            {"probability_from": round(number / policy.calibration_bins, _DIGITS), **_share(of_bin)}
+            for (number,), of_bin in labels.sort("bin").group_by("bin", maintain_order=True)
+        ]
+        bins = pl.DataFrame(rows, schema=_BINS)
+    return weeks, bins, [too_few] if few else []
 
 
 def _share(labels: pl.DataFrame) -> dict[str, Any]:
     right = int(labels["escalating"].sum())
-    low, high = map(float, wilson(right, labels.height, _CONFIDENCE))
-    part = part_of(labels, pl.col("escalating") > 0)
+    low, high = wilson(right, labels.height)
+    numbers = {
+        "mean_probability": labels["probability"].mean(),
+        "right_ratio": right / labels.height,
+        "right_low": low,
+        "right_high": high,
+    }
     return {
-        "labels": labels.height, "sessions": labels["session_id"].n_unique(), "users": labels["user_id"].n_unique(),
-        "mean_probability": _rounded(labels["probability"].to_numpy().mean()),
-        "right_ratio": _rounded(right / labels.height), "right_low": _rounded(low), "right_high": _rounded(high),
-        **dict.fromkeys(_ABOUT, part),
-    }  # fmt: skip
+        "labels": labels.height,
+        **about(labels),
+        **{name: round(float(number), _DIGITS) for name, number in numbers.items()},  # type: ignore[arg-type]
+        **dict.fromkeys(_ABOUT, part_of(labels, pl.col("escalating") > 0)),
+    }
 
 
-def _label_shares(labels: pl.DataFrame, policy: DriftMining) -> dict[str, Any]:
-    shares = _share(labels)
-    if labels.height < policy.min_labels:
-        return shares
-    outcomes = labels["escalating"].to_numpy().astype(np.float64)
-    found = calibration(labels["probability"].to_numpy(), outcomes, policy.calibration_bins)
-    return {**shares, "brier": _rounded(found.brier), "calibration_error": _rounded(found.error)}
+def _of_week(labels: pl.DataFrame, policy: DriftMining) -> dict[str, Any]:
+    """The shares, and with enough labels how well their probabilities came true."""
+    brier, error = calibration(labels) if labels.height >= policy.min_labels else (None, None)
+    return {**_share(labels), "brier": brier, "calibration_error": error}
 
 
-def _rounded(value: float) -> float:
-    return round(float(value), _DIGITS)
+def calibration(labels: pl.DataFrame) -> tuple[float, float]:
+    """How well probabilities of labels came true.
+
+    Returns:
+        Mean squared distance of probability and outcome: 0 is perfect (Brier 1950). Expected calibration error:
+        distance of mean probability and share in each `bin`, weighed by its labels (Naeini et al. 2015).
+    """
+    distance = pl.col("probability") - pl.col("escalating")
+    gaps = labels.group_by("bin").agg(gap=distance.sum().abs())["gap"].sum()
+    brier: float = labels.select((distance**2).mean()).item()
+    return round(brier, _DIGITS), round(float(gaps) / labels.height, _DIGITS)
 
 
-def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
+def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
     turns, points = tables["turns"], tables["risk_points"]
     of_user = turns.role == "user"
     sessions = turns.group_by("session_id", "day").agg(
@@ -120,9 +112,7 @@ def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
     counted = topics.group_by("session_id").agg(topics=topics.count().cast("double"))
     profiles = tables["profiles"]
     latest = profiles.select("session_id", "mode", "score")
-    wide = sessions.left_join(risks, "session_id").drop("session_id_right")
-    wide = wide.left_join(counted, "session_id").drop("session_id_right")
-    wide = wide.left_join(latest, "session_id").drop("session_id_right")
+    wide = beside(sessions, risks, counted, latest)
     signals = profiles.select("session_id", "day", signal=profiles.signals.unnest())
     return {
         "sessions": wide.mutate(lot=wide.session_id.hexdigest("md5")),
@@ -133,7 +123,7 @@ def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
     }
 
 
-def _labels(tables: Tables) -> ir.Table:
+def _labels(tables: Tables) -> ibis.Table:
     labels, alerts = tables["alert_labels"], tables["alerts"]
     whose = alerts.select("alert_id", "user_id")
     known = labels.filter(labels.escalating.notnull() & labels.probability.notnull())
@@ -164,38 +154,23 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
     there = earlier.get("sessions", here.clear())
     everything = pl.concat([there, here], how="diagonal_relaxed").with_columns(here=pl.col("day") >= since)
     tests = compared(everything, asked.policy)
-    days = by_day(everything, asked.policy)
     labels = [frame for frame in (earlier.get("labels"), frames.get("labels")) if frame is not None]
     weeks, bins, shares = calibrated(pl.concat(labels, how="diagonal_relaxed") if labels else pl.DataFrame(), policy)
-    notes = _notes(here, there, asked.policy) + shares
     shifted = tests.filter(pl.col("shifted"))
-    counts = about(here)
-    figures = [
-        figure(
-            "shifted_measures",
-            float(shifted.height),
-            f"measures that moved, of {tests.height} compared (all apps together, and each by itself)",
-            counts,
-            better="lower",
-        ),
-        figure(
-            "highest_psi",
-            _highest(tests),
-            "largest stability index of a measure over all apps; 0.2 and more is a shift",
-            counts,
-            better="lower",
-        ),
-    ]
+    highest = tests.filter(pl.col("app_id") == ALL_APPS)["psi"].max()
     return JobFindings(
-        figures=figures,
+        figures=[
+            figure("shifted_measures", shifted.height, here, tests=tests.height),
+            figure("highest_psi", highest, here, digits=3),
+        ],
         findings=findings(shifted, asked.period, before),
         tables={
             "measures": Shown("What moved", _MEASURES_MEANING, tests),
-            "days": Shown("Day by day", _DAYS_MEANING, days),
+            "days": Shown("Day by day", _DAYS_MEANING, by_day(everything, asked.policy)),
             "calibration": Shown("Do alerts' probabilities come true", _CALIBRATION_MEANING, weeks),
             "reliability": Shown("Probability and outcome", _RELIABILITY_MEANING, bins),
         },
-        notes=notes,
+        notes=_notes(here, there, asked.policy) + shares,
     )
 
 
@@ -216,25 +191,16 @@ _CALIBRATION_MEANING = (
 _RELIABILITY_MEANING = "Share of alerts that were right, with its 95 % interval (Wilson), by the probability they had."
 
 
-def _highest(tests: pl.DataFrame) -> float | None:
-    overall = tests.filter(pl.col("app_id") == ALL_APPS)["psi"]
-    return round(float(overall.max()), 3) if overall.len() else None  # type: ignore[arg-type]
-
-
 def _notes(here: pl.DataFrame, there: pl.DataFrame, policy: ArchivePolicy) -> list[str]:
-    notes = []
-    least = policy.drift.min_sessions
-    for name, frame in (("baseline", there), ("period", here)):
-        if frame.height < least:
-            notes.append(f"The {name} has fewer than {least} sessions: nothing is compared.")
-    cut = pl.concat([there, here], how="diagonal_relaxed").filter(
-        pl.col("of_sessions") > policy.drift.most_sessions_per_day
-    )
-    if cut.height:
-        notes.append(
-            f"{cut['day'].n_unique()} days have more than {policy.drift.most_sessions_per_day} sessions: so many were "
-            "drawn of each."
-        )
+    least, most = policy.drift.min_sessions, policy.drift.most_sessions_per_day
+    notes = [
+        f"The {name} has fewer than {least} sessions: nothing is compared."
+        for name, frame in (("baseline", there), ("period", here))
+        if frame.height < least
+    ]
+    days = pl.concat([there, here], how="diagonal_relaxed").filter(pl.col("of_sessions") > most)["day"].n_unique()
+    if days:
+        notes.append(f"{days} days have more than {most} sessions: so many were drawn of each.")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Every measure of every app, now against the baseline: tests, effects, findings."""
+"""Every measure of every app, now against the baseline: effects, tests, findings."""
 
 from __future__ import annotations
 
@@ -7,87 +7,74 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.drift_measures import (
-    counts_in,
-    moved,
-    quantile_edges,
-    shares_moved,
-    stability,
-    stability_by_chance,
-)
-from jobs.analyse.mining.job import ALL_APPS, Finding, Period, about
-from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
+from jobs.analyse.mining.coverage import about
+from jobs.analyse.mining.job import ALL_APPS, Finding, Period
+from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from models.policy.archive import ArchivePolicy
 from streams.archive.catalog import literal
 
 MODE = "mode"
 _SIGNAL = "signal_"
+_PSEUDO_COUNT = 0.5
+"""Added to each bin, so that an empty one has a logarithm (Jeffreys' prior)."""
+_DIGITS = 4
+_SCHEMA = {
+    "app_id": pl.String, "measure": pl.String, "sessions": pl.Int64, "users": pl.Int64,
+    "baseline_sessions": pl.Int64, "baseline": pl.Float64, "period": pl.Float64, "psi": pl.Float64,
+    "psi_by_chance": pl.Float64, "ks": pl.Float64, "auc": pl.Float64, "p": pl.Float64,
+}  # fmt: skip
+Counts = NDArray[np.int64]
 
 
 class SessionMeasure(NamedTuple):
     """A measure of a session.
 
     Attributes:
-        name: Column, with its unit.
         title: In plain words.
         view: Which view the evidence reads, and …
         value: … what it computes of a session's rows.
     """
 
-    name: str
     title: str
     view: str
     value: str
 
 
-METRICS = (
-    SessionMeasure("mean_risk", "mean risk of a session", "risk_points", "avg(risk)"),
-    SessionMeasure("peak_risk", "highest risk of a session", "risk_points", "max(risk)"),
-    SessionMeasure("score", "latest score of a session", "profiles", "any_value(score)"),
-    SessionMeasure("turns", "turns of a session", "turns", "count(*)"),
-    SessionMeasure(
-        "user_turn_bytes", "length of users' turns in bytes", "turns", "avg(content_bytes) FILTER (role = 'user')"
+METRICS = {
+    "mean_risk": SessionMeasure("mean risk of a session", "risk_points", "avg(risk)"),
+    "peak_risk": SessionMeasure("highest risk of a session", "risk_points", "max(risk)"),
+    "score": SessionMeasure("latest score of a session", "profiles", "any_value(score)"),
+    "turns": SessionMeasure("turns of a session", "turns", "count(*)"),
+    "user_turn_bytes": SessionMeasure(
+        "length of users' turns in bytes", "turns", "avg(content_bytes) FILTER (role = 'user')"
     ),
-    SessionMeasure("topics", "topics of a session", "topics", "count(*)"),
-    SessionMeasure("latency_s", "seconds from event to receipt", "turns", "avg(epoch(appended_at) - epoch(timestamp))"),
-)
-"""Measures with a column of their own; signals come besides as `signal_<name>`."""
+    "topics": SessionMeasure("topics of a session", "topics", "count(*)"),
+    "latency_s": SessionMeasure("seconds from event to receipt", "turns", "avg(epoch(appended_at) - epoch(timestamp))"),
+    MODE: SessionMeasure("mode of a session", "profiles", "any_value(mode)"),
+}
+"""By column, with its unit; signals come besides as `signal_<name>`."""
 
 
 def metric_of(name: str) -> SessionMeasure:
     """The measure of a column."""
-    if name == MODE:
-        return SessionMeasure(MODE, "mode of a session", "profiles", "any_value(mode)")
-    if name.startswith(_SIGNAL):
-        signal = name.removeprefix(_SIGNAL)
-        value = f"any_value(list_filter(signals, s -> s.name = {literal(signal)})[1].value)"
-        return SessionMeasure(name, f"signal {signal.replace('_', ' ')} of a session", "profiles", value)
-    return next(metric for metric in METRICS if metric.name == name)
+    if not name.startswith(_SIGNAL):
+        return METRICS[name]
+    signal = name.removeprefix(_SIGNAL)
+    value = f"any_value(list_filter(signals, s -> s.name = {literal(signal)})[1].value)"
+    return SessionMeasure(f"signal {signal.replace('_', ' ')} of a session", "profiles", value)
 
 
 def measured(columns: list[str]) -> list[str]:
     """Measures of numbers among the columns of a frame, in order."""
-    known = [metric.name for metric in METRICS if metric.name in columns]
+    known = [name for name in METRICS if name in columns and name != MODE]
     return known + sorted(name for name in columns if name.startswith(_SIGNAL))
 
 
-_SCHEMA = {
-    "app_id": pl.String, "measure": pl.String, "sessions": pl.Int64, "users": pl.Int64,
-    "baseline_sessions": pl.Int64, "baseline": pl.Float64, "period": pl.Float64, "psi": pl.Float64,
-    "psi_by_chance": pl.Float64, "ks": pl.Float64, "auc": pl.Float64, "p": pl.Float64, "shifted": pl.Boolean,
-}  # fmt: skip
-_DIGITS = 4
-
-
 def compared(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
-    """A row for each measure of all apps together and of each of the largest apps.
-
-    Args:
-        sessions: A row for each, with the column `here`: of the period, else of the baseline.
-        policy: What is tested, and what matters.
-    """
+    """A row for each measure of all apps together and of each of the largest apps; `here`: of the period."""
     rules = policy.drift
     rows: list[dict[str, Any]] = []
     for app_id, of_app in _by_app(sessions, rules.most_apps):
@@ -97,16 +84,22 @@ def compared(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
             if _enough(now, policy) and _enough(before, policy):
                 of = _mode(before, now) if name == MODE else _number(name, before, now, rules.bins)
                 rows.append({"app_id": app_id, "measure": name, **about(now), "baseline_sessions": before.height, **of})
-    return _judged(rows, policy)
+    # Corrected over all tests of the run; the smallest p of a measure counts, for each was corrected with all others.
+    rates = iter(false_discovery_rates([p for row in rows for p in row["tests"]]))
+    frame = pl.DataFrame([{**row, "p": min(next(rates) for _ in row.pop("tests"))} for row in rows], schema=_SCHEMA)
+    distance = (pl.col("auc") - 0.5).abs().fill_null(0.0)
+    matters = (pl.col("psi") >= rules.psi_shifted) | (distance >= rules.auc_shifted)
+    numbers = pl.selectors.float() - pl.selectors.by_name("p")
+    return frame.with_columns(shifted=(pl.col("p") < rules.significance) & matters).with_columns(
+        numbers.round(_DIGITS), pl.col("p").round_sig_figs(2)
+    )
 
 
 def _by_app(sessions: pl.DataFrame, most: int) -> Iterator[tuple[str, pl.DataFrame]]:
-    if not sessions.height:
-        return
-    yield ALL_APPS, sessions
-    apps = sessions["app_id"].value_counts(sort=True).head(most)["app_id"].sort()
-    for app_id in apps:
-        yield str(app_id), sessions.filter(pl.col("app_id") == app_id)
+    if sessions.height:
+        yield ALL_APPS, sessions
+        for app_id in sessions["app_id"].value_counts(sort=True).head(most)["app_id"].sort():
+            yield str(app_id), sessions.filter(pl.col("app_id") == app_id)
 
 
 def _enough(sessions: pl.DataFrame, policy: ArchivePolicy) -> bool:
@@ -116,26 +109,49 @@ def _enough(sessions: pl.DataFrame, policy: ArchivePolicy) -> bool:
 
 
 def _number(name: str, before: pl.DataFrame, now: pl.DataFrame, bins: int) -> dict[str, Any]:
-    """Effects are of all sessions; each test counts as far as it holds with users as the unit, too."""
+    """Effects are of all sessions; each test counts as far as it holds with users as the unit, too.
+
+    `ks` is Kolmogorov and Smirnov's largest distance of the distribution functions, 0-1; `auc` how often a value of now
+    is above one of before, ties half.
+    """
     was, is_now = (frame[name].to_numpy().astype(np.float64) for frame in (before, now))
-    found = moved(was, is_now, bins)
-    ranks = stats.rankdata(np.concatenate([was, is_now]))
-    here = np.repeat([False, True], [before.height, now.height])
-    of_users = ByUser(pl.concat([before["user_id"], now["user_id"]])).chance(here, ranks)
+    edges = quantile_edges(was, bins)
+    ks = stats.ks_2samp(was, is_now, method="asymp")
     drawn = stats.ks_2samp(*(one_of_each_user(frame)[name].to_numpy() for frame in (before, now)), method="asymp")
-    tests = [max(found.ks_p, float(drawn.pvalue)), max(found.auc_p, of_users)]
+    ranks = stats.mannwhitneyu(is_now, was, method="asymptotic")
+    here = np.repeat([False, True], [before.height, now.height])
+    of_users = ByUser(pl.concat([before["user_id"], now["user_id"]])).chance(
+        here, stats.rankdata(np.concatenate([was, is_now]))
+    )
     return {
-        "baseline": float(np.median(was)), "period": float(np.median(is_now)), "psi": found.psi,
-        "psi_by_chance": found.psi_by_chance, "ks": found.ks, "auc": found.auc, "tests": tests,
-    }  # fmt: skip
+        "baseline": float(np.median(was)),
+        "period": float(np.median(is_now)),
+        "psi": stability(counts_in(was, edges), counts_in(is_now, edges)),
+        "psi_by_chance": stability_by_chance(len(edges) + 1, len(was), len(is_now)),
+        "ks": float(ks.statistic),
+        "auc": float(ranks.statistic) / (len(was) * len(is_now)),
+        "tests": [max(float(ks.pvalue), float(drawn.pvalue)), max(float(ranks.pvalue), of_users)],
+    }
 
 
 def _mode(before: pl.DataFrame, now: pl.DataFrame) -> dict[str, Any]:
-    """Modes are categories: no distribution function, no order of ranks; medians are shares that are not calm."""
+    """Modes are categories: no distribution function, no order of ranks, no medians."""
     names = sorted(set(before[MODE]) | set(now[MODE]))
-    found = shares_moved(*(_counts(frame, names) for frame in (before, now)))
-    drawn = shares_moved(*(_counts(one_of_each_user(frame), names) for frame in (before, now)))
-    return {"psi": found.psi, "psi_by_chance": found.psi_by_chance, "tests": [max(found.p, drawn.p)]}
+    was, is_now, *drawn = (
+        np.array([(frame[MODE] == name).sum() for name in names])
+        for frame in (before, now, one_of_each_user(before), one_of_each_user(now))
+    )
+    return {
+        "psi": stability(was, is_now),
+        "psi_by_chance": stability_by_chance(len(names), before.height, now.height),
+        "tests": [max(homogeneity(was, is_now), homogeneity(*drawn))],
+    }
+
+
+def homogeneity(baseline: Counts, sample: Counts) -> float:
+    """p-value of the χ² test that counts of categories are of one population; categories of neither do not count."""
+    table = np.vstack([baseline, sample])[:, (baseline + sample) > 0]
+    return float(stats.chi2_contingency(table).pvalue) if table.shape[1] > 1 else 1.0
 
 
 def one_of_each_user(sessions: pl.DataFrame) -> pl.DataFrame:
@@ -144,24 +160,36 @@ def one_of_each_user(sessions: pl.DataFrame) -> pl.DataFrame:
     return drawn.unique("user_id", keep="first", maintain_order=True)
 
 
-def _counts(frame: pl.DataFrame, names: list[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.array([(frame[MODE] == name).sum() for name in names], dtype=np.int64)
+def quantile_edges(baseline: Floats, bins: int) -> Floats:
+    """Inner edges of bins that hold the same share of the baseline; fewer where values are the same."""
+    return np.unique(np.quantile(baseline, np.arange(1, bins) / bins))
 
 
-def _judged(rows: list[dict[str, Any]], policy: ArchivePolicy) -> pl.DataFrame:
-    """Correct over all tests of the run; the smallest p of a measure counts, for each was corrected with all others."""
-    rules = policy.drift
-    p = iter(false_discovery_rates([p for row in rows for p in row["tests"]]))
-    frame = pl.DataFrame(
-        [{**row, "p": min(next(p) for _ in row.pop("tests"))} for row in rows], schema=_SCHEMA | {"p": pl.Float64}
-    )
-    matters = (pl.col("psi") >= rules.psi_shifted) | ((pl.col("auc") - 0.5).abs() >= rules.auc_shifted).fill_null(
-        value=False
-    )
-    numbers = pl.selectors.float() - pl.selectors.by_name("p")
-    return frame.with_columns(shifted=(pl.col("p") < rules.significance) & matters).with_columns(
-        numbers.round(_DIGITS), pl.col("p").round_sig_figs(2)
-    )
+def counts_in(values: Floats, edges: Floats) -> Counts:
+    """How many values are in each bin `(edge, next edge]`, the first and last open.
+
+    >>> counts_in(np.array([0.0, 1.0, 2.0, 9.0]), np.array([1.0, 5.0])).tolist()
+    [2, 1, 1]
+    """
+    return np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
+
+
+def stability(baseline: Counts, sample: Counts) -> float:
+    """Population stability index of counts in the same bins: Σ (q - p) · ln(q / p), Siddiqi 2006.
+
+    p and q are the shares of the bins in baseline and sample, with half a count added to each. It is the symmetric
+    Kullback-Leibler divergence (Jeffreys).
+
+    >>> round(stability(np.array([500, 500]), np.array([800, 200])), 3)
+    0.415
+    """
+    p, q = ((counts + _PSEUDO_COUNT) / (counts + _PSEUDO_COUNT).sum() for counts in (baseline, sample))
+    return float(np.sum((q - p) * np.log(q / p)))
+
+
+def stability_by_chance(bins: int, n_baseline: int, n_sample: int) -> float:
+    """Mean of the index where nothing moved: (bins - 1) · (1/n + 1/m), Yurdakul 2018."""
+    return (bins - 1) * (1 / n_baseline + 1 / n_sample)
 
 
 def by_day(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
@@ -172,21 +200,19 @@ def by_day(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     }  # fmt: skip
     rows = []
     for name in measured(sessions.columns):
-        known = sessions.drop_nulls(name)
+        known = sessions.drop_nulls(name).with_columns(pl.col(name).cast(pl.Float64))
         before = known.filter(~pl.col("here"))
         if not _enough(before, policy):
             continue
-        edges = quantile_edges(before[name].to_numpy().astype(np.float64), policy.drift.bins)
-        counted = counts_in(before[name].to_numpy().astype(np.float64), edges)
+        edges = quantile_edges(before[name].to_numpy(), policy.drift.bins)
+        counted = counts_in(before[name].to_numpy(), edges)
         crowded = known.filter(pl.len().over("day") >= policy.drift.min_sessions)
         for (day,), of_day in crowded.sort("day").group_by("day", maintain_order=True):
-            psi = stability(counted, counts_in(of_day[name].to_numpy().astype(np.float64), edges))
+            psi = stability(counted, counts_in(of_day[name].to_numpy(), edges))
             chance = stability_by_chance(len(counted), before.height, of_day.height)
-            rows.append(
-                {"day": day, "measure": name, "psi": round(psi, _DIGITS), "psi_by_chance": round(chance, _DIGITS),
-                 **about(of_day), "here": of_day["here"][0]}
-            )  # fmt: skip
-    return pl.DataFrame(rows, schema=schema)
+            index = round(psi, _DIGITS), round(chance, _DIGITS)
+            rows.append((day, name, *index, *about(of_day).values(), of_day["here"][0]))
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def findings(shifted: pl.DataFrame, period: Period, baseline: Period) -> list[Finding]:
@@ -197,28 +223,24 @@ def findings(shifted: pl.DataFrame, period: Period, baseline: Period) -> list[Fi
 
 
 def _finding(row: dict[str, Any], period: Period, baseline: Period) -> Finding:
-    metric, app_id = metric_of(row["measure"]), row["app_id"]
+    app_id, auc = row["app_id"], row["auc"]
     where = "" if app_id == ALL_APPS else f" in {app_id}"
-    medians = (
-        f"Median {_shown(row['baseline'])} before, {_shown(row['period'])} now. " if row["baseline"] is not None else ""
-    )
-    above = "" if row["auc"] is None else f", a session of now is above one of before in {row['auc']:.0%} of pairs"
+    medians = ""
+    if row["baseline"] is not None:
+        medians = f"Median {_shown(row['baseline'])} before, {_shown(row['period'])} now. "
+    above = "" if auc is None else f", a session of now is above one of before in {auc:.0%} of pairs"
     return Finding(
-        title=f"Shifted: {metric.title}{where}",
+        title=f"Shifted: {metric_of(row['measure']).title}{where}",
         text=f"{medians}Stability index {row['psi']:.2f}{above} ({row['sessions'] + row['baseline_sessions']:,} "
         f"sessions, {row['sessions']:,} of now and {row['baseline_sessions']:,} of before).",
         evidence=evidence(row["measure"], app_id, period, baseline),
-        strength=strength(row["psi"], row["auc"]),
+        # How far two samples are apart, by the larger of both effects.
+        strength=max(1 - float(np.exp(-row["psi"])), 0.0 if auc is None else 2 * abs(auc - 0.5)),
     )
 
 
 def _shown(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits tell enough
-
-
-def strength(psi: float, auc: float | None) -> float:
-    """0-1: how far two samples are apart, by the larger of both effects."""
-    return max(1 - float(np.exp(-psi)), 0.0 if auc is None else 2 * abs(auc - 0.5))
 
 
 def evidence(measure: str, app_id: str, period: Period, baseline: Period) -> str:
@@ -228,9 +250,9 @@ def evidence(measure: str, app_id: str, period: Period, baseline: Period) -> str
     return f"""
 WITH began AS (SELECT session_id, min(date) AS day FROM turns GROUP BY session_id)
 SELECT session_id, any_value(user_id) AS user_id, any_value(began.day) AS day,
-  any_value(began.day) >= DATE '{period.since}' AS in_period, {metric.value} AS {metric.name}
+  any_value(began.day) >= DATE '{period.since}' AS in_period, {metric.value} AS {measure}
 FROM {metric.view} JOIN began USING (session_id){of_app}
 GROUP BY session_id
 HAVING any_value(began.day) BETWEEN DATE '{baseline.since}' AND DATE '{period.until}'
-  AND {metric.name} IS NOT NULL
+  AND {measure} IS NOT NULL
 """.strip()  # noqa: S608 - names of this package, dates, a quoted app

@@ -1,29 +1,95 @@
-"""Clusters of risk curves, named by what their mean curve does and how high it gets."""
+"""Risk curves: what each does, and clusters of them named by what their mean curve does and how high it gets."""
 
 # ruff: noqa: S608 - days are dates, texts are quoted
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from ruptures import KernelCPD
+from scipy import stats
 from sklearn.cluster import KMeans
 
-from jobs.analyse.mining.anonymity import beyond_cell, counted, shown_percent, smaller_side
-from jobs.analyse.mining.job import Finding, MiningInput, begun
-from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
+from jobs.analyse.mining.coverage import COUNTED, beyond_cell, counted, enough, percent, share
+from jobs.analyse.mining.job import SHARE, Finding, MiningInput, begun
+from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates
 from models.policy.archive import EscalationMining
 
-Floats = NDArray[np.float64]
+ESCALATED = pl.col("escalated_at").is_not_null()
 THIRDS = ("first_third", "middle_third", "last_third")
 """Mean risk of each, as columns."""
 _WHEN = ("early", "midway", "late")
 _STARTS = 4
 """Of k-means; the best is taken."""
-_PERCENT = 100
-_ESCALATED = pl.col("escalated_at").is_not_null()
+_MAD_TO_SD = 1.4826
+"""Median absolute deviation to standard deviation, of normal noise."""
+_MOVING: dict[str, pl.DataType | type[pl.DataType]] = {
+    "session_id": pl.String,
+    "slope": pl.Float64,
+    "slope_low": pl.Float64,
+    "slope_high": pl.Float64,
+    "changes": pl.Int64,
+    "change_at": pl.Int64,
+    "change_done": pl.Float64,
+    "change_rise": pl.Float64,
+}
+
+
+def described(points: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
+    """One row per session of `points` with its resampled curve, its slope and its first change upwards.
+
+    Slope (risk per scored turn) and changes are null for curves that move less than `policy.min_rise`. About 0.8 ms
+    for each curve that moves, of which Theil and Sen's slope takes 0.65; nothing for the rest. Of `session_id`,
+    `point` from 0 on, `nth` (scored turns before it) and `risk`.
+    """
+    sessions = (
+        points.sort("session_id", "point")
+        .group_by("session_id", maintain_order=True)
+        .agg("nth", "risk", moves=pl.col("risk").max() - pl.col("risk").min() >= policy.min_rise)
+    )
+    curves = [resampled(risk.to_numpy(), policy.resampled_points) for risk in sessions["risk"]]
+    moving = [
+        (session_id, *_moving(np.array(risk), np.array(nth), policy))
+        for session_id, nth, risk in sessions.filter("moves").select("session_id", "nth", "risk").iter_rows()
+    ]
+    return sessions.select("session_id", curve=pl.Series(curves, dtype=pl.List(pl.Float64))).join(
+        pl.DataFrame(moving, schema=_MOVING, orient="row"), on="session_id", how="left", maintain_order="left"
+    )
+
+
+def resampled(risk: Floats, points: int) -> Floats:
+    """A curve at equally spaced places from its first to its last point, by lines between its points."""
+    return np.interp(np.linspace(0.0, len(risk) - 1, points), np.arange(len(risk)), risk)
+
+
+def _moving(risk: Floats, nth: NDArray[np.int64], policy: EscalationMining) -> tuple[float | int | None, ...]:
+    """What `_MOVING` names beside the session; the change is the first one upwards by `policy.min_rise`."""
+    slope = stats.theilslopes(risk, nth, alpha=policy.confidence)
+    changes = change_points(risk, policy)
+    means = [float(risk[start:end].mean()) for start, end in pairwise([0, *changes, len(risk)])]
+    rises = ((at, after - before) for at, (before, after) in zip(changes, pairwise(means), strict=True))
+    found = next(((at, rise) for at, rise in rises if rise >= policy.min_rise), None)
+    first = (None, None, None) if found is None else (int(nth[found[0]]) + 1, found[0] / len(risk), found[1])
+    return float(slope.slope), float(slope.low_slope), float(slope.high_slope), len(changes), *first
+
+
+def change_points(risk: Floats, policy: EscalationMining) -> list[int]:
+    """Indices at which the mean of the risk changes: the cut of least squared error, each change at a price.
+
+    PELT (Killick et al. 2012) in C by `ruptures.KernelCPD` with the linear kernel: 6 µs for 20 points, 60 for 100. The
+    price is `policy.change_penalty * variance * log(points)`; the variance is that of the noise, told by the median
+    difference of neighbours, so that the changes themselves do not count.
+    """
+    if len(risk) < 2 * policy.segment_turns:
+        return []
+    noise = _MAD_TO_SD * float(np.median(np.abs(np.diff(risk)))) / np.sqrt(2.0)
+    penalty = policy.change_penalty * max(noise, policy.noise_floor) ** 2 * np.log(len(risk))
+    found = KernelCPD(kernel="linear", min_size=policy.segment_turns).fit(risk).predict(pen=penalty)
+    return [int(end) for end in found[:-1]]
 
 
 def name_of(curve: Floats, policy: EscalationMining) -> str:
@@ -58,10 +124,7 @@ def shaped(
     K-means on the resampled curves of both periods, so that a shape means the same in each. Clusters whose mean
     curves bear the same name are one shape.
     """
-    now, before = (
-        frame.filter(pl.col("curve").is_not_null()) if frame.width else pl.DataFrame(schema=sessions.schema)
-        for frame in (sessions, earlier)
-    )
+    now, before = (frame.filter(pl.col("curve").is_not_null()) for frame in (sessions, earlier))
     curves = _curves(pl.concat([now.select("curve"), before.select("curve")]), policy.resampled_points)
     if not len(curves):
         return now.with_columns(shape=pl.lit("")), before.with_columns(shape=pl.lit(""))
@@ -87,10 +150,8 @@ def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     table = (
         now.group_by("shape")
         .agg(
-            sessions=pl.len(),
-            users=pl.col("user_id").n_unique(),
-            escalated_percent=_ESCALATED.mean() * _PERCENT,
-            about_escalated_percent=smaller_side(_ESCALATED),
+            *COUNTED,
+            *share("escalated_percent", ESCALATED, scale=PERCENT),
         )
         .join(then, on="shape", how="left")
         .with_columns(pl.col("sessions_before").fill_null(0))
@@ -102,8 +163,8 @@ def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
         [users.share_chance(here, (both["shape"] == shape).to_numpy()) for shape in table["shape"]]
     )
     return table.with_columns(
-        sessions_percent=pl.col("sessions") / max(now.height, 1) * _PERCENT,
-        before_percent=(pl.col("sessions_before") / before.height * _PERCENT)
+        sessions_percent=pl.col("sessions") / max(now.height, 1) * PERCENT,
+        before_percent=(pl.col("sessions_before") / before.height * PERCENT)
         if before.height
         else pl.lit(None, pl.Float64),
         false_discovery_rate=pl.Series(chances, dtype=pl.Float64),
@@ -117,7 +178,7 @@ def _rest(before: pl.DataFrame) -> pl.Expr:
 
 def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
     """Mean risk of each shape along the session, and the middle half of its sessions."""
-    steps = pl.Series(np.linspace(0, _PERCENT, policy.resampled_points))
+    steps = pl.Series(np.linspace(0, PERCENT, policy.resampled_points))
     long = now.select("shape", "session_id", "user_id", done_percent=pl.lit(steps.implode()).first(), risk="curve")
     return (
         long.explode("done_percent", "risk")
@@ -126,8 +187,8 @@ def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
             mean_risk=pl.col("risk").mean(),
             quarter_below=pl.col("risk").quantile(0.25, "linear"),
             quarter_above=pl.col("risk").quantile(0.75, "linear"),
-            sessions=pl.len(),
-            users=pl.col("user_id").n_unique(),
+            sessions=COUNTED[0],
+            users=COUNTED[1],
         )
         .with_columns(about_quarter_below=beyond_cell(0.25), about_quarter_above=beyond_cell(0.75))
         .sort("shape", "done_percent")
@@ -136,30 +197,31 @@ def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
 
 def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     """Shapes that are no longer as rare as in the earlier period; flat low ones are no finding."""
-    policy, k = asked.policy.escalation, asked.policy.anonymity
+    policy = asked.policy.escalation
     significant = shapes.filter(
         pl.col("false_discovery_rate") <= policy.significance,
         pl.col("sessions_percent") >= pl.col("before_percent") * policy.growth_ratio,
         pl.col("shape") != "flat, low",
-        (pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users),
+        enough(asked.policy.anonymity),
     )
     columns = ("shape", "sessions_percent", "before_percent", "about_before_percent")
-    for shape, share, before, part in significant.select(columns).iter_rows():
+    for shape, here, before, part in significant.select(columns).iter_rows():
         of_shape = now.filter(pl.col("shape") == shape)
-        alike = _alike(_curves(of_shape.select("curve"), policy.resampled_points).mean(axis=0))
+        alike = _alike(_curves(of_shape, policy.resampled_points).mean(axis=0))
         # DuckDB and Polars both read it.
         found = now.filter(pl.sql_expr(alike))
         right = found.filter(pl.col("shape") == shape).height
         yield Finding(
             title=f"More sessions with the risk curve '{shape}'",
             text=(
-                f"{share:.1f} % of the sessions with a curve have this shape, {shown_percent(before, part, k)} in the "
+                f"{here:.1f} % of the sessions with a curve have this shape, {SHARE} in the "
                 f"{asked.period.days} days before. The evidence are the {found.height:,} sessions whose thirds lie as "
                 f"those of its mean curve do: {right / of_shape.height:.0%} of those with the shape are among them, "
                 f"and {right / max(1, found.height):.0%} of them have it."
             ),
+            shares=(percent(before, part),),
             evidence=_evidence(alike, asked),
-            strength=1.0 - before / share,
+            strength=1.0 - before / here,
         )
 
 

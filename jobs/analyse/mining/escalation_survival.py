@@ -1,7 +1,7 @@
 """Survival of sessions without escalation: Kaplan and Meier's estimate, and apps held against each other.
 
 A session that ends calm is censored at its last scored turn: it might have escalated later. The test of apps takes
-users as the unit (`by_user`); the estimate's interval takes sessions as independent.
+users as the unit (`ByUser`); the estimate's interval takes sessions as independent.
 """
 
 # ruff: noqa: S608 - days are dates, texts are literal
@@ -10,21 +10,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.anonymity import beyond, fewest, is_few, part_of, shown_percent
-from jobs.analyse.mining.job import ALL_APPS, Coverage, Finding, MiningInput, about, begun
-from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
+from jobs.analyse.mining.coverage import (
+    ABOUT_TYPE,
+    COUNTED,
+    about,
+    beyond,
+    enough,
+    fewest,
+    is_few,
+    part_of,
+    percent,
+)
+from jobs.analyse.mining.escalation_shapes import ESCALATED
+from jobs.analyse.mining.job import ALL_APPS, SHARE, Finding, MiningInput, begun
+from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
-_ESCALATED = pl.col("escalated_at").is_not_null()
-_PERCENT = 100
 _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "app": pl.String,
     "scored_turn": pl.Int64,
@@ -34,25 +42,19 @@ _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "sessions": pl.Int64,
     "users": pl.Int64,
 }
-
-
-class AppComparison(NamedTuple):
-    """How an app does against the others."""
-
-    app_id: str
-    sessions: int
-    users: int
-    escalated: int
-    escalated_percent: float
-    others_percent: float
-    median_turns: float | None
-    """Scored turns until escalation, of sessions that escalate; None: too few do."""
-    false_discovery_rate: float
-    faster: bool | None
-    """Than the others; None: no difference that chance would not give."""
-    about_shares: Coverage | None
-    """Whom both shares tell of: all sessions' is known."""
-    about_others: Coverage | None
+_APPS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "app_id": pl.String,
+    "sessions": pl.Int64,
+    "users": pl.Int64,
+    "escalated_percent": pl.Float64,
+    "others_percent": pl.Float64,
+    "median_turns": pl.Float64,
+    "about_escalated_percent": ABOUT_TYPE,
+    "about_others_percent": ABOUT_TYPE,
+    "about_others": ABOUT_TYPE,
+    "statistic": pl.Float64,
+    "chance": pl.Float64,
+}
 
 
 def _times(sessions: pl.DataFrame) -> stats.CensoredData:
@@ -105,7 +107,7 @@ def _is_shown(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -
     turns = steps["scored_turn"].to_numpy()
     shown = np.zeros(len(turns), np.bool_)
     shown[0] = True
-    escalated = sessions.filter(_ESCALATED).sort("escalated_at").select("user_id", at="escalated_at")
+    escalated = sessions.filter(ESCALATED).sort("escalated_at").select("user_id", at="escalated_at")
     at, users = escalated["at"].to_numpy(), escalated["user_id"].rank("dense").to_numpy()
     first, least = 0, max(k.min_sessions, k.min_users)
     # One turn of the loop takes k sessions or more.
@@ -118,14 +120,14 @@ def _is_shown(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -
             least = end - first + 1
     if first == len(at):
         # Nobody escalates after that: the estimate stays, as far as enough sessions go on.
-        there = steps.select((pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users)).to_series()
+        there = steps.select(enough(k)).to_series()
         shown[int(there.arg_true().max() or 0)] = True  # type: ignore[arg-type]
     return shown
 
 
 def _percent(share: NDArray[np.float64]) -> NDArray[np.float64]:
     """At the start, where all are calm, and at each step."""
-    return np.insert(share, 0, 1.0) * _PERCENT
+    return np.insert(share, 0, 1.0) * PERCENT
 
 
 def _remaining(ends: pl.Series, turns: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -136,47 +138,45 @@ def _remaining(ends: pl.Series, turns: NDArray[np.float64]) -> NDArray[np.int64]
 
 def _largest(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[str]:
     """Apps with enough sessions and users, the largest first."""
-    apps = sessions.group_by("app_id").agg(sessions=pl.len(), users=pl.col("user_id").n_unique())
-    enough = apps.filter(
-        pl.col("sessions") >= policy.anonymity.min_sessions, pl.col("users") >= policy.anonymity.min_users
-    )
-    return enough.sort("sessions", "app_id", descending=[True, False])["app_id"].head(policy.escalation.apps).to_list()
+    apps = sessions.group_by("app_id").agg(*COUNTED).filter(enough(policy.anonymity))
+    return apps.sort("sessions", "app_id", descending=[True, False])["app_id"].head(policy.escalation.apps).to_list()
 
 
-def app_comparisons(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[AppComparison]:
-    """Each of the largest apps against all others: log-rank test, corrected for the number of apps.
+def app_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
+    """How each of the largest apps does against all others: a row of `_APPS`.
 
-    Of the test with sessions as independent and that with users as the unit, the larger p-value counts.
+    `median_turns` are scored turns until escalation, null where too few sessions escalate; `faster` is null where
+    chance alone would give the difference. All sessions' share is known, so that either of both shares tells the other.
     """
-    compared = []
-    users = ByUser(sessions["user_id"])
+    users, rows, k = ByUser(sessions["user_id"]), [], policy.anonymity
     for app in _largest(sessions, policy):
-        of_app = pl.col("app_id") == app
+        of_app = sessions["app_id"] == app
         own, others = sessions.filter(of_app), sessions.filter(~of_app)
-        if others.is_empty() or sessions["escalated_at"].is_null().all():
-            compared.append((app, own, others, 0.0, 1.0))
-        else:
+        statistic, chance = 0.0, 1.0
+        if not others.is_empty() and not sessions["escalated_at"].is_null().all():
             test = stats.logrank(_times(own), _times(others))
-            of_users = users.chance_of(logrank_scores(sessions, (sessions["app_id"] == app).to_numpy()))
-            compared.append((app, own, others, float(test.statistic), max(float(test.pvalue), of_users)))
-    rates = false_discovery_rates([chance for *_, chance in compared])
-    return [
-        AppComparison(
-            app_id=app,
-            sessions=own.height,
-            users=own["user_id"].n_unique(),
-            escalated=own.height - own["escalated_at"].null_count(),
-            escalated_percent=_escalated_percent(own),
-            others_percent=_escalated_percent(others),
-            median_turns=_median(own.filter(_ESCALATED), policy.anonymity),
-            false_discovery_rate=float(rate),
-            # More escalations than the pooled risk would give: a positive statistic.
-            faster=statistic > 0 if rate <= policy.escalation.significance else None,
-            about_shares=fewest(part_of(own, _ESCALATED), part_of(others, _ESCALATED)),
-            about_others=part_of(others, _ESCALATED),
-        )
-        for (app, own, others, statistic, _), rate in zip(compared, rates, strict=True)
-    ]
+            of_users = users.chance_of(logrank_scores(sessions, of_app.to_numpy()))
+            statistic, chance = float(test.statistic), max(float(test.pvalue), of_users)
+        part, rest = part_of(own, ESCALATED), part_of(others, ESCALATED)
+        escalated = own.filter(ESCALATED)
+        row = {
+            "app_id": app,
+            **about(own),
+            "escalated_percent": escalated.height / own.height * PERCENT,
+            "others_percent": others.filter(ESCALATED).height / max(1, others.height) * PERCENT,
+            "median_turns": None if is_few(beyond(about(escalated)), k) else escalated["escalated_at"].median(),
+            "about_escalated_percent": fewest(part, rest),
+            "about_others_percent": fewest(part, rest),
+            "about_others": rest,
+            "statistic": statistic,
+            "chance": chance,
+        }
+        rows.append(row)
+    table = pl.DataFrame(rows, schema=_APPS)
+    rates = pl.Series(false_discovery_rates(table["chance"].to_list()), dtype=pl.Float64)
+    # More escalations than the pooled risk would give: a positive statistic.
+    faster = pl.when(pl.col("false_discovery_rate") <= policy.escalation.significance).then(pl.col("statistic") > 0)
+    return table.with_columns(false_discovery_rate=rates).with_columns(faster=faster).drop("statistic", "chance")
 
 
 def logrank_scores(sessions: pl.DataFrame, group: NDArray[np.bool_]) -> Floats:
@@ -199,38 +199,29 @@ def logrank_scores(sessions: pl.DataFrame, group: NDArray[np.bool_]) -> Floats:
     return scores
 
 
-def _escalated_percent(sessions: pl.DataFrame) -> float:
-    return _PERCENT * (1 - sessions["escalated_at"].null_count() / sessions.height) if sessions.height else 0.0
-
-
-def _median(escalated: pl.DataFrame, k: AnonymityPolicy) -> float | None:
-    middle = None if is_few(beyond(about(escalated)), k) else escalated["escalated_at"].median()
-    return float(middle) if isinstance(middle, int | float) else None
-
-
-def faster_apps(apps: list[AppComparison], asked: MiningInput) -> Iterator[Finding]:
+def faster_apps(apps: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     """Apps whose sessions escalate sooner or more often than those of the others."""
     policy = asked.policy.escalation
     modes = ", ".join(literal(mode) for mode in policy.escalated_modes)
-    for app in apps:
-        if not app.faster or app.escalated_percent < policy.growth_ratio * app.others_percent:
-            continue
-        others = shown_percent(app.others_percent, app.about_others, asked.policy.anonymity)
-        half = "" if app.median_turns is None else f", half of them by scored turn {app.median_turns:.0f}"
+    often = pl.col("escalated_percent") >= policy.growth_ratio * pl.col("others_percent")
+    for app in apps.filter("faster", often).iter_rows(named=True):
+        escalated = round(app["escalated_percent"] * app["sessions"] / PERCENT)
+        half = "" if app["median_turns"] is None else f", half of them by scored turn {app['median_turns']:.0f}"
         yield Finding(
-            title=f"Sessions of {app.app_id} escalate faster than others",
+            title=f"Sessions of {app['app_id']} escalate faster than others",
             text=(
-                f"{app.escalated:,} of its {app.sessions:,} sessions escalate ({app.escalated_percent:.1f} %){half}; "
-                f"of the other apps' sessions {others} (log-rank test, false discovery rate "
-                f"{app.false_discovery_rate:.2g})."
+                f"{escalated:,} of its {app['sessions']:,} sessions escalate ({app['escalated_percent']:.1f} %){half}; "
+                f"of the other apps' sessions {SHARE} (log-rank test, false discovery rate "
+                f"{app['false_discovery_rate']:.2g})."
             ),
+            shares=(percent(app["others_percent"], app["about_others"]),),
             evidence=(
                 "SELECT session_id, user_id, app_id, min(turn) AS escalated_turn FROM (\n"
                 f"  SELECT session_id, user_id, app_id, turn FROM risk_points WHERE mode IN ({modes})\n"
                 "  UNION ALL SELECT session_id, user_id, app_id, turn FROM alert_changes\n"
-                f") WHERE app_id = {literal(app.app_id)} AND {begun(asked.period)}\n"
+                f") WHERE app_id = {literal(app['app_id'])} AND {begun(asked.period)}\n"
                 # An alert of a session without a scored turn has no place on its curve.
                 "AND session_id IN (SELECT session_id FROM risk_points) GROUP BY ALL"
             ),
-            strength=1.0 - app.others_percent / app.escalated_percent,
+            strength=1.0 - app["others_percent"] / app["escalated_percent"],
         )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import polars as pl
 from msgspec import Struct
 
+from jobs.analyse.mining.coverage import Coverage, PartialShare
 from models.policy.archive import ArchivePolicy
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
+    import ibis
 
-    from jobs.analyse.mining.tables import Tables
+    from jobs.analyse.mining.source import Tables
 
 Frames = Mapping[str, pl.DataFrame]
 """By name. Frames of days have a column `day`; frames that are shown have `sessions` and `users`."""
@@ -65,19 +66,6 @@ def begun(period: Period) -> str:
     )
 
 
-class Coverage(TypedDict):
-    """How many sessions and users something is about."""
-
-    sessions: int
-    users: int
-
-
-def about(rows: pl.DataFrame) -> Coverage:
-    """Whom rows with `session_id` and `user_id` are about: `Figure(…, **about(rows))`. Null and "" are nobody."""
-    sessions, users = (rows[name].filter(rows[name].fill_null("") != "") for name in ("session_id", "user_id"))
-    return {"sessions": sessions.n_unique(), "users": users.n_unique()}
-
-
 class Figure(Struct, frozen=True, kw_only=True):
     """One number of a section.
 
@@ -88,7 +76,7 @@ class Figure(Struct, frozen=True, kw_only=True):
         sessions: How many sessions it is about.
         users: How many users it is about.
         better: Which way is better; None: neither.
-        part: Of a share, or a count of some of these sessions: whom it would tell of (`anonymity.part_of`). Not kept.
+        part: Of a share, or a count of some of these sessions: whom it would tell of (`coverage.part_of`). Not kept.
     """
 
     name: str
@@ -100,20 +88,11 @@ class Figure(Struct, frozen=True, kw_only=True):
     part: Coverage | None = None
 
 
-def figure(
-    name: str,
-    value: float | None,
-    meaning: str,
-    of: Coverage,
-    *,
-    better: Literal["higher", "lower"] | None = None,
-    part: Coverage | None = None,
-) -> Figure:
-    """A figure about these sessions and users; names as in `Figure`."""
-    return Figure(name=name, value=value, meaning=meaning, **of, better=better, part=part)
+SHARE = "{share}"
+"""Stands in a finding's text for the next of its `shares`."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pattern worth somebody's time.
 
     Attributes:
@@ -122,18 +101,20 @@ class Finding(Struct, frozen=True, kw_only=True):
         evidence: SQL over the archive's views whose rows are the evidence. It names no session and no user, and gives
             `user_id` and, where rows belong to sessions, `session_id`: by these it is counted.
         strength: Orders findings of all jobs, 0-1: how far it is from what chance or habit would give.
+        shares: Stand in the text where it says `SHARE`, unless they are about too few. Not kept.
     """
 
     title: str
     text: str
     evidence: str
     strength: float
+    shares: tuple[PartialShare, ...] = ()
 
 
 class Shown(NamedTuple):
     """A table for people: every row with the columns `sessions` and `users`, what the row is about.
 
-    A column `about_<cell>` says whom a cell is about that counts some of them (`anonymity.smaller_side`): it is not
+    A column `about_<cell>` says whom a cell is about that counts some of them (`coverage.smaller_side`): it is not
     shown, nor is the cell where they are too few.
     """
 
@@ -163,7 +144,7 @@ class MiningInput(NamedTuple):
     """Frames of another period, as far as its days are made: `asked.parts(asked.period.earlier)`."""
     whole: Tables
     """All days of the archive: for states, like facts, that belong to none."""
-    rows: Callable[[ir.Table], pl.DataFrame]
+    rows: Callable[[ibis.Table], pl.DataFrame]
     """Execute an expression over `whole`."""
 
 
@@ -203,7 +184,7 @@ class Job(NamedTuple):
     grouped: Literal["session", "date"]
     reads: tuple[str, ...]
     version: int
-    heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ir.Table]]
+    heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ibis.Table]]
     find: Callable[[Frames, MiningInput], JobFindings]
     refine: Callable[[Frames, ArchivePolicy], Frames] = _as_they_are
 

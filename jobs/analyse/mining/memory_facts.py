@@ -7,32 +7,41 @@ against the latest turn by then, never the clock. The sessions of a fact are tho
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.anonymity import beyond, part_of, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, MiningInput, Shown, about, figure
+from jobs.analyse.mining.coverage import COUNTED, about, beyond, share, smaller_side
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import Figure, Finding, MiningInput, Period, Shown
 from models.policy.archive import MemoryMining
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
+from streams.archive.catalog import literal
 
 _FACT = ["app_id", "user_id", "category", "key"]
 _USER = ["app_id", "user_id"]
-_DIGITS = 3
+DIGITS = 3
 _SAME = "lower(trim(regexp_replace(value, '\\s+', ' ', 'g')))"
+
+
+def until(asked: MiningInput, view: str) -> ibis.Table:
+    """The rows of a view up to the period's end."""
+    table = asked.whole[view]
+    return table.filter(table.day <= ibis.literal(asked.period.until))
+
+
+def newest(table: ibis.Table, key: list[str]) -> ibis.Table:
+    """The last change of each key."""
+    last = ibis.window(group_by=key, order_by=table.kafka_offset.desc())
+    return table.mutate(place=ibis.row_number().over(last)).filter(ibis._.place == 0).drop("place")
 
 
 def active_facts(asked: MiningInput) -> pl.DataFrame:
     """The active facts at the end of the period, with `heard_at`, and whether each is a duplicate or stale."""
-    changes = asked.whole["fact_changes"]
-    changes = changes.filter(changes.day <= ibis.literal(asked.period.until))
-    newest = ibis.window(group_by=_FACT, order_by=changes.kafka_offset.desc())
-    ranked = changes.mutate(place=ibis.row_number().over(newest))
-    last = ranked.filter((ranked.place == 0) & ranked.active)
-    facts = asked.rows(last.select(*_FACT, "session_id", same=_normal(last.value), heard_at=last.timestamp))
+    last = newest(until(asked, "fact_changes"), _FACT)
+    facts = asked.rows(
+        last.filter(last.active).select(*_FACT, "session_id", same=_normal(last.value), heard_at=last.timestamp)
+    )
     policy = asked.policy.memory
     long_enough = pl.col("same").str.len_chars() >= policy.duplicate_min_chars
     again = pl.col("key").n_unique().over(*_USER, "same") > 1
@@ -42,21 +51,20 @@ def active_facts(asked: MiningInput) -> pl.DataFrame:
     )
 
 
-def _normal(value: ir.StringValue) -> ir.StringValue:
+def _normal(value: ibis.expr.types.StringValue) -> ibis.expr.types.StringValue:
     return value.re_replace(r"\s+", " ").strip().lower()
 
 
 def _latest(asked: MiningInput, facts: pl.DataFrame) -> datetime:
-    turns = asked.whole["turns"]
-    until = turns.filter(turns.day <= ibis.literal(asked.period.until))
-    found = asked.rows(until.aggregate(latest=until.timestamp.max()))["latest"][0]
+    turns = until(asked, "turns")
+    found = asked.rows(turns.aggregate(latest=turns.timestamp.max()))["latest"][0]
     return cast("datetime", found if found is not None else facts["heard_at"].max())
 
 
 def flips(asked: MiningInput) -> pl.DataFrame:
     """Changes of the period that brought back the value before the last one: A, then B, then A."""
-    changes = asked.whole["fact_changes"]
-    said = changes.filter((changes.day <= ibis.literal(asked.period.until)) & changes.cause.isin(["stored", "updated"]))
+    changes = until(asked, "fact_changes")
+    said = changes.filter(changes.cause.isin(["stored", "updated"]))
     order = ibis.window(group_by=_FACT, order_by=said.kafka_offset)
     value = _normal(said.value)
     known = said.mutate(same=value, before=value.lag(1).over(order), earlier=value.lag(2).over(order))
@@ -73,73 +81,32 @@ def flips(asked: MiningInput) -> pl.DataFrame:
 
 def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
     """Of all active facts, and of what the period changed."""
-    whom = about(facts)
-    per_user = facts.group_by(_USER).len()["len"]
-    users = changes.group_by(_USER).agg(pl.col("flips").sum())
+    whom, per_user = about(facts), facts.group_by(_USER).len()["len"]
+    flipping = changes.group_by(_USER).agg(pl.col("flips").sum())["flips"] > 0
     return [
-        figure("active_facts", float(facts.height), "facts of users that are true now", whom),
-        figure(
-            "facts_per_user_median",
-            _of(per_user.median()),
-            "active facts of half of the users that have any",
-            whom,
-            part=beyond(whom),
-        ),
-        figure(
-            "facts_per_user_p90",
-            _of(per_user.quantile(0.9)),
-            "and of the tenth with most",
-            whom,
-            part=beyond(whom, 0.9),
-        ),
-        figure(
-            "duplicate_facts_ratio",
-            _of(facts["duplicate"].mean()),
-            "active facts whose value stands under another key of the same user",
-            whom,
-            better="lower",
-            part=part_of(facts, pl.col("duplicate")),
-        ),
-        figure(
-            "stale_facts_ratio",
-            _of(facts["stale"].mean()),
-            "active facts of which nothing was heard for long",
-            whom,
-            better="lower",
-            part=part_of(facts, pl.col("stale")),
-        ),
-        figure(
-            "flipping_users_ratio",
-            _of((users["flips"] > 0).mean()),
-            "users whose facts changed in the period, and changed back",
-            about(changes),
-            better="lower",
-            part=part_of(changes, pl.col("flips") > 0),
-        ),
+        figure("active_facts", facts.height, whom),
+        figure("facts_per_user_median", per_user.median(), whom, part=beyond(whom), digits=DIGITS),
+        figure("facts_per_user_p90", per_user.quantile(0.9), whom, part=beyond(whom, 0.9), digits=DIGITS),
+        figure("duplicate_facts_ratio", facts["duplicate"].mean(), facts, part=pl.col("duplicate"), digits=DIGITS),
+        figure("stale_facts_ratio", facts["stale"].mean(), facts, part=pl.col("stale"), digits=DIGITS),
+        figure("flipping_users_ratio", flipping.mean(), changes, part=pl.col("flips") > 0, digits=DIGITS),
     ]
 
 
 def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
     """By category."""
-    now = facts.group_by("category").agg(
-        pl.col("session_id").n_unique().alias("sessions"),
-        pl.col("user_id").n_unique().alias("users"),
+    by_category = facts.group_by("category").agg(
+        *COUNTED,
         pl.len().alias("active"),
-        pl.col("duplicate", "stale").mean().round(_DIGITS).name.suffix("_ratio"),
-        about_duplicate_ratio=smaller_side(pl.col("duplicate")),
-        about_stale_ratio=smaller_side(pl.col("stale")),
+        *(each for cell in ("duplicate", "stale") for each in share(f"{cell}_ratio", pl.col(cell))),
     )
-    now = now.sort("category")
-    moved = _by_category(changes)
-    counts = facts.group_by(_USER).agg(pl.len().cast(pl.Int64).alias("facts"), pl.col("session_id")).sort("facts")
-    growth = (
-        counts.join_asof(_SPANS, on="facts")
+    per_user = facts.group_by(_USER).agg(pl.len().cast(pl.Int64).alias("facts"), pl.col("session_id"))
+    by_count = (
+        per_user.sort("facts")
+        .join_asof(_SPANS, on="facts")
+        .explode("session_id")
         .group_by("span")
-        .agg(
-            pl.col("facts").min(),
-            pl.col("user_id").n_unique().alias("users"),
-            pl.col("session_id").explode().n_unique().alias("sessions"),
-        )
+        .agg(pl.col("facts").min(), *reversed(COUNTED))
         .sort("facts")
         .drop("facts")
     )
@@ -149,12 +116,14 @@ def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
             "Active at the end of the period. Duplicates: the same value under several keys of one user; stale: not "
             "heard of for the policy's days before the latest turn. A value that is said again without more certainty "
             "leaves no event: it counts as not heard of.",
-            now,
+            by_category.with_columns(pl.col("duplicate_ratio", "stale_ratio").round(DIGITS)).sort("category"),
         ),
         "fact_changes": Shown(
-            "Facts that changed", "In the period; a flip brings back the value before the last one.", moved
+            "Facts that changed",
+            "In the period; a flip brings back the value before the last one.",
+            _changes_by_category(changes),
         ),
-        "facts_per_user": Shown("Facts a user", "Users by how many active facts they have.", growth),
+        "facts_per_user": Shown("Facts a user", "Users by how many active facts they have.", by_count),
     }
 
 
@@ -164,21 +133,19 @@ _SPANS = pl.DataFrame(
 """From how many facts on a user is in which row."""
 
 
-def _by_category(changes: pl.DataFrame) -> pl.DataFrame:
+def _changes_by_category(changes: pl.DataFrame) -> pl.DataFrame:
+    flipping = changes.group_by("category", *_USER).agg(pl.col("flips").sum()).group_by("category")
+    users = flipping.agg((pl.col("flips") > 0).mean().round(DIGITS).alias("flipping_users_ratio"))
     flipped = smaller_side(pl.col("flips") > 0)
-    of_flips = changes.group_by("category").agg(about_flips=flipped, about_flipping_users_ratio=flipped)
-    by_user = changes.group_by("category", *_USER).agg(
-        pl.col("changes", "updates", "flips").sum(), pl.col("session_id")
-    )
     return (
-        by_user.group_by("category")
+        changes.group_by("category")
         .agg(
-            pl.col("session_id").explode().n_unique().alias("sessions"),
-            pl.col("user_id").n_unique().alias("users"),
+            *COUNTED,
             pl.col("changes", "updates", "flips").sum(),
-            (pl.col("flips") > 0).mean().round(_DIGITS).alias("flipping_users_ratio"),
+            about_flips=flipped,
+            about_flipping_users_ratio=flipped,
         )
-        .join(of_flips, on="category")
+        .join(users, on="category")
         .sort("category")
     )
 
@@ -195,7 +162,7 @@ def findings_of(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) 
             title=f"Facts of category {category} flip back",
             text=f"{flipping:,} of the {users:,} users whose {category} facts changed ({flipping / users:.0%}) said A, "
             "then B, then A again.",
-            evidence=_flips_query(category, period.since, period.until),
+            evidence=_flips_query(category, period),
             strength=flipping / users,
         )
         for category, users, flipping in whose.sort("category").iter_rows()
@@ -208,26 +175,27 @@ def findings_of(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) 
             Finding(
                 title="The same value stands under several keys",
                 text=f"{twice.height:,} of {facts.height:,} active facts ({share:.0%}) repeat another of their user.",
-                evidence=_duplicates_query(policy, period.until),
+                evidence=duplicates_query(policy, period.until),
                 strength=share,
             )
         )
     return found
 
 
-def _flips_query(category: str, since: date, until: date) -> str:
+def _flips_query(category: str, period: Period) -> str:
     return f"""
 SELECT app_id, user_id, session_id, date, confidence FROM (
   SELECT *, {_SAME} AS same, lag({_SAME}, 1) OVER earlier AS before, lag({_SAME}, 2) OVER earlier AS first
   FROM fact_changes WHERE cause IN ('stored', 'updated')
   WINDOW earlier AS (PARTITION BY app_id, user_id, category, "key" ORDER BY kafka_offset)
 )
-WHERE same = first AND same <> before AND category = '{category}'
-  AND date BETWEEN DATE '{since}' AND DATE '{until}'
+WHERE same = first AND same <> before AND category = {literal(category)}
+  AND date BETWEEN DATE '{period.since}' AND DATE '{period.until}'
 """.strip()  # noqa: S608 - a category of the models, dates
 
 
-def _duplicates_query(policy: MemoryMining, until: date) -> str:
+def duplicates_query(policy: MemoryMining, until: date) -> str:
+    """SQL of the active facts whose value stands under several keys of their user."""
     return f"""
 SELECT app_id, user_id, session_id, category, timestamp FROM (
   SELECT *, count(DISTINCT "key") OVER (PARTITION BY app_id, user_id, {_SAME}) AS keys
@@ -239,7 +207,3 @@ SELECT app_id, user_id, session_id, category, timestamp FROM (
 )
 WHERE keys > 1
 """.strip()  # noqa: S608 - names of this module, a date, a number
-
-
-def _of(value: object) -> float | None:
-    return None if value is None else round(float(value), _DIGITS)  # type: ignore[arg-type]

@@ -12,11 +12,10 @@ from pathlib import Path
 import msgspec
 import polars as pl
 from filelock import FileLock, Timeout
-from msgspec.structs import replace
 
-from jobs.analyse.mining.anonymity import evidence_of, is_enough, shown_figure, shown_rows
-from jobs.analyse.mining.job import Finding, Frames, Job, JobFindings, MiningInput, Period
-from jobs.analyse.mining.results import JobResult, ReportSection, ShownFinding, ShownTable, read, write
+from jobs.analyse.mining.anonymity import shown
+from jobs.analyse.mining.job import Frames, Job, JobFindings, MiningInput, Period
+from jobs.analyse.mining.results import JobResult, ReportSection, read, write
 from jobs.analyse.mining.source import Day, MiningSource
 from jobs.shared.progress import Progress
 from models.errors import StoreUnavailable
@@ -27,13 +26,7 @@ _MARK = "made-of.txt"
 
 
 class DayParts:
-    """The kept days of one job.
-
-    Args:
-        folder: Of the job.
-        job: Whose.
-        policy: By which they are made: another one makes them anew.
-    """
+    """The kept days of one job, in its folder; another policy makes them anew."""
 
     def __init__(self, folder: Path, job: Job, policy: ArchivePolicy) -> None:
         self._folder = folder / "parts"
@@ -62,19 +55,11 @@ class DayParts:
 
     def frames(self, period: Period, known: Collection[date]) -> dict[str, pl.DataFrame]:
         """Frames of the period's days among the known ones, one after the other; none for a period without days."""
-        folders = [self._folder / str(day) for day in sorted(known) if day in period]
-        names = {path.stem for folder in folders for path in folder.glob("*.parquet")}
-        return {
-            name: pl.concat(
-                [
-                    pl.read_parquet(folder / f"{name}.parquet")
-                    for folder in folders
-                    if (folder / f"{name}.parquet").is_file()
-                ],
-                how="diagonal_relaxed",
-            )
-            for name in sorted(names)
-        }
+        files: dict[str, list[pl.DataFrame]] = {}
+        for day in sorted(known):
+            for file in (self._folder / str(day)).glob("*.parquet") if day in period else ():
+                files.setdefault(file.stem, []).append(pl.read_parquet(file))
+        return {name: pl.concat(frames, how="diagonal_relaxed") for name, frames in sorted(files.items())}
 
     def _mark(self, of: Day) -> str:
         return f"{self._rules}\n{of.mark}\n"
@@ -87,7 +72,6 @@ class DayParts:
 
 
 _LOCK_TIMEOUT_S = 600
-_STRENGTH_DIGITS = 2
 
 
 def run(
@@ -144,12 +128,27 @@ def _run(
         progress(done, len(stale))
     asked = MiningInput(period, policy, lambda other: parts.frames(other, days), source.tables(), source.rows)
     here = [day for day in days if day in period]
-    found = (
-        job.find(parts.frames(period, days), asked)
-        if here
-        else JobFindings(notes=["There are no rows in this period."])
+    nothing = JobFindings(notes=["There are no rows in this period."])
+    found = job.find(parts.frames(period, days), asked) if here else nothing
+    told = shown(found, source.con, policy.anonymity)
+    section = ReportSection(
+        job=job.name,
+        title=job.title,
+        question=job.question,
+        since=period.since,
+        until=period.until,
+        made_at=datetime.now(UTC),
+        made_of=made_of,
+        days=len(here),
+        days_left_out=sorted(day for day in source.without if day in period),
+        seconds=round(time.monotonic() - begun, 3),
+        figures=told.figures,
+        findings=told.findings,
+        tables=told.tables,
+        notes=list(found.notes),
+        findings_left_out=told.findings_left_out,
     )
-    result = _shown(job, source, asked, found, made_of=made_of, days=len(here), begun=begun)
+    result = JobResult(section, told.frames)
     write(folder, result)
     return result
 
@@ -169,50 +168,5 @@ def _batches(stale: list[date], days: Mapping[date, Day], most_rows: int) -> Ite
 
 
 def _made_of(job: Job, days: Mapping[date, Day], policy: ArchivePolicy, without: Collection[date]) -> str:
-    marks = [
-        job.name,
-        str(job.version),
-        repr(policy),
-        repr(sorted(without)),
-        *(f"{day} {of.mark}" for day, of in days.items()),
-    ]
-    return sha256("\n".join(marks).encode()).hexdigest()
-
-
-def _shown(
-    job: Job, source: MiningSource, asked: MiningInput, found: JobFindings, *, made_of: str, days: int, begun: float
-) -> JobResult:
-    k = asked.policy.anonymity
-    frames, tables = {}, {}
-    for name, table in found.tables.items():
-        frames[name], left_out = shown_rows(table, k)
-        tables[name] = ShownTable(title=table.title, meaning=table.meaning, rows=frames[name].height, left_out=left_out)
-    findings = [shown for finding in found.findings if (shown := _counted(source, finding, asked)) is not None]
-    findings.sort(key=lambda each: -each.finding.strength)
-    section = ReportSection(
-        job=job.name,
-        title=job.title,
-        question=job.question,
-        since=asked.period.since,
-        until=asked.period.until,
-        made_at=datetime.now(UTC),
-        made_of=made_of,
-        days=days,
-        days_left_out=sorted(day for day in source.without if day in asked.period),
-        seconds=round(time.monotonic() - begun, 3),
-        figures=[shown_figure(figure, k) for figure in found.figures],
-        findings=findings,
-        tables=tables,
-        notes=list(found.notes),
-        findings_left_out=len(found.findings) - len(findings),
-    )
-    return JobResult(section, frames)
-
-
-def _counted(source: MiningSource, finding: Finding, asked: MiningInput) -> ShownFinding | None:
-    evidence = evidence_of(source.con, finding)
-    if not is_enough(evidence, asked.policy.anonymity):
-        return None
-    # With all its digits it would give a share that the text keeps to itself.
-    finding = replace(finding, strength=round(finding.strength, _STRENGTH_DIGITS))
-    return ShownFinding(finding=finding, rows=evidence.rows, sessions=evidence.sessions, users=evidence.users)
+    marks = [job.name, job.version, policy, sorted(without), *(f"{day} {of.mark}" for day, of in days.items())]
+    return sha256("\n".join(map(str, marks)).encode()).hexdigest()

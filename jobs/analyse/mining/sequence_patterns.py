@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.anonymity import ABOUT, shown_percent
-from jobs.analyse.mining.job import Finding, MiningInput
-from jobs.analyse.mining.sequence_events import evidence
-from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
+from jobs.analyse.mining.coverage import ABOUT, ABOUT_TYPE, Coverage
+from jobs.analyse.mining.statistics import PERCENT, ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy, SequenceMining
 
 Weights = NDArray[np.int64]
@@ -98,30 +97,6 @@ def closed(patterns: Sequence[Pattern], share: float = 1.0) -> list[Pattern]:
 
 
 THEN = " → "
-_PERCENT = 100
-_FREQUENT: dict[str, pl.DataType | type[pl.DataType]] = {
-    "pattern": pl.String,
-    "sessions": pl.Int64,
-    "users": pl.Int64,
-    "sessions_percent": pl.Float64,
-    "alert_percent": pl.Float64,
-    "alert_percent_without": pl.Float64,
-    "lift": pl.Float64,
-    "false_discovery_rate": pl.Float64,
-}
-_BEFORE: dict[str, pl.DataType | type[pl.DataType]] = {
-    "pattern": pl.String,
-    "sessions": pl.Int64,
-    "users": pl.Int64,
-    "before_alerts_percent": pl.Float64,
-    "elsewhere_percent": pl.Float64,
-    "times_as_often": pl.Float64,
-    "false_discovery_rate": pl.Float64,
-}
-
-
-_Sides = dict[str, int | None]
-"""`sessions` and `users`, as in columns `about_…`; None: nobody."""
 
 
 class Searched(NamedTuple):
@@ -143,18 +118,16 @@ class Searched(NamedTuple):
         """Which sessions have the pattern."""
         return self.sequences.having(pattern.items)[self.of]
 
-    def named(self, pattern: Pattern) -> list[str]:
-        """Its events."""
-        return [self.names[item] for item in pattern.items]
-
-    def sides(self, having: NDArray[np.bool_], alerted: NDArray[np.bool_]) -> _Sides:
+    def sides(self, having: NDArray[np.bool_], alerted: NDArray[np.bool_]) -> Coverage:
         """Whom shares of alerts with and without a pattern tell of: the fewest of the four kinds of sessions."""
         kinds = (having & alerted, having & ~alerted, ~having & alerted, ~having & ~alerted)
-        sides = [side for side in kinds if side.any()]
-        return {
-            "sessions": min((int(side.sum()) for side in sides), default=None),
-            "users": min((len(np.unique(self.users[side])) for side in sides), default=None),
-        }
+        sides = [(int(side.sum()), self.user_count(side)) for side in kinds if side.any()]
+        sessions, users = (min(counts) for counts in zip(*sides, strict=True))
+        return {"sessions": sessions, "users": users}
+
+    def user_count(self, chosen: NDArray[np.bool_]) -> int:
+        """How many users these sessions are of."""
+        return len(np.unique(self.users[chosen]))
 
     def frequent(self, least: int, policy: SequenceMining, *, among: NDArray[np.bool_] | None = None) -> list[Pattern]:
         """Closed patterns in at least so many sessions, of all or of some; the support doubles until they are few."""
@@ -183,52 +156,41 @@ def searched(events: pl.Series, users: pl.Series) -> Searched:
     )
 
 
+_COUNTS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "pattern": pl.String,
+    "sessions": pl.Int64,
+    "users": pl.Int64,
+    "alerting": pl.Int64,
+    "elsewhere": pl.Int64,
+    "sides": ABOUT_TYPE,
+    "chance": pl.Float64,
+}
+
+
 def frequent_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     """The most frequent closed patterns, and how often sessions with each alert, at any time, against those without."""
-    rules = policy.sequences
-    within = searched(sessions["events"], sessions["user_id"])
     alerted = sessions["alert_turn"].is_not_null().to_numpy()
-    of_users, chances = ByUser(sessions["user_id"]), []
-    rows: list[tuple[str, int, int, int, _Sides]] = []
-    for pattern in within.frequent(_least(policy, sessions.height), rules):
-        having = within.having(pattern)
-        users = len(np.unique(within.users[having]))
-        if len(pattern.items) > 1 and users >= policy.anonymity.min_users:
-            name, sides = THEN.join(within.named(pattern)), within.sides(having, alerted)
-            rows.append((name, pattern.weight, users, int(alerted[having].sum()), sides))
-            chances.append(of_users.share_chance(having, alerted))
-        if len(rows) == rules.patterns:
-            break
-    if not rows:
-        return pl.DataFrame(schema=_FREQUENT)
-    found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "alerting", "sides"], orient="row")
-    alerts, total = int(alerted.sum()), sessions.height
+    within = searched(sessions["events"], sessions["user_id"])
+    patterns = within.frequent(_least(policy, sessions.height), policy.sequences)
+    several = (
+        pattern
+        for pattern in patterns
+        if len(pattern.items) > 1 and within.user_count(within.having(pattern)) >= policy.anonymity.min_users
+    )
+    found = _counts(within, islice(several, policy.sequences.patterns), alerted, sessions["user_id"])
     share = pl.col("alerting") / pl.col("sessions")
-    without = ((alerts - pl.col("alerting")) / (total - pl.col("sessions"))).fill_nan(None)
+    without = (int(alerted.sum()) - pl.col("alerting")) / (sessions.height - pl.col("sessions"))
     return found.select(
         "pattern",
         "sessions",
         "users",
-        sessions_percent=pl.col("sessions") / total * _PERCENT,
-        alert_percent=share * _PERCENT,
-        alert_percent_without=without * _PERCENT,
-        lift=_ratio(share, without),
-        false_discovery_rate=pl.Series(false_discovery_rates(chances)),
-        **_about("alert_percent", "alert_percent_without", "lift"),
+        (pl.col("sessions") / sessions.height * PERCENT).alias("sessions_percent"),
+        (share * PERCENT).alias("alert_percent"),
+        (without.fill_nan(None) * PERCENT).alias("alert_percent_without"),
+        _ratio(share, without).alias("lift"),
+        "false_discovery_rate",
+        *(pl.col("sides").alias(ABOUT + cell) for cell in ("alert_percent", "alert_percent_without", "lift")),
     )
-
-
-def _about(*cells: str) -> dict[str, pl.Expr]:
-    return {f"{ABOUT}{cell}": pl.col("sides") for cell in cells}
-
-
-def _ratio(one: pl.Expr, other: pl.Expr) -> pl.Expr:
-    """Null where there is nothing to divide by."""
-    return pl.when(other > 0).then(one / other)
-
-
-def _least(policy: ArchivePolicy, sessions: int) -> int:
-    return max(policy.anonymity.min_sessions, policy.anonymity.min_users, int(policy.sequences.min_support * sessions))
 
 
 def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
@@ -237,40 +199,57 @@ def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame
     A session without an alert is cut at the alert turn of a session that did alert, drawn (seeded) among those not
     beyond its own end; so patterns do not seem to precede alerts only because they come late.
     """
-    rules = policy.sequences
-    windows = _windows(sessions, rules)
+    windows = _windows(sessions, policy.sequences)
     alerted = windows["alerted"].to_numpy()
     own, others = int(alerted.sum()), int((~alerted).sum())
-    if not own or not others:
-        return pl.DataFrame(schema=_BEFORE)
     within = searched(windows["events"], windows["user_id"])
-    of_users, chances = ByUser(windows["user_id"]), []
-    rows: list[tuple[str, int, int, int, _Sides]] = []
-    for pattern in within.frequent(_least(policy, own), rules, among=alerted):
-        having = within.having(pattern)
-        users = len(np.unique(within.users[having & alerted]))
-        name, sides = THEN.join(within.named(pattern)), within.sides(having, alerted)
-        rows.append((name, pattern.weight, users, int((having & ~alerted).sum()), sides))
-        chances.append(of_users.share_chance(alerted, having))
-    if not rows:
-        return pl.DataFrame(schema=_BEFORE)
-    found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "elsewhere", "sides"], orient="row")
+    patterns = within.frequent(_least(policy, own), policy.sequences, among=alerted) if own and others else []
     share, elsewhere = pl.col("sessions") / own, pl.col("elsewhere") / others
     return (
-        found.select(
+        _counts(within, patterns, alerted, windows["user_id"], among=alerted)
+        .select(
             "pattern",
             "sessions",
             "users",
-            before_alerts_percent=share * _PERCENT,
-            elsewhere_percent=elsewhere * _PERCENT,
-            times_as_often=_ratio(share, elsewhere),
-            false_discovery_rate=pl.Series(false_discovery_rates(chances)),
-            **_about("elsewhere_percent", "times_as_often"),
+            (share * PERCENT).alias("before_alerts_percent"),
+            (elsewhere * PERCENT).alias("elsewhere_percent"),
+            _ratio(share, elsewhere).alias("times_as_often"),
+            "false_discovery_rate",
+            *(pl.col("sides").alias(ABOUT + cell) for cell in ("elsewhere_percent", "times_as_often")),
         )
         .filter(pl.col("users") >= policy.anonymity.min_users)
-        .sort(["false_discovery_rate", "sessions", "pattern"], descending=[False, True, False])
-        .head(rules.patterns)
+        .sort("false_discovery_rate", "sessions", "pattern", descending=[False, True, False])
+        .head(policy.sequences.patterns)
     )
+
+
+def _counts(
+    within: Searched,
+    patterns: Iterable[Pattern],
+    alerted: NDArray[np.bool_],
+    users: pl.Series,
+    *,
+    among: NDArray[np.bool_] | bool = True,
+) -> pl.DataFrame:
+    """Of each pattern the sessions that have it: how many, with an alert and without, and the chance of either."""
+    of_users, rows = ByUser(users), []
+    for pattern in patterns:
+        having = within.having(pattern)
+        sides, chance = within.sides(having, alerted), of_users.share_chance(having, alerted)
+        alerting, elsewhere = int((having & alerted).sum()), int((having & ~alerted).sum())
+        name = THEN.join(within.names[item] for item in pattern.items)
+        rows.append((name, pattern.weight, within.user_count(having & among), alerting, elsewhere, sides, chance))
+    found = pl.DataFrame(rows, schema=_COUNTS, orient="row")
+    return found.with_columns(false_discovery_rate=pl.Series(false_discovery_rates(found["chance"].to_list())))
+
+
+def _ratio(one: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Null where there is nothing to divide by."""
+    return pl.when(other.fill_nan(0.0) > 0).then(one / other)
+
+
+def _least(policy: ArchivePolicy, sessions: int) -> int:
+    return max(policy.anonymity.min_sessions, policy.anonymity.min_users, int(policy.sequences.min_support * sessions))
 
 
 def _windows(sessions: pl.DataFrame, rules: SequenceMining) -> pl.DataFrame:
@@ -296,33 +275,3 @@ def _windows(sessions: pl.DataFrame, rules: SequenceMining) -> pl.DataFrame:
         before, on="session_id", how="left", maintain_order="left"
     )
     return joined.with_columns(pl.coalesce("events", nothing))
-
-
-def preceding(table: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
-    """The strongest patterns before alerts, none of them part of another one that is told."""
-    rules = asked.policy.sequences
-    often = pl.col("before_alerts_percent") >= rules.lift * pl.col("elsewhere_percent")
-    significant = table.filter(pl.col("false_discovery_rate") <= rules.significance, often)
-    told: list[list[str]] = []
-    for row in significant.iter_rows(named=True):
-        pattern = row["pattern"].split(THEN)
-        if len(told) == rules.findings or any(_within(pattern, other) or _within(other, pattern) for other in told):
-            continue
-        told.append(pattern)
-        share, elsewhere = row["before_alerts_percent"], row["elsewhere_percent"]
-        rare = shown_percent(elsewhere, row["about_elsewhere_percent"], asked.policy.anonymity)
-        yield Finding(
-            title=f"Before alerts: {row['pattern']}",
-            text=(
-                f"{row['sessions']:,} sessions have it among the last {rules.before_alert} events before their first "
-                f"alert, {share:.1f} % of those that alert; of the others {rare} have it at the same place "
-                f"(false discovery rate {row['false_discovery_rate']:.2g})."
-            ),
-            evidence=evidence(pattern, asked.period, rules),
-            strength=1.0 - elsewhere / share,
-        )
-
-
-def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
-    rest = iter(whole)
-    return all(event in rest for event in part)

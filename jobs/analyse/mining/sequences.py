@@ -1,31 +1,48 @@
 """Sequences: which events follow each other in sessions, and which come before an alert.
 
-Events are changes of the mode, signals and behaviours when they first appear, and changes of the topic
-(`sequence_events`). Those of one turn stand in alphabetical order; repeats of one event in a row count once.
+Events are made twice: as Ibis expressions for mining, as SQL for the evidence.
+
+* `mode …`: the mode becomes this one (`risk_points`); sessions begin calm.
+* `signal …`: a signal of the profile reaches `signal_level` for the first time (`profile_history`). The level is left
+  to the mode.
+* `first …`: the first hypothetical question, rephrased probe or instruction about the rules that the profile counted.
+* `topic started`, `topic returned`: another topic after the first one, or one that had been left (`topic_changes`).
+
+Those of one turn stand in alphabetical order; repeats of one event in a row count once. The archive has no event for a
+refusal: what users do about one (`first probing`) stands for it.
 """
+
+# ruff: noqa: S608 - names are constants of this module, days are dates, texts are literal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
+import ibis
 import polars as pl
 
-from jobs.analyse.mining.anonymity import part_of
-from jobs.analyse.mining.escalation import rounded
-from jobs.analyse.mining.job import Frames, Job, JobFindings, MiningInput, Shown, figure
-from jobs.analyse.mining.sequence_events import MODE, events
-from jobs.analyse.mining.sequence_patterns import before_alerts, frequent_table, preceding
-from jobs.analyse.mining.tables import Tables
+from jobs.analyse.mining.coverage import COUNTED, percent
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import SHARE, Finding, Frames, Job, JobFindings, MiningInput, Period, Shown, begun
+from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
+from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.statistics import PERCENT, rounded
 from jobs.shared.intervals import wilson
 from models.events import Mode
 from models.policy.archive import ArchivePolicy, SequenceMining
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
+from streams.archive.catalog import literal
 
 END = "end"
-_PERCENT = 100
+MODE, SIGNAL, FIRST, TOPIC = "mode", "signal", "first", "topic"
+_LEVEL = "level"
+_BEHAVIOURS = {
+    "hypothetical question": "hypothetical_count",
+    "probing": "probing_attempts",
+    "instruction about rules": "meta_instruction_count",
+}
+_BEGIN = literal(Mode.CALM)
+_TOPICS = ("started", "returned")
+_ALERTED = "session_id IN (SELECT session_id FROM alerted)"
 
 
 def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataFrame:
@@ -35,16 +52,11 @@ def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataF
     its part of all that follows any stay, without the mode itself, which cannot follow. Every session
     begins calm; those whose events were cut have no last stay.
     """
-    modes = sessions.select(
-        "session_id",
-        "user_id",
-        "cut",
-        mode=pl.concat_list(pl.lit([f"{MODE} {Mode.CALM.value}"]), "events").list.filter(
-            pl.element().str.starts_with(f"{MODE} ")
-        ),
-    )
+    is_mode = pl.element().str.starts_with(f"{MODE} ")
+    begins = pl.lit([f"{MODE} {Mode.CALM.value}"])
     stays = (
-        modes.explode("mode")
+        sessions.select("session_id", "user_id", "cut", mode=pl.concat_list(begins, "events").list.filter(is_mode))
+        .explode("mode")
         .with_columns(pl.col("mode").str.strip_prefix(f"{MODE} "))
         .with_columns(next=pl.col("mode").shift(-1).over("session_id"))
         .filter(pl.col("next").is_not_null() | ~pl.col("cut"))
@@ -52,36 +64,36 @@ def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataF
     )
     table = (
         stays.group_by("mode", "next")
-        .agg(sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique(), stays=pl.len())
+        .agg(*COUNTED, stays=pl.len())
         .with_columns(of=pl.col("stays").sum().over("mode"), following=pl.col("stays").sum().over("next"))
         .sort("mode", "next")
     )
-    following = dict(table.select("next", "following").iter_rows())
-    total = table["stays"].sum()
-    own = pl.col("mode").replace_strict(following, default=0, return_dtype=pl.Int64)
-    low, high = wilson(table["stays"], table["of"], policy.confidence)
+    own = pl.col("mode").replace_strict(
+        dict(table.select("next", "following").iter_rows()), default=0, return_dtype=pl.Int64
+    )
+    intervals = [wilson(stays, of, policy.confidence) for stays, of in table.select("stays", "of").iter_rows()]
+    low, high = ([each[side] * PERCENT for each in intervals] for side in (0, 1))
     return table.select(
         "mode",
         "next",
         "sessions",
         "users",
         "stays",
-        share_percent=pl.col("stays") / pl.col("of") * _PERCENT,
-        low_percent=pl.Series(low * _PERCENT, dtype=pl.Float64),
-        high_percent=pl.Series(high * _PERCENT, dtype=pl.Float64),
-        independent_percent=pl.col("following") / (total - own) * _PERCENT,
+        share_percent=pl.col("stays") / pl.col("of") * PERCENT,
+        low_percent=pl.Series(low, dtype=pl.Float64),
+        high_percent=pl.Series(high, dtype=pl.Float64),
+        independent_percent=pl.col("following") / (pl.col("stays").sum() - own) * PERCENT,
     )
 
 
-def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
+def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
     """Events, and a row per session with its first alert."""
     points, changes = tables["risk_points"], tables["alert_changes"]
     alerts = changes.group_by("session_id").agg(alert_turn=changes.turn.min())
     sessions = points.group_by("day", "session_id").agg(
         user_id=points.user_id.min(), app_id=points.app_id.min(), last_turn=points.turn.max()
     )
-    with_alert = sessions.left_join(alerts, "session_id").drop("session_id_right")
-    return {"sessions": with_alert, "events": events(tables, policy.sequences)}
+    return {"sessions": beside(sessions, alerts), "events": events(tables, policy.sequences)}
 
 
 def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
@@ -104,26 +116,126 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     }
 
 
+def events(tables: Tables, policy: SequenceMining) -> ibis.Table:
+    """All events: `day, session_id, turn, event`."""
+    profiles = tables["profile_history"]
+    behaviours = [_first(profiles, name, column) for name, column in _BEHAVIOURS.items()]
+    return ibis.union(_modes(tables), _signals(profiles, policy), *behaviours, _topics(tables), distinct=False)
+
+
+def _modes(tables: Tables) -> ibis.Table:
+    points = tables["risk_points"].select("day", "session_id", "turn", "mode")
+    before = points["mode"].lag().over(ibis.window(group_by="session_id", order_by="turn"))
+    points = points.mutate(before=before.fill_null(Mode.CALM.value))
+    changed = points.filter(points.before != points["mode"])
+    return changed.select("day", "session_id", "turn", event=ibis.literal(f"{MODE} ").concat(changed["mode"]))
+
+
+def _signals(profiles: ibis.Table, policy: SequenceMining) -> ibis.Table:
+    each = profiles.select("day", "session_id", turn=profiles.last_turn, signal=profiles.signals.unnest())
+    each = each.mutate(name=each.signal["name"], value=each.signal["value"])
+    strong = each.filter(each.value >= policy.signal_level, each.name != _LEVEL)
+    first = strong.group_by("day", "session_id", "name").agg(turn=strong.turn.min())
+    return first.select("day", "session_id", "turn", event=ibis.literal(f"{SIGNAL} ").concat(first.name))
+
+
+def _first(profiles: ibis.Table, name: str, column: str) -> ibis.Table:
+    counted = profiles.filter(profiles[column] > 0)
+    first = counted.group_by("day", "session_id").agg(turn=counted.last_turn.min())
+    return first.select("day", "session_id", "turn", event=ibis.literal(f"{FIRST} {name}"))
+
+
+def _topics(tables: Tables) -> ibis.Table:
+    changes = tables["topic_changes"]
+    changes = changes.mutate(begun=changes.turn.min().over(ibis.window(group_by="session_id")))
+    told = changes.filter(changes.cause.isin(_TOPICS), changes.turn > changes.begun)
+    return told.select("day", "session_id", "turn", event=ibis.literal(f"{TOPIC} ").concat(told.cause))
+
+
+def _sources(policy: SequenceMining) -> Iterator[str]:
+    """SQL of `session_id, user_id, turn, event`, for each kind of event."""
+    yield (
+        f"SELECT session_id, user_id, turn, '{MODE} ' || mode AS event FROM risk_points "
+        f"WHERE {_ALERTED} QUALIFY mode <> lag(mode, 1, {_BEGIN}) OVER (PARTITION BY session_id ORDER BY turn)"
+    )
+    yield (
+        f"SELECT session_id, user_id, min(last_turn), '{SIGNAL} ' || signal.name FROM (SELECT session_id, user_id, "
+        f"last_turn, unnest(signals) AS signal FROM profile_history WHERE {_ALERTED}) "
+        f"WHERE signal.value >= {policy.signal_level} AND signal.name <> {literal(_LEVEL)} GROUP BY ALL"
+    )
+    for name, column in _BEHAVIOURS.items():
+        yield (
+            f"SELECT session_id, user_id, min(last_turn), {literal(f'{FIRST} {name}')} FROM profile_history "
+            f"WHERE {column} > 0 AND {_ALERTED} GROUP BY ALL"
+        )
+    yield (
+        f"SELECT session_id, user_id, turn, '{TOPIC} ' || cause FROM (SELECT session_id, user_id, turn, cause, "
+        f"min(turn) OVER (PARTITION BY session_id) AS begun FROM topic_changes WHERE {_ALERTED}) "
+        f"WHERE cause IN ({', '.join(map(literal, _TOPICS))}) AND turn > begun"
+    )
+
+
+def evidence(pattern: Sequence[str], period: Period, policy: SequenceMining) -> str:
+    """SQL of the sessions begun in the period whose last events before the first alert hold the pattern.
+
+    It makes of the views what `sequences.refine` makes of the events, for sessions that alert.
+    """
+    union = "\n  UNION ALL ".join(_sources(policy))
+    wanted = "%".join(f"[{event}]" for event in pattern).replace("_", "\\_")
+    return (
+        f"WITH alerted AS (SELECT session_id, min(turn) AS alert_turn FROM alert_changes WHERE {begun(period)} "
+        f"GROUP BY ALL),\nevents AS (\n  {union}\n),\n"
+        "changed AS (SELECT * FROM events QUALIFY event IS DISTINCT FROM "
+        "lag(event) OVER (PARTITION BY session_id ORDER BY turn, event)),\n"
+        "kept AS (SELECT * FROM changed QUALIFY "
+        f"row_number() OVER (PARTITION BY session_id ORDER BY turn, event) <= {policy.longest_sequence}),\n"
+        "before AS (SELECT * FROM kept JOIN alerted USING (session_id) WHERE turn < alert_turn QUALIFY "
+        f"row_number() OVER (PARTITION BY session_id ORDER BY turn DESC, event DESC) <= {policy.before_alert})\n"
+        "SELECT session_id, any_value(user_id) AS user_id, any_value(alert_turn) AS alert_turn, "
+        "string_agg('[' || event || ']', ' ' ORDER BY turn, event) AS last_events\n"
+        f"FROM before GROUP BY session_id HAVING last_events LIKE {literal(f'%{wanted}%')} ESCAPE '\\'"
+    )
+
+
+def preceding(table: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
+    """The strongest patterns before alerts, none of them part of another one that is told."""
+    rules = asked.policy.sequences
+    often = pl.col("before_alerts_percent") >= rules.lift * pl.col("elsewhere_percent")
+    told: list[list[str]] = []
+    for row in table.filter(pl.col("false_discovery_rate") <= rules.significance, often).iter_rows(named=True):
+        pattern = row["pattern"].split(THEN)
+        if len(told) == rules.findings or any(_within(pattern, other) or _within(other, pattern) for other in told):
+            continue
+        told.append(pattern)
+        here, elsewhere = row["before_alerts_percent"], row["elsewhere_percent"]
+        yield Finding(
+            title=f"Before alerts: {row['pattern']}",
+            text=(
+                f"{row['sessions']:,} sessions have it among the last {rules.before_alert} events before their first "
+                f"alert, {here:.1f} % of those that alert; of the others {SHARE} have it at the same place "
+                f"(false discovery rate {row['false_discovery_rate']:.2g})."
+            ),
+            shares=(percent(elsewhere, row["about_elsewhere_percent"]),),
+            evidence=evidence(pattern, asked.period, rules),
+            strength=1.0 - elsewhere / here,
+        )
+
+
+def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
+    rest = iter(whole)
+    return all(event in rest for event in part)
+
+
 def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Patterns, what precedes alerts, and transitions of the mode."""
     sessions, rules = frames["sessions"], asked.policy.sequences
     before = before_alerts(sessions, asked.policy)
-    changed = sessions.filter(pl.col("events").list.len() > 0)
+    events = pl.col("events").list.len()
+    mean = sessions.select(events.mean(), changing=(events > 0).mean() * PERCENT)
     return JobFindings(
         figures=[
-            figure(
-                "events_per_session",
-                round(float(sessions["events"].list.len().sum()) / max(sessions.height, 1), 2),
-                "Changes of mode and topic, and signals that appear, per session.",
-                {"sessions": sessions.height, "users": sessions["user_id"].n_unique()},
-            ),
-            figure(
-                "sessions_with_events_percent",
-                round(100 * changed.height / max(sessions.height, 1), 2),
-                "Sessions in which anything changes.",
-                {"sessions": sessions.height, "users": sessions["user_id"].n_unique()},
-                part=part_of(sessions, pl.col("events").list.len() > 0),
-            ),
+            figure("events_per_session", mean.item(0, 0) or 0.0, sessions, digits=2),
+            figure("sessions_with_events_percent", mean.item(0, 1) or 0.0, sessions, part=events > 0, digits=2),
         ],
         findings=list(preceding(before, asked)),
         tables={

@@ -1,4 +1,4 @@
-"""The archive as a mining job reads it: views through Ibis on DuckDB, sessions with their first day, days with a mark.
+"""The archive as a mining job reads it: views through Ibis, sessions with their first day, days with a mark.
 
 A day's mark is made of the places in the log of its rows, so that merging files does not change it, and a row that came
 late, was erased, or lost its words by retention does: also on a machine that did neither.
@@ -8,24 +8,77 @@ late, was erased, or lost its words by retention does: also on a machine that di
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import date
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import duckdb
 import ibis
 import polars as pl
 
 from jobs.analyse.mining.job import Job
-from jobs.analyse.mining.tables import Tables
 from streams.archive.catalog import LAKE
 from streams.archive.schema import RAW, RETAINED, ddl
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
 _COHORT = "mining_cohort"
+
+
+class Tables:
+    """`tables["turns"]`: a view with the column `day`, the day that each row belongs to.
+
+    Args:
+        read: A view of the engine by name, with all its rows.
+        grouped: By the first day of the row's session, or by the date on which it was received. Views without a session
+            are by date in either case.
+        days: Only these; None: all.
+        cohort: `session_id` and `day` of every session; None: made of the turns.
+        without: Dates of receipt whose rows are not read.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], ibis.Table],
+        *,
+        grouped: Literal["session", "date"] = "date",
+        days: Collection[date] | None = None,
+        cohort: ibis.Table | None = None,
+        without: Collection[date] = (),
+    ) -> None:
+        self._read = read
+        self._grouped = grouped
+        self._days = None if days is None else sorted(days)
+        self._cohort = cohort
+        self._without = sorted(without)
+
+    def __getitem__(self, view: str) -> ibis.Table:
+        table = self._read(view)
+        dated = "date" in table.columns
+        if dated and self._without:
+            table = table.filter(~table.date.isin(self._without))
+        if self._grouped == "session" and "session_id" in table.columns:
+            if dated and self._days:
+                table = table.filter(table.date >= ibis.literal(self._days[0]))
+            return table.inner_join(self._sessions(), "session_id")
+        if not dated:
+            return table
+        table = table.mutate(day=table.date)
+        return table if self._days is None else table.filter(table.day.isin(self._days))
+
+    def _sessions(self) -> ibis.Table:
+        cohort = self._cohort
+        if cohort is None:
+            turns = self._read("turns")
+            cohort = turns.group_by("session_id").agg(day=turns.date.min())
+        cohort = cohort.select("session_id", "day")
+        return cohort if self._days is None else cohort.filter(cohort.day.isin(self._days))
+
+
+def beside(sessions: ibis.Table, *others: ibis.Table) -> ibis.Table:
+    """Sessions with the columns of others, null where these do not have the session."""
+    for other in others:
+        sessions = sessions.left_join(other, "session_id").drop("session_id_right")
+    return sessions
 
 
 class Day(NamedTuple):
@@ -51,7 +104,7 @@ class MiningSource:
         self._has_cohort = False
         self._marked: dict[tuple[int, str, bool], list[tuple[date, int, int]]] = {}
 
-    def rows(self, expression: ir.Table) -> pl.DataFrame:
+    def rows(self, expression: ibis.Table) -> pl.DataFrame:
         """Execute an expression."""
         frame: pl.DataFrame = expression.to_polars()
         return frame

@@ -1,4 +1,4 @@
-"""Statistics of the jobs: tests that take users as the unit, false discovery rates.
+"""Statistics of the jobs that take users as the unit, false discovery rates, rounding.
 
 Sessions of one user are alike, and many of them are no more evidence than few.
 
@@ -15,27 +15,21 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+from polars import selectors as cs
 from scipy import stats
 
 Floats = NDArray[np.float64]
+PERCENT = 100
 
 
 class ByUser:
-    """The users of some sessions.
-
-    Args:
-        users: One per session.
-    """
+    """The users of some sessions, one per session."""
 
     def __init__(self, users: pl.Series) -> None:
         self._user_of = users.rank("dense").to_numpy().astype(np.int64) - 1
 
     def chance_of(self, scores: Floats) -> float:
-        """p-value, two-sided, of scores that should sum up to nothing.
-
-        Args:
-            scores: One per session, `(n_sessions,)`.
-        """
+        """p-value, two-sided, of scores of sessions, `(n_sessions,)`, that should sum up to nothing."""
         sums = np.bincount(self._user_of, scores)
         squares = float((sums**2).sum())
         if len(sums) < 2 or squares <= np.finfo(np.float64).eps * len(sums):  # noqa: PLR2004 - one user varies by nothing
@@ -55,24 +49,19 @@ class ByUser:
         The larger one of the score test's and of Fisher's exact test, which takes sessions as independent: where hits
         are rare, the former takes too few of them for sure.
         """
-        x, n, y, m = (int(each.sum()) for each in (group & hits, group, ~group & hits, ~group))
-        if not n or not m:
+        if group.all() or not group.any():
             return 1.0
-        return max(exact_chance(x, n, y, m), self.chance(group, hits))
-
-
-def exact_chance(hits: int, of: int, other_hits: int, of_others: int) -> float:
-    """Fisher's exact test, two-sided as twice the smaller tail.
-
-    >>> round(exact_chance(8, 10, 5, 20), 3)
-    0.012
-    """
-    drawn = of + of_others, hits + other_hits, of
-    tails = stats.hypergeom.sf(hits - 1, *drawn), stats.hypergeom.cdf(hits, *drawn)
-    return float(min(1.0, 2 * min(tails)))
+        table = [[int((side & hit).sum()) for hit in (hits, ~hits)] for side in (group, ~group)]
+        return max(float(stats.fisher_exact(table).pvalue), self.chance(group, hits))
 
 
 def false_discovery_rates(chances: Sequence[float]) -> Floats:
     """Of each of these p-values (Benjamini and Hochberg 1995), `(n,)`."""
     rates: Floats = np.asarray(stats.false_discovery_control(chances) if len(chances) else [], np.float64)
     return rates
+
+
+def rounded(table: pl.DataFrame) -> pl.DataFrame:
+    """Percents to one digit, everything else to three figures: as it is shown."""
+    percents = cs.ends_with("percent") & cs.float()
+    return table.with_columns(percents.round(1), (cs.float() - percents).round_sig_figs(3))

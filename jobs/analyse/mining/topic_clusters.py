@@ -1,4 +1,4 @@
-"""Clusters of texts over two periods, and what is novel in the later one.
+"""Clusters of texts over two periods: what is novel in the later one, grows, or holds more sessions with alerts.
 
 K-means on the unit sphere, seen from the mean of all texts (`TopicMining` says why). What lies far from everything the
 earlier period talked about is clustered by itself: a new topic of a few sessions would else be lost in a large one.
@@ -6,7 +6,8 @@ earlier period talked about is clustered by itself: a new topic of a few session
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,13 +15,24 @@ from numpy.typing import NDArray
 from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
+from jobs.analyse.mining.coverage import COUNTED, counted, enough, percent, smaller_side
+from jobs.analyse.mining.job import SHARE, Finding, MiningInput, begun
 from jobs.analyse.mining.likeness import BLOCK_ROWS, Vectors, scale_to_unit, unit_vectors
+from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
+from jobs.analyse.mining.topic_names import Words, lookup, names_of
 from models.policy.archive import ArchivePolicy, TopicMining
 
 _SEED = 0
 _STARTS = 3
 _DECIMALS = 4
 _Rows = NDArray[np.int64]
+Row = Mapping[str, Any]
+_MOSTLY = 0.5
+_WITH_ALERT = " AND session_id IN (SELECT session_id FROM alerts)"
+_TEXTS = (
+    "SELECT session_id, user_id, app_id, date, concat_ws(' ', title, summary) AS text FROM topics UNION ALL "
+    "SELECT session_id, user_id, app_id, date, array_to_string(key_topics, ' ') FROM segments"
+)
 
 
 def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
@@ -127,3 +139,148 @@ def _evenly(rows: _Rows, most: int) -> _Rows:
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+
+
+def members(texts: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
+    """One row per session and cluster that it is about: `here, day, session_id, user_id, group, novel_ratio`."""
+    return (
+        texts.group_by("here", "day", "session_id", "user_id", "group")
+        .agg(texts=pl.len(), novel_ratio=pl.col("novel").cast(pl.Float64).mean())
+        .with_columns(share=pl.col("texts") / pl.col("texts").sum().over("here", "session_id"))
+        .filter(pl.col("share") >= policy.topics.session_share)
+        .select("here", "day", "session_id", "user_id", "group", "novel_ratio")
+    )
+
+
+def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
+    """One row per cluster of the period, the largest first.
+
+    Columns: `group, topic, sessions, users, share, share_before, growth_q, alert_share, alert_share_others, alert_q,
+    novel_ratio`; what needs an earlier period is null without one.
+    """
+    of = members(texts, policy)
+    compared = texts.filter(~pl.col("learnt"))
+    alerted = sessions.filter("alerted")["session_id"]
+    here = of.filter("here").with_columns(alerted=pl.col("session_id").is_in(alerted.implode()))
+    before = (
+        of.filter(~pl.col("here"))
+        .join(compared.select("session_id").unique(), on="session_id", how="semi")
+        .group_by("group")
+        .agg(before=COUNTED[0], users_before=COUNTED[1])
+    )
+    now, then = (compared.filter(pl.col("here") == each)["session_id"].n_unique() for each in (True, False))
+    said = texts.filter("here")["session_id"].unique()
+    all_alerts = said.is_in(alerted.implode()).sum()
+    table = (
+        here.group_by("group")
+        .agg(
+            *COUNTED,
+            alerts=pl.col("alerted").sum(),
+            novel_ratio=pl.col("novel_ratio").mean().round(3),
+            about_alerts=smaller_side(pl.col("alerted")),
+            about_novel_ratio=smaller_side(pl.col("novel_ratio") > 0),
+        )
+        .join(before, on="group", how="left")
+        .with_columns(pl.col("before").fill_null(0))
+        .with_columns(others=now - pl.col("sessions"), others_alerts=all_alerts - pl.col("alerts"))
+        .sort("sessions", "group", descending=[True, False])
+    )
+    growth, risk = _rates(compared, of, alerted, table["group"])
+    names = names_of(table["group"], words, policy.topics.name_words)
+    # Of the other clusters' sessions the users are not told apart: at least one is.
+    rest = pl.col("others_alerts"), pl.col("others") - pl.col("others_alerts")
+    fewest = pl.min_horizontal(*(pl.when(side > 0).then(side) for side in rest)).cast(pl.UInt32)
+    # All sessions' share is known, so either of the two gives the other.
+    about_alerts = pl.struct(
+        pl.min_horizontal(fewest, pl.col("about_alerts").struct.field(name)).alias(name)
+        for name in ("sessions", "users")
+    )
+    about_before = counted(pl.col("before"), pl.col("users_before"))
+    return table.select(
+        "group",
+        pl.col("group").replace_strict(names, return_dtype=pl.String).alias("topic"),
+        "sessions",
+        "users",
+        (pl.col("sessions") / now).round(4).alias("share"),
+        ((pl.col("before") / then).round(4) if then else pl.lit(None, pl.Float64)).alias("share_before"),
+        pl.Series("growth_q", growth),
+        (pl.col("alerts") / pl.col("sessions")).round(4).alias("alert_share"),
+        pl.when(pl.col("others") > 0)
+        .then(pl.col("others_alerts") / pl.col("others"))
+        .round(4)
+        .alias("alert_share_others"),
+        pl.Series("alert_q", risk),
+        "novel_ratio",
+        "about_novel_ratio",
+        about_share_before=about_before,
+        about_growth_q=about_before,
+        about_alert_share=about_alerts,
+        about_alert_share_others=about_alerts,
+        about_alert_q=about_alerts,
+    )
+
+
+def _rates(texts: pl.DataFrame, of: pl.DataFrame, alerted: pl.Series, groups: pl.Series) -> tuple[Floats, Floats]:
+    """False discovery rates of each cluster: that its share changed, and that its sessions alert as others do."""
+    sessions = texts.select("session_id", "user_id", "here").unique().sort("session_id")
+    alerts = sessions["session_id"].is_in(alerted.implode()).to_numpy()
+    here, users = sessions["here"].to_numpy(), ByUser(sessions["user_id"])
+    users_here = ByUser(sessions.filter("here")["user_id"])
+    growth, risk = [], []
+    for group in groups:
+        having = sessions["session_id"].is_in(of.filter(pl.col("group") == group)["session_id"].implode()).to_numpy()
+        growth.append(users.share_chance(here, having))
+        risk.append(users_here.share_chance(having[here], alerts[here]))
+    return false_discovery_rates(growth), false_discovery_rates(risk)
+
+
+def cluster_findings(
+    texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame, words: Words, asked: MiningInput
+) -> list[Finding]:
+    """New, growing and risky clusters that have a name."""
+    here, alerted = texts.filter("here"), sessions.filter("alerted")["session_id"]
+    level, k = asked.policy.topics.significance, asked.policy.anonymity
+    grown = (pl.col("growth_q") <= level) & (pl.col("share") > pl.col("share_before"))
+    risky = (
+        (pl.col("alert_q") <= level)
+        & (pl.col("alert_share") > pl.col("alert_share_others"))
+        & (pl.col("alert_share") * pl.col("sessions") >= k.min_sessions)
+    )
+    telling = table.with_columns(grown=grown.fill_null(value=False), risky=risky.fill_null(value=False)).filter(
+        enough(k), pl.col("grown") | pl.col("risky"), pl.col("group").is_in(list(words))
+    )
+    findings = []
+    for row in telling.iter_rows(named=True):
+        by = lookup(here["marks"], here["group"] == row["group"], words[row["group"]])
+        found = here.filter(by.holds(here["marks"]))["session_id"].unique()
+        evidence = f"SELECT * FROM ({_TEXTS}) WHERE {begun(asked.period)} AND {by.sql('text')}"  # noqa: S608
+        if row["grown"]:
+            findings.append(_grown(row, by.about_text(found.len()), evidence))
+        if row["risky"]:
+            alerting = int(found.is_in(alerted.implode()).sum())
+            findings.append(_risky(row, by.about_text(alerting), evidence + _WITH_ALERT))
+    return findings
+
+
+def _grown(row: Row, by: str, evidence: str) -> Finding:
+    new = (row["novel_ratio"] or 0) >= _MOSTLY
+    return Finding(
+        title=f"{'New' if new else 'Growing'} topic: {row['topic']}",
+        text=f"{row['share']:.1%} of sessions are about it, {SHARE} were in the earlier period "
+        f"(false discovery rate {row['growth_q']:.2g}). {by}",
+        shares=(percent(100 * row["share_before"], row["about_share_before"]),),
+        evidence=evidence,
+        strength=round(1 - row["share_before"] / row["share"], 3),
+    )
+
+
+def _risky(row: Row, by: str, evidence: str) -> Finding:
+    others = row["alert_share_others"]
+    return Finding(
+        title=f"Risky topic: {row['topic']}",
+        text=f"{row['alert_share']:.1%} of the sessions about it have an alert, {SHARE} of the "
+        f"others (false discovery rate {row['alert_q']:.2g}). {by}",
+        shares=(percent(100 * others, row["about_alert_share_others"]),),
+        evidence=evidence,
+        strength=round(1 - others / row["alert_share"], 3),
+    )

@@ -13,10 +13,13 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
+from jobs.analyse.mining.coverage import COUNTED, enough
 from models.policy.archive import AnonymityPolicy
 from models.text.keywords import STOP_WORDS
 
-UNNAMED = "(no word is common to enough people)"
+Words = Mapping[int, Sequence[str]]
+"""Of each group that has a name, the most telling first."""
+_UNNAMED = "(no word is common to enough people)"
 _WORD = r"\p{L}{4,32}"
 """Letters only: neither numbers nor addresses name a group. Longer runs are keys or noise."""
 
@@ -42,23 +45,13 @@ def naming_marks(said: pl.DataFrame, k: AnonymityPolicy, *, most: int) -> pl.Dat
     per group, f the word's count over all. Each text counts a word once. Weights are taken over all words; a word may
     name a group only if enough sessions and users of the group said it.
 
-    Args:
-        said: One row per text: `group`, `session_id`, `user_id`, `marks`.
-        k: Sessions and users that a word needs within its group.
-        most: Words per group.
-
-    Returns:
-        `group`, `mark`, in order of weight.
+    Of texts with `group`, `session_id`, `user_id` and `marks`; gives `group` and `mark`, at most so many a group.
     """
     counts = (
         said.select("group", "session_id", "user_id", mark="marks")
         .explode("mark", empty_as_null=False)
         .group_by("group", "mark")
-        .agg(
-            count=pl.len(),
-            sessions=pl.col("session_id").n_unique(),
-            users=pl.col("user_id").n_unique(),
-        )
+        .agg(*COUNTED, count=pl.len())
     )
     of_group = pl.col("count").sum().over("group")
     mean_per_group = pl.col("count").sum() / pl.col("group").n_unique()
@@ -66,7 +59,7 @@ def naming_marks(said: pl.DataFrame, k: AnonymityPolicy, *, most: int) -> pl.Dat
         counts.with_columns(
             weight=pl.col("count") / of_group * (1 + mean_per_group / pl.col("count").sum().over("mark")).log()
         )
-        .filter(pl.col("sessions") >= k.min_sessions, pl.col("users") >= k.min_users)
+        .filter(enough(k))
         .sort(["group", "weight", "mark"], descending=[False, True, False])
         .group_by("group", maintain_order=True)
         .head(most)
@@ -74,29 +67,40 @@ def naming_marks(said: pl.DataFrame, k: AnonymityPolicy, *, most: int) -> pl.Dat
     )
 
 
-def spelled(marks: Iterable[int], texts: pl.Series) -> dict[int, str]:
-    """The words behind these marks, as far as they stand in the texts."""
-    wanted = set(marks)
+def examples_of(named: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
+    """For each mark of `naming_marks` the first of these texts that holds it."""
+    return (
+        said.rename({"marks": "mark"})
+        .explode("mark", empty_as_null=False)
+        .filter(pl.col("mark").is_in(named["mark"].unique().implode()))
+        .unique("mark", keep="first", maintain_order=True)
+    )
+
+
+def named_by(named: pl.DataFrame, texts: pl.Series) -> dict[int, list[str]]:
+    """The words of each group of `naming_marks`, without those that no longer stand in the texts."""
     words = sorted(words_of(texts).explode(empty_as_null=False).unique().drop_nulls())
-    return {mark: word for word in words if (mark := crc32(word.encode())) in wanted}
-
-
-def words_by_group(named: pl.DataFrame, spelling: Mapping[int, str]) -> dict[int, list[str]]:
-    """The words of each group of `naming_marks`, without those whose texts are gone."""
+    spelled = {crc32(word.encode()): word for word in words}
     found: dict[int, list[str]] = {}
     for group, mark in named.iter_rows():
-        if mark in spelling:
-            found.setdefault(group, []).append(spelling[mark])
+        if mark in spelled:
+            found.setdefault(group, []).append(spelled[mark])
     return found
 
 
-def name_of(words: Sequence[str], most: int) -> str:
-    """A group's name.
+def names_of(groups: Iterable[int], words: Words, most: int) -> dict[int, str]:
+    """A name of its own for each group: of two with the same words, the second has a number.
 
-    >>> name_of(["refund", "parcel", "late"], 2)
-    'refund, parcel'
+    >>> names_of([0, 1, 2], {0: ["refund"], 1: ["refund"]}, 4)
+    {0: 'refund', 1: 'refund (2)', 2: '(no word is common to enough people)'}
     """
-    return ", ".join(words[:most]) or UNNAMED
+    found: dict[int, str] = {}
+    for group in sorted(groups):
+        name, number = ", ".join(words.get(group, [])[:most]) or _UNNAMED, 1
+        while (unique := name if number == 1 else f"{name} ({number})") in found.values():
+            number += 1
+        found[group] = unique
+    return found
 
 
 class Lookup(NamedTuple):
@@ -132,13 +136,7 @@ class Lookup(NamedTuple):
 
 
 def lookup(said: pl.Series, of_group: pl.Series, words: Sequence[str]) -> Lookup:
-    """The count of words by which the group is found best (F1).
-
-    Args:
-        said: Marks of every text, those of other groups among them.
-        of_group: Whether the text is the group's.
-        words: Of the group, at least one.
-    """
+    """The count of words by which the group is found best (F1), by the marks of every text and whether it is of it."""
     held = _held(said, words).to_numpy()
     member = of_group.to_numpy()
     right, wrong = (

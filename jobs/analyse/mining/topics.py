@@ -10,105 +10,23 @@ lot by its id, so days are compared at the lowest rate of them all: a busy day c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 import ibis
 import polars as pl
 from scipy.stats import mannwhitneyu
 
-from jobs.analyse.mining.anonymity import part_of, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun, figure
+from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun
 from jobs.analyse.mining.likeness import kept_vectors
+from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser
-from jobs.analyse.mining.tables import Tables
-from jobs.analyse.mining.topic_clusters import clustered
-from jobs.analyse.mining.topic_growth import Words, cluster_findings, cluster_table, members, names_of
-from jobs.analyse.mining.topic_names import marks_of, naming_marks, spelled, words_by_group
+from jobs.analyse.mining.topic_clusters import cluster_findings, cluster_table, clustered, members
+from jobs.analyse.mining.topic_names import Words, examples_of, marks_of, named_by, names_of, naming_marks
 from models.policy.archive import ArchivePolicy
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
 _PER_TURNS = 100
-
-
-def cycling(sessions: pl.DataFrame, asked: MiningInput) -> JobFindings:
-    """Count returns (A, B, then A again) of sessions.
-
-    Args:
-        sessions: One row per session of the period: `session_id, user_id, app_id, topics, turns, returns, alerted`.
-        asked: The period and rules.
-    """
-    rated = sessions.with_columns(rate=_PER_TURNS * pl.col("returns") / pl.col("turns").clip(lower_bound=1))
-    users = rated["user_id"].n_unique()
-    figures = [
-        figure(
-            "topic_returns_per_100_turns",
-            round(_PER_TURNS * int(rated["returns"].sum()) / max(1, int(rated["turns"].sum())), 2),
-            "How often sessions come back to a topic that they left.",
-            {"sessions": rated.height, "users": users},
-            better="lower",
-        ),
-        figure(
-            "cycling_sessions_ratio",
-            round(rated.select((pl.col("returns") > 0).mean()).item() or 0.0, 4),
-            "Share of sessions that come back to a topic at least once.",
-            {"sessions": rated.height, "users": users},
-            part=part_of(rated, pl.col("returns") > 0),
-        ),
-    ]
-    meaning = "Returns to a topic that was left (A, B, then A again), by app and by whether the session has an alert."
-    table = Shown("Topic cycling", meaning, _by_app(rated), within=("app_id",))
-    return JobFindings(figures, _findings(rated, asked), {"cycling": table})
-
-
-def _by_app(rated: pl.DataFrame) -> pl.DataFrame:
-    return (
-        rated.group_by("app_id", "alerted")
-        .agg(
-            returns_per_session=pl.col("returns").mean().round(2),
-            returns_per_100_turns=(_PER_TURNS * pl.col("returns").sum() / pl.col("turns").sum()).round(2),
-            cycling_ratio=(pl.col("returns") > 0).mean().round(4),
-            about_cycling_ratio=smaller_side(pl.col("returns") > 0),
-            sessions=pl.col("session_id").n_unique(),
-            users=pl.col("user_id").n_unique(),
-        )
-        .sort("app_id", "alerted")
-    )
-
-
-def _findings(rated: pl.DataFrame, asked: MiningInput) -> list[Finding]:
-    """That alerting sessions cycle more, by the rate per turn: longer sessions have more of both.
-
-    Of the test with sessions as independent and that of the ranks with users as the unit, the larger p-value counts.
-    """
-    k = max(asked.policy.anonymity.min_sessions, asked.policy.anonymity.min_users)
-    sides = [rated.filter(pl.col("alerted") == each) for each in (True, False)]
-    if min(side["user_id"].n_unique() for side in sides) < k:
-        return []
-    alerted, others = (side["rate"].to_numpy() for side in sides)
-    test = mannwhitneyu(alerted, others, alternative="greater")
-    more_often = float(test.statistic) / (len(alerted) * len(others))
-    chance = max(
-        float(test.pvalue),
-        ByUser(rated["user_id"]).chance(rated["alerted"].to_numpy(), rated["rate"].rank().to_numpy()),
-    )
-    if chance > asked.policy.topics.significance:
-        return []
-    cycle = rated.filter("alerted", pl.col("returns") > 0).height
-    return [
-        Finding(
-            title="Sessions with alerts go in circles",
-            text=f"Per 100 turns they come back to a topic {alerted.mean():.1f} times, other sessions "
-            f"{others.mean():.1f} times; of two sessions the one with an alert is ahead in {more_often:.0%} of pairs "
-            f"(Mann-Whitney, p {chance:.2g}). {cycle:,} sessions with alerts come back at least once.",
-            evidence="SELECT session_id, user_id, app_id, count(*) AS returns FROM topic_changes "  # noqa: S608
-            f"WHERE {begun(asked.period)} AND cause IN ('returned', 'unpacked') "
-            "AND session_id IN (SELECT session_id FROM alerts) GROUP BY ALL ORDER BY returns DESC",
-            strength=round(2 * more_often - 1, 3),
-        )
-    ]
 
 
 _RETURNS = ("returned", "unpacked")
@@ -116,7 +34,7 @@ _RETURNS = ("returned", "unpacked")
 _OF_TEXT = "day", "session_id", "user_id", "place"
 
 
-def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
+def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
     """The different texts of each session, and each session's returns to topics that it had left."""
     topics, segments = tables["topics"], tables["segments"]
     titles = topics.mutate(
@@ -128,7 +46,7 @@ def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
     return {"texts": distinct.agg(place=texts.place.min()), "sessions": _sessions(tables)}
 
 
-def _sessions(tables: Tables) -> ir.Table:
+def _sessions(tables: Tables) -> ibis.Table:
     topics, changes = tables["topics"], tables["topic_changes"]
     sessions = topics.group_by("day", "session_id").agg(
         user_id=topics.user_id.max(), app_id=topics.app_id.max(), topics=topics.count(), turns=topics.turn.max() + 1
@@ -136,8 +54,7 @@ def _sessions(tables: Tables) -> ir.Table:
     came_back = changes.filter(changes.cause.isin(_RETURNS))
     returns = came_back.group_by("session_id").agg(returns=came_back.count())
     alerts = tables["alerts"].select("session_id").distinct().mutate(alerted=ibis.literal(True))
-    joined = sessions.left_join(returns, "session_id").drop("session_id_right")
-    joined = joined.left_join(alerts, "session_id").drop("session_id_right")
+    joined = beside(sessions, returns, alerts)
     return joined.mutate(returns=joined.returns.fill_null(0), alerted=joined.alerted.fill_null(False))
 
 
@@ -209,86 +126,111 @@ def _at_one_rate(texts: pl.DataFrame, lots: pl.DataFrame) -> pl.DataFrame:
 
 def _words(texts: pl.DataFrame, asked: MiningInput) -> Words:
     """The words of each cluster, looked up in one text for each word."""
-    rules = asked.policy.topics
     said = texts.filter("here")
-    named = naming_marks(said, asked.policy.anonymity, most=rules.evidence_words)
-    examples = (
-        said.select("place", mark="marks")
-        .explode("mark", empty_as_null=False)
-        .filter(pl.col("mark").is_in(named["mark"].implode()))
-        .group_by("mark")
-        .agg(pl.col("place").min())
-    )
-    places = examples["place"].unique().to_list()
+    named = naming_marks(said, asked.policy.anonymity, most=asked.policy.topics.evidence_words)
+    places = examples_of(named, said.sort("place"))["place"].unique().to_list()
     topics, segments = asked.whole["topics"], asked.whole["segments"]
     titles = asked.rows(topics.filter(topics.topic_id.isin(places)).select("title", "summary"))
     keys = asked.rows(segments.filter(segments.id.isin(places)).select("key_topics"))
-    looked_up = pl.concat([titles["title"], titles["summary"], keys["key_topics"].list.join(" ")])
-    return words_by_group(named, spelled(named["mark"], looked_up))
+    return named_by(named, pl.concat([titles["title"], titles["summary"], keys["key_topics"].list.join(" ")]))
 
 
 def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -> list[Figure]:
-    here = texts.filter("here")
-    sessions_here, users_here = (here[name].n_unique() for name in ("session_id", "user_id"))
-    novel = None if texts["novel"].dtype == pl.Null else here["novel"].mean()
+    here, novel = texts.filter("here"), pl.col("novel").cast(pl.Boolean)
+    novel_ratio = here.select(novel.mean()).item()
     return [
-        figure(
-            "topic_clusters",
-            table.height,
-            "Clusters of topics in the period.",
-            {"sessions": sessions_here, "users": users_here},
-        ),
-        figure(
-            "topics_per_session",
-            _mean(sessions["topics"]),
-            "Topics of a session, on average.",
-            {"sessions": sessions.height, "users": sessions["user_id"].n_unique()},
-        ),
-        figure(
-            "novel_texts_ratio",
-            None if novel is None else round(float(novel), 4),  # type: ignore[arg-type]
-            "Share of texts far from all topics of the earlier period; 0.05 where nothing changed.",
-            {"sessions": sessions_here, "users": users_here},
-            part=part_of(here, pl.col("novel").cast(pl.Boolean)),
-        ),
+        figure("topic_clusters", table.height, here),
+        figure("topics_per_session", sessions["topics"].mean(), sessions, digits=2),
+        figure("novel_texts_ratio", novel_ratio, here, part=novel, digits=4),
     ]
-
-
-def _mean(numbers: pl.Series) -> float | None:
-    return round(float(numbers.mean()), 2) if numbers.len() else None  # type: ignore[arg-type]
 
 
 def _days(texts: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
     names = names_of(texts["group"].unique(), words, policy.topics.name_words)
     here = texts.filter("here")
-    of_day = here.group_by("day").agg(of=pl.col("session_id").n_unique())
     return (
         members(here, policy)
         .group_by("day", "group")
-        .agg(sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique())
-        .join(of_day, on="day")
-        .with_columns(
-            topic=pl.col("group").replace_strict(names, return_dtype=pl.String),
-            share=(pl.col("sessions") / pl.col("of")).round(4),
-        )
+        .agg(*COUNTED)
+        .join(here.group_by("day").agg(of=COUNTED[0]), on="day")
         .sort("day", "group")
-        .select("day", "topic", "share", "sessions", "users")
+        .select(
+            "day",
+            pl.col("group").replace_strict(names, return_dtype=pl.String).alias("topic"),
+            (pl.col("sessions") / pl.col("of")).round(4).alias("share"),
+            "sessions",
+            "users",
+        )
     )
 
 
 def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
-    here = texts.filter("here", pl.col("distance").is_not_null())
+    novel = pl.col("novel").cast(pl.Boolean)
     return (
-        here.group_by("day")
+        texts.filter("here", pl.col("distance").is_not_null())
+        .group_by("day")
         .agg(
-            distance=pl.col("distance").cast(pl.Float64).mean().round(3),
-            novel_ratio=pl.col("novel").cast(pl.Float64).mean().round(4),
-            sessions=pl.col("session_id").n_unique(),
-            users=pl.col("user_id").n_unique(),
-            about_novel_ratio=smaller_side(pl.col("novel").cast(pl.Boolean)),
+            pl.col("distance").cast(pl.Float64).mean().round(3),
+            novel.mean().round(4).alias("novel_ratio"),
+            *COUNTED,
+            smaller_side(novel).alias("about_novel_ratio"),
         )
         .sort("day")
     )
+
+
+def cycling(sessions: pl.DataFrame, asked: MiningInput) -> JobFindings:
+    """Returns (A, B, then A again) of `session_id, user_id, app_id, topics, turns, returns, alerted`."""
+    rated = sessions.with_columns(rate=_PER_TURNS * pl.col("returns") / pl.col("turns").clip(lower_bound=1))
+    returned = pl.col("returns") > 0
+    per_turns = _PER_TURNS * int(rated["returns"].sum()) / max(1, int(rated["turns"].sum()))
+    cycling_ratio = rated.select(returned.mean()).item() or 0.0
+    figures = [
+        figure("topic_returns_per_100_turns", per_turns, rated, digits=2),
+        figure("cycling_sessions_ratio", cycling_ratio, rated, part=returned, digits=4),
+    ]
+    ratio, about_ratio = share("cycling_ratio", returned)
+    by_app = rated.group_by("app_id", "alerted").agg(
+        pl.col("returns").mean().round(2).alias("returns_per_session"),
+        (_PER_TURNS * pl.col("returns").sum() / pl.col("turns").sum()).round(2).alias("returns_per_100_turns"),
+        ratio.round(4),
+        about_ratio,
+        *COUNTED,
+    )
+    meaning = "Returns to a topic that was left (A, B, then A again), by app and by whether the session has an alert."
+    table = Shown("Topic cycling", meaning, by_app.sort("app_id", "alerted"), within=("app_id",))
+    return JobFindings(figures, _circles(rated, asked), {"cycling": table})
+
+
+def _circles(rated: pl.DataFrame, asked: MiningInput) -> list[Finding]:
+    """That alerting sessions cycle more, by the rate per turn: longer sessions have more of both.
+
+    Of the test with sessions as independent and that of the ranks with users as the unit, the larger p-value counts.
+    """
+    k = max(asked.policy.anonymity.min_sessions, asked.policy.anonymity.min_users)
+    sides = [rated.filter(pl.col("alerted") == each) for each in (True, False)]
+    if min(side["user_id"].n_unique() for side in sides) < k:
+        return []
+    alerted, others = (side["rate"].to_numpy() for side in sides)
+    test = mannwhitneyu(alerted, others, alternative="greater")
+    more_often = float(test.statistic) / (len(alerted) * len(others))
+    of_users = ByUser(rated["user_id"]).chance(rated["alerted"].to_numpy(), rated["rate"].rank().to_numpy())
+    chance = max(float(test.pvalue), of_users)
+    if chance > asked.policy.topics.significance:
+        return []
+    cycle = rated.filter("alerted", pl.col("returns") > 0).height
+    return [
+        Finding(
+            title="Sessions with alerts go in circles",
+            text=f"Per 100 turns they come back to a topic {alerted.mean():.1f} times, other sessions "
+            f"{others.mean():.1f} times; of two sessions the one with an alert is ahead in {more_often:.0%} of pairs "
+            f"(Mann-Whitney, p {chance:.2g}). {cycle:,} sessions with alerts come back at least once.",
+            evidence="SELECT session_id, user_id, app_id, count(*) AS returns FROM topic_changes "  # noqa: S608
+            f"WHERE {begun(asked.period)} AND cause IN ('returned', 'unpacked') "
+            "AND session_id IN (SELECT session_id FROM alerts) GROUP BY ALL ORDER BY returns DESC",
+            strength=round(2 * more_often - 1, 3),
+        )
+    ]
 
 
 def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: MiningInput) -> list[str]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobs.analyse.mining import memory_facts, memory_health
+from jobs.analyse.mining import memory
 from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period
-from jobs.analyse.mining.memory_health import JOB
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, MemoryMining
-from streams.archive.catalog import LakePaths, reading
+from jobs.analyse.mining.memory import JOB
+from models.policy.archive import AnonymityPolicy, MemoryMining
+from streams.archive.catalog import LakePaths
 from tests.mined_archive import WEEK, mined
 
 POLICY = MemoryMining()
@@ -42,7 +42,7 @@ def compacted(sessions: int, found: int, *, app_id: str = "support", probes: int
 
 def test_sizes_are_ratios_of_sums() -> None:
     """A quarter of the tokens, half of the bytes."""
-    shown = memory_health.tables_of(compacted(6, 9))["compaction"].frame
+    shown = memory.tables_of(compacted(6, 9))["compaction"].frame
 
     assert [(6, 6, 12, 0.25, 0.5)] == shown.select(
         "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"
@@ -52,16 +52,16 @@ def test_sizes_are_ratios_of_sums() -> None:
 def test_losses_of_an_app_are_a_finding_and_nothing_to_search_for_is_none() -> None:
     """A tenth is none; sessions without a probe have no share; what compaction keeps of four users is theirs."""
     frame = pl.concat([compacted(6, 2, app_id="lossy"), compacted(6, 9, app_id="careful")])
-    found = memory_health.findings_of(frame, A_WEEK, POLICY)
+    found = memory.findings_of(frame, A_WEEK, POLICY)
 
     assert ["Topics of lossy lose what was said"] == [finding.title for finding in found]
     assert 0.8 == pytest.approx(found[0].strength)
 
-    figures = {figure.name: figure.value for figure in memory_health.figures_of(compacted(6, 0, probes=0))}
+    figures = {figure.name: figure.value for figure in memory.figures_of(compacted(6, 0, probes=0))}
 
     assert figures["topic_loss_median_ratio"] is None
 
-    shown, left_out = shown_rows(memory_health.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
+    shown, left_out = shown_rows(memory.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
 
     assert (0, 1) == (shown.height, left_out)
 
@@ -82,7 +82,7 @@ def test_memories_that_share_their_words_are_alike() -> None:
             ],
         }
     )
-    pairs = memory_health._alike(memories, POLICY.alike_min_ratio)
+    pairs = memory._alike(memories, POLICY.alike_min_ratio)
 
     assert [("a", 1, 2)] == pairs.select("app_id", "memory_id", "memory_id_other").rows()
 
@@ -92,8 +92,10 @@ def test_planted_facts_are_found(planted: LakePaths, tmp_path: Path) -> None:
     result = mined(JOB, planted, tmp_path)
     figures = {figure.name: figure.value for figure in result.section.figures}
     findings = {shown.finding.title: shown for shown in result.section.findings}
+    segments = result.tables["compaction"].filter(pl.col("layer") == "segments")
     active = 31 * 2 + 8 * 2 + 7
 
+    assert 70 == segments["sessions"].sum()
     assert active == figures["active_facts"]
     assert round(16 / active, 3) == figures["duplicate_facts_ratio"]
     assert round(7 / active, 3) == figures["stale_facts_ratio"]
@@ -109,20 +111,3 @@ def test_a_week_before_is_told_as_it_was(planted: LakePaths, tmp_path: Path) -> 
 
     assert 0 == figures["flipping_users_ratio"]
     assert not [shown for shown in result.section.findings if "flip" in shown.finding.title]
-
-
-def test_compactions_are_told_by_layer(planted: LakePaths, tmp_path: Path) -> None:
-    """All seventy sessions of the week have segments."""
-    result = mined(JOB, planted, tmp_path)
-    segments = result.tables["compaction"].filter(pl.col("layer") == "segments")
-
-    assert 70 == segments["sessions"].sum()
-
-
-def test_evidence_and_figures_count_the_same(planted: LakePaths) -> None:
-    """The query of the duplicates gives the rows of the figure."""
-    with reading(planted) as con:
-        rows = con.sql(memory_facts._duplicates_query(ArchivePolicy().memory, WEEK.until)).pl()
-
-    assert 16 == rows.height
-    assert {"user_id", "session_id"} <= set(rows.columns)

@@ -1,0 +1,261 @@
+"""Memory health: what compaction loses, which facts are doubled, stale or contradict, how full memories are."""
+
+# ruff: noqa: S608 - evidence is made of quoted names and dates
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ibis
+import polars as pl
+
+from jobs.analyse.mining import memory_facts
+from jobs.analyse.mining.coverage import COUNTED, Coverage, about, beyond, beyond_cell, smaller_side
+from jobs.analyse.mining.figures import figure
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period, Shown
+from jobs.analyse.mining.memory_facts import DIGITS, newest, until
+from jobs.analyse.mining.source import Tables
+from models.policy.archive import ArchivePolicy, MemoryMining
+from streams.archive.catalog import literal
+
+_SPACE = ["app_id", "space", "owner"]
+_CONTRADICTING = pl.col("conflicts_with").list.len() > 0
+_SIZES = ("tokens_before", "tokens_after", "bytes_before", "bytes_after", "probes", "probes_found")
+_QUANTILES = (0.1, 0.5, 0.9)
+_KEPT_FIGURES = {
+    "segments": "segments_tokens_kept_ratio",
+    "topics": "topics_tokens_kept_ratio",
+    "users' episodes": "users_episodes_tokens_kept_ratio",
+}
+"""By layer."""
+
+
+def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
+    """Sums by day, layer and session: segments and topics of sessions, episodes of users."""
+    segments, topics, episodes = tables["segments"], tables["topic_changes"], tables["user_episodes"]
+    made = topics.filter(topics.compaction.notnull())
+    layers = (
+        _summed(segments, "segments", {name: segments[name] for name in _SIZES[:4]}),
+        _summed(made, "topics", {name: made.compaction[name] for name in _SIZES}),
+        _summed(episodes, "users' episodes", {name: episodes[name] for name in _SIZES[:2]}),
+    )
+    return {"compactions": ibis.union(*layers)}
+
+
+def _summed(table: ibis.Table, layer: str, sizes: dict[str, ibis.Value]) -> ibis.Table:
+    known = {name: sizes.get(name, ibis.null("int64")).cast("int64") for name in _SIZES}
+    wide = table.mutate(layer=ibis.literal(layer), **known)
+    summed = {name: wide[name].sum().cast("int64") for name in _SIZES}
+    return wide.group_by("day", "layer", "app_id", "session_id", "user_id").agg(compactions=wide.count(), **summed)
+
+
+def _find(frames: Frames, asked: MiningInput) -> JobFindings:
+    compactions = frames["compactions"]
+    facts, changes = memory_facts.active_facts(asked), memory_facts.flips(asked)
+    of_apps, apps = held_by_apps(asked)
+    of_projects, projects = held_by_projects(asked)
+    return JobFindings(
+        figures=[
+            *figures_of(compactions),
+            *memory_facts.figures_of(facts, changes),
+            *of_apps,
+            *of_projects,
+        ],
+        findings=[
+            *findings_of(compactions, asked.period, asked.policy.memory),
+            *memory_facts.findings_of(facts, changes, asked),
+        ],
+        tables={
+            **tables_of(compactions),
+            **memory_facts.tables_of(facts, changes),
+            "apps": apps,
+            "projects": projects,
+        },
+        notes=_notes(compactions, facts),
+    )
+
+
+def _notes(compactions: pl.DataFrame, facts: pl.DataFrame) -> list[str]:
+    nothing = {
+        "No topic was compacted with anything to search for: loss cannot be told.": _losses(compactions),
+        "No user has an active fact.": facts,
+    }
+    return [note for note, rows in nothing.items() if rows.is_empty()]
+
+
+def held_by_apps(asked: MiningInput) -> tuple[list[Figure], Shown]:
+    """What spaces of memories hold."""
+    changes = until(asked, "app_memory_changes")
+    memories = asked.rows(newest(_owned(changes), [*_SPACE, "memory_id"]).filter(lambda t: t.active))
+    spaces = asked.rows(newest(_owned(until(asked, "app_memory_spaces")), _SPACE))
+    alike = _alike(memories, asked.policy.memory.alike_min_ratio)
+    held = memories.group_by("app_id").agg(
+        memories=pl.len(),
+        contradicting=_CONTRADICTING.sum(),
+        pinned=pl.col("pinned").sum(),
+        about_contradicting=smaller_side(_CONTRADICTING),
+        about_pinned=smaller_side(pl.col("pinned")),
+    )
+    energy = spaces.group_by("app_id").agg(
+        spaces=pl.len(),
+        memories_a_space=pl.col("memories").mean().round(1),
+        compactions=pl.col("compactions").sum(),
+        waiting=pl.col("waiting").sum(),
+        energy_ratio=(pl.col("energy_units").sum() / pl.col("energy_capacity_units").sum()).round(DIGITS),
+    )
+    owners = memories.join(alike, on=[*_SPACE, "memory_id"], how="semi")
+    of_alike = owners.group_by("app_id").agg(about_alike_pairs=smaller_side(pl.lit(value=True)))
+    pairs = alike.group_by("app_id").agg(alike_pairs=pl.len()).join(of_alike, on="app_id")
+    frame = asked.rows(_counted(changes.group_by("app_id")))
+    for other in (energy, held, pairs):
+        frame = frame.join(other, on="app_id", how="left")
+    frame = frame.with_columns(pl.col("memories", "contradicting", "pinned", "alike_pairs").fill_null(0)).sort("app_id")
+    contradicting = memories.select(_CONTRADICTING.mean()).item()
+    is_alike = pl.col("memory_id").is_in(alike["memory_id"].implode())
+    a_space = memories.height / spaces.height if spaces.height else None
+    pairs_found = alike.height if memories.height else None
+    figures = [
+        figure("app_memories_a_space_mean", a_space, memories, digits=1),
+        figure("contradicting_app_memories_ratio", contradicting, memories, part=_CONTRADICTING, digits=DIGITS),
+        figure("alike_app_memories_pairs", pairs_found, memories, part=is_alike),
+    ]
+    return figures, Shown("Memories of apps", "How much of their room is used, and of their energy left.", frame)
+
+
+def held_by_projects(asked: MiningInput) -> tuple[list[Figure], Shown]:
+    """What projects remember, and whether anybody looks at it."""
+    changes = until(asked, "project_changes")
+    items = newest(changes, ["app_id", "project_id", "kind", "slot"])
+    items = items.filter(items.active)
+    is_memory, memory = items.kind == "memory", items.memory
+    kinds = items.group_by("app_id").agg(
+        memories=is_memory.sum(),
+        archived=ibis.coalesce(memory["archived"], False).cast("int64").sum(),
+        never_accessed=(is_memory & (memory["access_count"] == 0)).sum(),
+        superseded=(is_memory & memory["closed_by"].notnull()).sum(),
+        pending=(items.kind == "pending").sum(),
+    )
+    frame = asked.rows(_counted(changes.group_by("app_id"))).join(asked.rows(kinds), on="app_id", how="left")
+    frame = frame.fill_null(0).sort("app_id")
+    memories = int(frame["memories"].sum())
+    (whole,) = asked.rows(_counted(changes)).iter_rows(named=True)
+    whom: Coverage = {"sessions": whole["sessions"], "users": whole["users"]}
+    never = frame["never_accessed"].sum() / memories if memories else None
+    figures = [
+        figure("project_memories_never_accessed_ratio", never, whom, digits=DIGITS),
+        figure("project_facts_pending", frame["pending"].sum() if frame.height else None, whom),
+    ]
+    return figures, Shown("Memories of projects", "What they hold, and what of it was never asked for.", frame)
+
+
+def _counted(changes: Any) -> ibis.Table:
+    """How many sessions and users changes are of; `_` is what is aggregated."""
+    counts: ibis.Table = changes.agg(sessions=ibis._.session_id.nunique(), users=ibis._.user_id.nunique())
+    return counts
+
+
+def _owned(table: ibis.Table) -> ibis.Table:
+    """A user's space is that user's in the app; an app's own has no owner."""
+    return table.mutate(owner=ibis.ifelse(table.space == "user", table.user_id, ""))
+
+
+def _alike(memories: pl.DataFrame, least: float) -> pl.DataFrame:
+    """Pairs of one space that share so many words. A space holds few memories, so that all its pairs are looked at."""
+    words = memories.select(
+        *_SPACE, "memory_id", words=pl.col("content").str.to_lowercase().str.extract_all(r"\w+").list.unique()
+    )
+    pairs = words.join(words, on=_SPACE, suffix="_other").filter(pl.col("memory_id") < pl.col("memory_id_other"))
+    shared = pl.col("words").list.set_intersection("words_other").list.len()
+    either = pl.col("words").list.set_union("words_other").list.len()
+    return pairs.filter((either > 0) & (shared / either >= least)).select(*_SPACE, "memory_id", "memory_id_other")
+
+
+def figures_of(sessions: pl.DataFrame) -> list[Figure]:
+    """Tokens that are left of each layer, and the share of probes that are lost."""
+    lost = _losses(sessions)
+    kept = [
+        figure(name, of_layer.select(_kept("tokens")).item(), of_layer, digits=DIGITS)
+        for layer, name in _KEPT_FIGURES.items()
+        if (of_layer := sessions.filter(pl.col("layer") == layer)).height
+    ]
+    return [
+        *kept,
+        figure("topic_loss_median_ratio", lost["loss"].median(), lost, part=beyond(about(lost)), digits=DIGITS),
+    ]
+
+
+def tables_of(sessions: pl.DataFrame) -> dict[str, Shown]:
+    """By layer and app."""
+    sizes = (
+        sessions.group_by("layer", "app_id")
+        .agg(
+            *COUNTED,
+            pl.col("compactions", "tokens_before", "tokens_after").sum(),
+            _kept("tokens").round(DIGITS),
+            _kept("bytes").round(DIGITS),
+        )
+        .sort("layer", "app_id")
+    )
+    loss = {f"loss_p{round(q * 100)}": pl.col("loss").quantile(q, "linear").round(DIGITS) for q in _QUANTILES}
+    tell_of = {f"about_loss_p{round(q * 100)}": beyond_cell(q) for q in _QUANTILES}
+    lost = _losses(sessions).group_by("app_id").agg(*COUNTED, pl.col("probes").sum(), **loss).sort("app_id")
+    return {
+        "compaction": Shown(
+            "What compaction keeps", "Sizes of what was said, and of the summaries that stand for it.", sizes
+        ),
+        "loss": Shown(
+            "What a search no longer finds",
+            "Probes are messages that name something to search for; loss is the share that the summary does not "
+            "answer. One value for each session; the messages themselves are in the archive.",
+            lost.with_columns(**tell_of),
+        ),
+    }
+
+
+def findings_of(sessions: pl.DataFrame, period: Period, policy: MemoryMining) -> list[Finding]:
+    """Apps whose topics lose much."""
+    by_app = _losses(sessions).group_by("app_id").agg(pl.col("loss").median(), pl.len().alias("n")).sort("app_id")
+    return [
+        Finding(
+            title=f"Topics of {app_id} lose what was said",
+            text=f"In half of {n} sessions a search misses {loss:.0%} or more of what compacted topics named.",
+            evidence=f"""
+SELECT session_id, user_id, topic_id, compaction.probes AS probes, compaction.probes_found AS probes_found,
+  compaction.loss AS loss
+FROM topic_changes
+WHERE compaction.probes > 0 AND app_id = {literal(app_id)}
+  AND date BETWEEN DATE '{period.since}' AND DATE '{period.until}'
+""".strip(),
+            strength=float(loss),
+        )
+        for app_id, loss, n in by_app.filter(pl.col("loss") > policy.lossy_min_ratio).iter_rows()
+    ]
+
+
+def _losses(sessions: pl.DataFrame) -> pl.DataFrame:
+    """One row for each session with probes: sums over its compactions of the period."""
+    of_topics = sessions.filter(pl.col("layer") == "topics")
+    summed = of_topics.group_by("app_id", "session_id", "user_id").agg(pl.col("probes", "probes_found").sum())
+    return summed.filter(pl.col("probes") > 0).with_columns(loss=1 - pl.col("probes_found") / pl.col("probes"))
+
+
+def _kept(unit: str) -> pl.Expr:
+    """Share of the tokens or bytes that summaries keep; null where there were none."""
+    before, after = (pl.col(f"{unit}_{when}").sum() for when in ("before", "after"))
+    return pl.when(before > 0).then(after / before).alias(f"{unit}_kept_ratio")
+
+
+JOB = Job(
+    name="memory",
+    title="Memory health",
+    question="Is what is remembered short, true, of use, and still what was said?",
+    grouped="date",
+    reads=(
+        *("compactions", "topics", "user_episodes", "facts", "turns"),
+        *("memories", "memory_spaces", "project_items"),
+    ),
+    version=1,
+    heavy=_heavy,
+    find=_find,
+)
