@@ -1,4 +1,4 @@
-"""Whom a value is about: how many sessions and users a row, a cell, a figure or a share in a text tells of.
+"""Coverage of values: how many sessions and users a row, a cell, a figure or a share in a text tells of.
 
 Jobs state it beside each value; `anonymity` alone decides by it what is shown.
 
