@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
-from jobs.demo.conversations import load_play, schedule
-from jobs.demo.operator_commands import Erased, PurgedApp
-from jobs.demo.policy import POLICY
-from jobs.demo.project_questions import ProjectAnswer, ProjectRecalled, load_project_questions
-from jobs.demo.questions import Recalled, load_questions
+from jobs.demo.asking import Answers, Erased, PurgedApp
+from jobs.demo.conversations import CueAct, load_play, schedule
+from jobs.demo.figures import Figures
+from jobs.demo.questions import ProjectAnswer, ProjectRecalled, Recalled, load_questions
+from jobs.demo.run import demo_policy
 from jobs.demo.state import DemoState
 from jobs.demo.summary import ArchiveSummary, DemoSummary, summarise
 from models.events import (
@@ -22,7 +23,6 @@ from models.events import (
     ConversationEnded,
     EpisodeRequested,
     EpisodeSummarised,
-    ErasedStore,
     InputEvent,
     OutputEvent,
     ProjectConversationEnded,
@@ -43,7 +43,7 @@ from streams.state.memory import MemoryTable
 from tests.entity_driver import Entities
 from tests.user_partition import commands, keep
 
-_RULES = load_policy(POLICY.encode(), "toml")
+_RULES = load_policy(demo_policy(), "toml")
 _MODEL = model_at(None)
 _FORWARDED = UserTurnAdded | ConversationEnded | ProjectTurnAdded | ProjectConversationEnded
 DEMO_POLICY = msgspec.structs.replace(
@@ -54,29 +54,24 @@ DEMO_POLICY = msgspec.structs.replace(
 MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
 
 ARCHIVE = ArchiveSummary(rows=900, files=12, bytes=90_000, json_bytes=270_000, json_to_parquet_ratio=3.0, findings=[])
-RECALLED = tuple(
-    Recalled(app_id=asked.app_id, user_id=asked.user_id, query=asked.query, facts=asked.facts, injection="- <b>: 1")
-    for asked in load_questions()
+_QUESTIONS = load_questions()
+_PROJECT = _QUESTIONS.project
+ANSWERS = Answers(
+    recalled=[
+        Recalled(app_id=asked.app_id, user_id=asked.user_id, query=asked.query, facts=asked.facts)
+        for asked in _QUESTIONS.users
+    ],
+    project=ProjectRecalled(
+        app_id=_PROJECT.app_id,
+        project_id=_PROJECT.project_id,
+        chunks=_PROJECT.fewest_chunks,
+        memories={"decision": 3, "goal": 1},
+        answers=[ProjectAnswer(query=_PROJECT.query, said="<b>", milliseconds=4.0)],
+    ),
+    purged=PurgedApp(app_id="isp-support", deleted=1, milliseconds=20.0),
+    erased=Erased(user_id="user-edith", seconds=3.0),
 )
 """Right answers."""
-_PROJECT = load_project_questions()
-PROJECT = ProjectRecalled(
-    app_id=_PROJECT.app_id,
-    project_id=_PROJECT.project_id,
-    chunks=_PROJECT.fewest_chunks,
-    memories={"decision": 3, "goal": 1},
-    answers=[ProjectAnswer(query=_PROJECT.query, said="<b>", milliseconds=4.0)],
-)
-PURGED = PurgedApp(app_id="isp-support", deleted=1, milliseconds=20.0)
-ERASED = Erased(
-    app_id="assistant",
-    user_id="user-edith",
-    request_id="0" * 32,
-    seconds=3.0,
-    sessions=1,
-    complete=True,
-    stores=[ErasedStore(store="vectors turns", looked_at=482, removed=14, remaining=0)],
-)
 
 
 @cache
@@ -101,6 +96,12 @@ def outputs_of_the_play() -> tuple[OutputEvent, ...]:
     return tuple(emitted)
 
 
+def turns_of_the_play() -> list[InputEvent]:
+    """Its turns, in the order of their sending."""
+    cues = schedule(load_play())
+    return [cue.event(MADE_AT - cues[-1].at) for cue in cues if cue.act is CueAct.TURN]
+
+
 def played_state() -> DemoState:
     """The demo's state at the end of the play."""
     state = DemoState.of(load_play())
@@ -111,14 +112,15 @@ def played_state() -> DemoState:
 
 def summary_of(
     state: DemoState,
+    *,
+    counted: Figures | None = None,
+    answers: Answers = ANSWERS,
     archive: ArchiveSummary = ARCHIVE,
-    recalled: Sequence[Recalled] = RECALLED,
-    project: ProjectRecalled = PROJECT,
-    removed: tuple[PurgedApp, Erased] = (PURGED, ERASED),
 ) -> DemoSummary:
     """The summary with the parts that no test here looks at."""
+    counted = counted or Figures({"turns": "732 in 21 sessions, 1 still open"}, [])
     return summarise(
-        state, archive, recalled, project, removed, seconds=61.0, data_dir="demo", report="demo/report.html"
+        state, counted, answers, archive, seconds=61.0, data_dir=Path("demo"), report=Path("demo/report.html")
     )
 
 

@@ -43,7 +43,7 @@ def demo(
     Exits with 1 if not exactly the expected sessions alert, each before its last third, if topics did not do all of
     that, or if memory does not answer what it should.
     """
-    from jobs.demo.run import DemoOptions, run
+    from jobs.demo.run import run
     from jobs.demo.stage import Stage
 
     if output is OutputFormat.CSV:
@@ -51,7 +51,7 @@ def demo(
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-demo-"))).resolve()
     stage = Stage(output, view=view)
     try:
-        summary = run(DemoOptions(data_dir=folder, speed=speed, keep=keep), stage)
+        summary = run(folder, stage, speed=speed, keep=keep)
     except KeyboardInterrupt:
         stage.interrupted(folder)
         raise

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Protocol
 
 from jobs.demo.conversations import Cue, CueAct
 from jobs.demo.state import DemoState
+from jobs.shared.sending import Sender
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.kafka.producer import Record
@@ -17,18 +17,6 @@ PLAY_SECONDS = 40.0
 """How long the play takes at speed 1."""
 _ALERT_WITHIN_S = 20.0
 _LOOK_AGAIN_S = 0.05
-
-
-class Outlet(Protocol):
-    """Where events go, as `jobs.shared.sending.Sender` takes them."""
-
-    async def add(self, record: Record) -> None:
-        """Queue a record."""
-        ...
-
-    async def finish(self) -> None:
-        """Wait until everything queued is confirmed."""
-        ...
 
 
 class Play:
@@ -44,7 +32,7 @@ class Play:
         speed: Multiple of the usual pace.
     """
 
-    def __init__(self, outlet: Outlet, state: DemoState, cues: list[Cue], *, speed: float = 1.0) -> None:
+    def __init__(self, outlet: Sender, state: DemoState, cues: list[Cue], *, speed: float = 1.0) -> None:
         self._outlet = outlet
         self._state = state
         self._cues = cues
@@ -67,7 +55,7 @@ class Play:
     async def _send(self, cue: Cue, began: datetime, alert_id: str | None) -> None:
         event = cue.event(began, alert_id)
         if cue.act is CueAct.TURN:
-            self._state.sending(event.session_id, cue.turn, time.monotonic())
+            self._state.sent_at_s[event.session_id, cue.turn] = time.monotonic()
         await self._outlet.add(Record(event.session_id.encode(), encode(event), headers_for(event)))
         await self._outlet.finish()
 
@@ -78,4 +66,4 @@ class Play:
             if time.monotonic() > deadline_s:
                 return None
             await asyncio.sleep(_LOOK_AGAIN_S)
-        return alert.latest.alert_id
+        return alert.alert_id

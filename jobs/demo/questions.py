@@ -1,18 +1,16 @@
-"""Questions of the demo to user memory at the end of the play, over HTTP, and the right answers."""
+"""Questions of the demo to the memory of a user and of a project, memory's answers, and what is wrong with them."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterator
+from datetime import datetime
 from importlib.resources import files
 
-import httpx
 import msgspec
 from msgspec import Struct
 
-from streams.api.users.messages import EpisodeAnswer, FactAnswer, Retrieved
-
-_ANSWER_WITHIN_S = 15.0
+from streams.api.users.messages import EpisodeAnswer
 
 
 class DemoQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +30,50 @@ class DemoQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     episode: str | None = None
 
 
+class Pivot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A turn of the project's conversation that changed what holds.
+
+    Attributes:
+        turn: Of the conversation.
+        query: What is asked about it.
+        before: What the best answer must say if only what held right before the turn counts …
+        after: … and right after it.
+    """
+
+    turn: int
+    query: str
+    before: str
+    after: str
+
+
+class ProjectQuestions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked of a project's memory, and what must be answered.
+
+    Attributes:
+        query: For whose answer a context is built, too.
+        answer: What the best hit must say.
+        fewest_chunks: Of the conversation.
+        fewest_types: Of memories.
+    """
+
+    app_id: str
+    project_id: str
+    conversation_id: str
+    query: str
+    answer: str
+    fewest_chunks: int
+    most_chunks: int
+    fewest_types: int
+    pivots: list[Pivot]
+
+
+class Questions(Struct, frozen=True, forbid_unknown_fields=True):
+    """All questions, in the order of their asking."""
+
+    users: list[DemoQuestion]
+    project: ProjectQuestions
+
+
 class Recalled(Struct, frozen=True, kw_only=True):
     """A question with memory's answer; empty where there was none."""
 
@@ -45,86 +87,79 @@ class Recalled(Struct, frozen=True, kw_only=True):
     """Facts and episodes as text for a prompt (user memory, stage 3)."""
     milliseconds: float = 0.0
     problems: list[str] = []
-    """What is wrong with the answer."""
 
 
-class _Questions(Struct, frozen=True, forbid_unknown_fields=True):
-    questions: list[DemoQuestion]
+class ProjectAnswer(Struct, frozen=True, kw_only=True):
+    """The best answer to one question about a project."""
+
+    query: str
+    said: str
+    """Empty if nothing was found."""
+    at: datetime | None = None
+    """Only what held then counted; None: what holds now."""
+    when: str = ""
+    """The same in words."""
+    milliseconds: float
+
+    @property
+    def asked(self) -> str:
+        """The question, and as of when."""
+        return f"{self.query} {self.when}".strip()
 
 
-def load_questions() -> list[DemoQuestion]:
-    """All questions, in the order of their asking.
+class ProjectRecalled(Struct, frozen=True, kw_only=True):
+    """What the memory of a project answered; empty where it did not."""
+
+    app_id: str
+    project_id: str
+    chunks: int = 0
+    """Of the conversation."""
+    memories: dict[str, int] = {}
+    """Type → how many."""
+    superseded: int = 0
+    """Relationships by which a memory replaced another."""
+    pending: int = 0
+    key_moments: list[str] = []
+    """Titles, in order of time."""
+    context_tokens: int = 0
+    """Of the context that was built for the question."""
+    answers: list[ProjectAnswer] = []
+    problems: list[str] = []
+
+
+def load_questions() -> Questions:
+    """What is asked at the end of the play.
 
     Raises:
         msgspec.ValidationError: The file is wrong: a defect of the package.
     """
     text = (files("jobs.demo") / "questions.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Questions).questions
+    return msgspec.convert(tomllib.loads(text), Questions)
 
 
-async def ask(
-    questions: Iterable[DemoQuestion], url: str, *, transport: httpx.AsyncBaseTransport | None = None
-) -> list[Recalled]:
-    """Ask the index role, one question after the other; a request that fails is an answer with a problem.
-
-    Args:
-        questions: With what must be answered.
-        url: Of the index role.
-        transport: How it is reached; None: over the network.
-    """
-    async with httpx.AsyncClient(base_url=url, timeout=_ANSWER_WITHIN_S, transport=transport) as client:
-        return [await _ask(question, client) for question in questions]
-
-
-async def _ask(question: DemoQuestion, client: httpx.AsyncClient) -> Recalled:
-    body = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query, "format": True}
-    try:
-        response = await client.post("/v1/retrieve", json=body)
-        response.raise_for_status()
-        return judged(question, msgspec.json.decode(response.content, type=Retrieved), milliseconds=_took(response))
-    except httpx.HTTPStatusError as error:
-        problem = f"POST /v1/retrieve answered {error.response.status_code}"
-    except httpx.TransportError as error:
-        problem = f"POST /v1/retrieve failed: {type(error).__name__}"
-    except msgspec.MsgspecError as error:
-        problem = f"POST /v1/retrieve answered something else: {error}"
-    return Recalled(app_id=question.app_id, user_id=question.user_id, query=question.query, problems=[problem])
-
-
-def judged(question: DemoQuestion, answer: Retrieved, *, milliseconds: float) -> Recalled:
-    """The answer beside its question, with what is wrong about it."""
-    facts = {_name(fact): fact.value for fact in answer.structured_facts}
-    nearest = next(iter(answer.episodic_context), None)
-    return Recalled(
-        app_id=question.app_id,
-        user_id=question.user_id,
-        query=question.query,
-        facts=facts,
-        nearest_episode=nearest,
-        injection=answer.injection or "",
-        milliseconds=milliseconds,
-        problems=[*_wrong_facts(question, facts), *_wrong_episode(question, nearest)],
-    )
-
-
-def _wrong_facts(question: DemoQuestion, facts: dict[str, str]) -> Iterable[str]:
+def wrong_answers(question: DemoQuestion, facts: dict[str, str], episode: str) -> Iterator[str]:
+    """What is wrong with what was answered of a user; `episode` is the turn range of the nearest."""
     for name, value in question.facts.items():
         if facts.get(name) != value:
             yield f"{name} should be {value}, memory says {facts.get(name, 'nothing')}"
     for name in question.gone:
         if name in facts:
             yield f"{name} was taken back, memory still says {facts[name]}"
+    if question.episode is not None and episode != question.episode:
+        yield f"the nearest episode should be {question.episode}, memory finds {episode}"
 
 
-def _wrong_episode(question: DemoQuestion, nearest: EpisodeAnswer | None) -> Iterable[str]:
-    found = nearest.turn_range if nearest else "none"
-    if question.episode is not None and found != question.episode:
-        yield f"the nearest episode should be {question.episode}, memory finds {found}"
-
-
-def _name(fact: FactAnswer) -> str:
-    return f"{fact.category}/{fact.key}"
-
-
-def _took(response: httpx.Response) -> float:
-    return round(response.elapsed.total_seconds() * 1_000, 1)
+def wrong_project(questions: ProjectQuestions, recalled: ProjectRecalled) -> Iterator[str]:
+    """What is wrong with what was answered of a project."""
+    if not questions.fewest_chunks <= recalled.chunks <= questions.most_chunks:
+        yield f"has {recalled.chunks} chunks, not {questions.fewest_chunks} to {questions.most_chunks}"
+    if len(recalled.memories) < questions.fewest_types:
+        yield f"has memories of {len(recalled.memories)} types, not of {questions.fewest_types}"
+    if recalled.superseded < len(questions.pivots):
+        yield f"has {recalled.superseded} memories that superseded another, not {len(questions.pivots)}"
+    if not recalled.key_moments:
+        yield "has an arc without key moments"
+    wanted = [questions.answer, *(said for pivot in questions.pivots for said in (pivot.before, pivot.after))]
+    for should, answer in zip(wanted, recalled.answers, strict=True):
+        if should not in answer.said:
+            yield f"{answer.asked} should say {should}, memory says {answer.said or 'nothing'}"

@@ -10,18 +10,27 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from uuid import uuid4
 
-from msgspec import Struct
-
+from jobs.demo.asking import (
+    ERASED_USER,
+    ERASED_USERS_APP,
+    PURGED_APP,
+    Answers,
+    ask_project_memory,
+    ask_user_memory,
+    erase,
+    index_client,
+    purge,
+)
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.operator_commands import ERASED_USER, ERASED_USERS_APP, PURGED_APP, Erased, PurgedApp, erase, purge
+from jobs.demo.figures import ask_archive
+from jobs.demo.lines import COMPRESSED_CLOCK, erased_lines, project_lines, purged_lines, recalled_lines
 from jobs.demo.play import Play
-from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
-from jobs.demo.project_questions import ProjectRecalled, ask_project, load_project_questions
-from jobs.demo.questions import Recalled, ask, load_questions
+from jobs.demo.questions import Questions, load_questions
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.summary import DemoSummary, summarise, tidy_archive
@@ -29,6 +38,7 @@ from jobs.demo.watch import watching
 from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of
 from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
+from streams.archive.catalog import open_reader, paths_of
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.settings.archive import ArchiveSettings
 from streams.settings.live import LIVE_PAGE
@@ -41,72 +51,49 @@ _LOOK_AT_ROLES_EVERY_S = 0.5
 _OWN_ARCHIVE = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": ""}
 
 
-class DemoOptions(Struct, frozen=True, kw_only=True):
-    """What the command was asked for.
-
-    Attributes:
-        data_dir: Where everything goes; empty or new.
-        speed: Multiple of the usual pace.
-        keep: Leave broker and roles running until Ctrl-C.
-    """
-
-    data_dir: Path
-    speed: float
-    keep: bool
-
-
-def run(options: DemoOptions, stage: Stage) -> DemoSummary:
+def run(data_dir: Path, stage: Stage, *, speed: float, keep: bool) -> DemoSummary:
     """Run the whole demo; what was started is ended on the way out, however that is.
 
     Args:
-        options: What was asked for.
+        data_dir: Where everything goes; empty or new.
         stage: Where it is shown.
+        speed: Multiple of the usual pace.
+        keep: Leave broker and roles running until Ctrl-C.
 
     Raises:
         TurntideError: Something did not start, ended by itself, or did not finish in time.
     """
     began_s = time.monotonic()
-    state = DemoState.of(load_play())
-    _refuse_used(options.data_dir)
+    state, questions = DemoState.of(load_play()), load_questions()
+    if data_dir.exists() and any(data_dir.iterdir()):
+        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
+    data_dir.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         running.enter_context(_terminable())
-        settings = running.enter_context(_cluster(options.data_dir, stage))
+        settings = running.enter_context(_cluster(data_dir, stage))
         _provide_topics(settings, running, stage)
         roles = _start_roles(settings, running)
-        asyncio.run(_perform(settings, state, roles, options, stage))
-        recalled, project = _ask(roles, stage)
-        removed = _operate(roles, stage)
-        if not options.keep:
+        asyncio.run(_perform(settings, state, roles, speed, stage))
+        with closing(open_reader(paths_of(settings))) as lake:
+            counted = ask_archive(lake, state.conversations.values(), questions.users)
+        answers = asyncio.run(_ask(questions, _index(roles).url, stage))
+        if not keep:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
         stage.step("archive", "merging small files and checking every record")
         archive = tidy_archive(settings)
         stage.step("report", "writing a page of figures and patterns")
         report = _report(settings)
-        summary = summarise(
-            state,
-            archive,
-            recalled,
-            project,
-            removed,
-            seconds=time.monotonic() - began_s,
-            data_dir=str(options.data_dir),
-            report=str(report),
-        )
-        if options.keep:
+        seconds = time.monotonic() - began_s
+        summary = summarise(state, counted, answers, archive, seconds=seconds, data_dir=data_dir, report=report)
+        if keep:
             stage.result(summary)
             _keep(settings, roles, stage)
-    if not options.keep:
+    if not keep:
         stage.result(summary)
     return summary
 
 
 # --- what is started
-
-
-def _refuse_used(data_dir: Path) -> None:
-    if data_dir.exists() and any(data_dir.iterdir()):
-        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
-    data_dir.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -139,12 +126,17 @@ def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
 
 def _settings(given: Settings, data_dir: Path, kafka: KafkaSettings, *, prefix: str) -> Settings:
     policy_file = data_dir / "policy.toml"
-    policy_file.write_text(POLICY)
+    policy_file.write_bytes(demo_policy())
     for name in ("URL", "GENERATION"):  # the roles inherit the environment
         os.environ.pop(f"TURNTIDE_VECTORS__{name}", None)
     mine = {"kafka": kafka, "topic_prefix": prefix, "data_dir": data_dir, "policy_file": policy_file}
     # Whatever archive or vector store the environment names: the demo writes to its own folder only.
     return given.model_copy(update={**mine, "archive": ArchiveSettings(), "vectors": VectorSettings()})
+
+
+def demo_policy() -> bytes:
+    """The policy that everything runs under, TOML."""
+    return (files("jobs.demo") / "policy.toml").read_bytes()
 
 
 def _provide_topics(settings: Settings, running: ExitStack, stage: Stage) -> None:
@@ -199,9 +191,7 @@ def _stop(roles: list[RoleProcess]) -> None:
 # --- the play
 
 
-async def _perform(
-    settings: Settings, state: DemoState, roles: list[RoleProcess], options: DemoOptions, stage: Stage
-) -> None:
+async def _perform(settings: Settings, state: DemoState, roles: list[RoleProcess], speed: float, stage: Stage) -> None:
     stage.step("roles", f"starting {', '.join(ROLES)}")
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
@@ -209,7 +199,7 @@ async def _perform(
     stage.page(f"{_index(roles).url}{LIVE_PAGE}")
     stage.step("play", COMPRESSED_CLOCK)
     async with watching(settings, state, emit=stage.event) as watch, turns_sender(settings) as to_turns:
-        play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)
+        play = Play(to_turns, state, schedule([*state.conversations.values()]), speed=speed)
         try:
             async with asyncio.TaskGroup() as together:
                 beside = [
@@ -226,30 +216,23 @@ async def _perform(
             raise _first_expected(group) from group
 
 
-def _ask(roles: list[RoleProcess], stage: Stage) -> tuple[list[Recalled], ProjectRecalled]:
-    """Ask memory what it has learnt of a user and of a project, as an assistant would."""
-    index = _index(roles)
-    stage.step("memory", f"asking {index.url}/v1/retrieve")
-    recalled = asyncio.run(ask(load_questions(), index.url))
-    for each in recalled:
-        stage.recalled(each)
-    questions = load_project_questions()
-    stage.step("project", f"asking {index.url}/v1/projects/{questions.project_id}")
-    project = asyncio.run(ask_project(questions, index.url))
-    stage.project_recalled(project)
-    return recalled, project
-
-
-def _operate(roles: list[RoleProcess], stage: Stage) -> tuple[PurgedApp, Erased]:
-    """Purge the memories of an app and erase a user, as an operator would."""
-    index = _index(roles)
-    stage.step("purge", f"deleting the memories of {PURGED_APP}")
-    purged = asyncio.run(purge(PURGED_APP, index.url))
-    stage.purged(purged)
-    stage.step("erase", f"forgetting {ERASED_USER} of {ERASED_USERS_APP} in every store")
-    erased = asyncio.run(erase(ERASED_USERS_APP, ERASED_USER, index.url))
-    stage.erased(erased)
-    return purged, erased
+async def _ask(questions: Questions, url: str, stage: Stage) -> Answers:
+    """Ask memory as an assistant would, then purge an app and erase a user as an operator would."""
+    async with index_client(url) as client:
+        stage.step("memory", f"asking {url}/v1/retrieve")
+        recalled = [await ask_user_memory(question, client) for question in questions.users]
+        for each in recalled:
+            stage.done(*recalled_lines(each), problems=each.problems)
+        stage.step("project", f"asking {url}/v1/projects/{questions.project.project_id}")
+        project = await ask_project_memory(questions.project, client)
+        stage.done(*project_lines(project), problems=project.problems)
+        stage.step("purge", f"deleting the memories of {PURGED_APP}")
+        purged = await purge(PURGED_APP, client)
+        stage.done(*purged_lines(purged), problems=purged.problems)
+        stage.step("erase", f"forgetting {ERASED_USER} of {ERASED_USERS_APP} in every store")
+        erased = await erase(ERASED_USERS_APP, ERASED_USER, client)
+        stage.done(*erased_lines(erased), problems=erased.problems)
+    return Answers(recalled=recalled, project=project, purged=purged, erased=erased)
 
 
 async def _see_that_they_run(roles: list[RoleProcess]) -> None:

@@ -17,13 +17,9 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from jobs.demo.operator_commands import Erased, PurgedApp
-from jobs.demo.printed import answer_lines, erased_lines, project_lines, purged_lines, show
-from jobs.demo.project_questions import ProjectRecalled
-from jobs.demo.questions import Recalled
+from jobs.demo.lines import event_line, show_summary
 from jobs.demo.state import DemoState
 from jobs.demo.summary import DemoSummary
-from jobs.demo.wording import line
 from jobs.shared.output import OutputFormat
 from models.events import OutputEvent
 from streams.settings import Settings
@@ -51,9 +47,10 @@ class Stage:
         """Say what begins."""
         self._console.print(Text(f"{what:<{_INDENT}}", style="bold").append(f"{text} …", style="none"))
 
-    def done(self, text: str) -> None:
-        """Say how the step ended."""
-        self._console.print(Text(" " * _INDENT + text, style="green"))
+    def done(self, *lines: str, problems: Sequence[str] = ()) -> None:
+        """Say how the step ended, and what is wrong with it."""
+        for line in (*lines, *(f"✗ {problem}" for problem in problems)):
+            self._console.print(Text(" " * _INDENT + line, style="red" if problems else "green"), soft_wrap=True)
 
     def page(self, url: str) -> None:
         """Say where the live page is while the roles run."""
@@ -61,28 +58,8 @@ class Stage:
 
     def event(self, event: OutputEvent) -> None:
         """Say what Turntide emitted, as far as it is worth a line."""
-        if (said := line(event)) is not None:
-            self._console.print(Text(said), soft_wrap=True)
-
-    def recalled(self, recalled: Recalled) -> None:
-        """Say what memory answered."""
-        self._lines(answer_lines(recalled), failed=bool(recalled.problems))
-
-    def project_recalled(self, recalled: ProjectRecalled) -> None:
-        """Say what the memory of the project answered."""
-        self._lines(project_lines(recalled), failed=bool(recalled.problems))
-
-    def purged(self, purged: PurgedApp) -> None:
-        """Say what came of the purge."""
-        self._lines(purged_lines(purged), failed=bool(purged.problems))
-
-    def erased(self, erased: Erased) -> None:
-        """Say what came of the erasure, store by store."""
-        self._lines(erased_lines(erased), failed=bool(erased.problems))
-
-    def _lines(self, lines: Sequence[str], *, failed: bool) -> None:
-        for said in lines:
-            self._console.print(Text(" " * _INDENT + said, style="red" if failed else "green"), soft_wrap=True)
+        if (line := event_line(event)) is not None:
+            self._console.print(Text(line), soft_wrap=True)
 
     async def draw(self, state: DemoState) -> None:
         """Show the state until cancelled."""
@@ -90,13 +67,13 @@ class Stage:
         if not self._live:
             while True:
                 await asyncio.sleep(_PROGRESS_EVERY_S)
-                state.tick(time.monotonic() - began_s)
+                state.elapsed_s = time.monotonic() - began_s
                 self._console.print(Text(progress_line(state)), soft_wrap=True)
         # Drawn from this task, not from rich's thread: the state must not change under the drawing.
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
-                state.tick(time.monotonic() - began_s)
-                bar = ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns)
+                state.elapsed_s = time.monotonic() - began_s
+                bar = ProgressBar(total=max(state.planned_turns, 1), completed=len(state.sent_at_s))
                 live.update(Group(Padding(bar, 0), Text(progress_line(state), style="bold cyan")), refresh=True)
                 await asyncio.sleep(1 / _FRAMES_PER_S)
 
@@ -105,42 +82,8 @@ class Stage:
         if self._form is OutputFormat.JSON:
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(summary)).decode() + "\n")
             sys.stdout.flush()
-            return
-        show(summary, self._console, self.further(summary))
-
-    def further(self, summary: DemoSummary) -> list[tuple[str, str]]:
-        """What else to look at: what for, and the command."""
-        turntide, folder = _command(), shlex.quote(summary.data_dir)
-        session = (summary.alerts_raised or summary.alerts_expected)[0]
-        household = next(iter(summary.topics.shown_by))
-        user = summary.users.shown[0].user_id
-        points = f"FROM risk_points SELECT turn, risk, score, mode WHERE session_id = '{session}' ORDER BY turn"
-        changes = (
-            f"FROM fact_changes SELECT timestamp, cause, category, key, value WHERE user_id = '{user}' ORDER BY ALL"
-        )
-        facts = "FROM facts SELECT user_id, category, key, value, valid_from WHERE active ORDER BY ALL"
-        compactions = "FROM app_memory_compactions SELECT app_id, action, target_memory_id, reason, decided_by"
-        project = "FROM project_memories SELECT type, content, valid_from, valid_until ORDER BY ALL"
-        episodes = "FROM user_episodes SELECT user_id, turn_range, summary ORDER BY user_id, episode"
-        return [
-            ("The report, figures and patterns of the archive:", summary.report),
-            ("Where the commands below find the archive:", f"export TURNTIDE_DATA_DIR={folder}"),
-            ("Why the alerts stand:", f'{turntide} query "FROM alerts SELECT session_id, severity, reason"'),
-            (f"The risk of {session}, turn by turn:", f'{turntide} query "{points}"'),
-            (f"What became of the topics of {household}:", f"{turntide} memory topics {household}"),
-            ("What is known of users:", f'{turntide} query "{facts}"'),
-            (f"What {user} said of themselves, and how it changed:", f'{turntide} query "{changes}"'),
-            ("What became of the turns of users:", f'{turntide} query "{episodes}"'),
-            (
-                "What is remembered of each app:",
-                f'{turntide} query "FROM app_memories SELECT app_id, memory_id, content"',
-            ),
-            ("How memories were compacted, and why:", f'{turntide} query "{compactions}"'),
-            ("What is remembered of the project, and from when until when it held:", f'{turntide} query "{project}"'),
-            ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
-            ("Everything that can be asked, and what it means:", f"{turntide} dictionary"),
-            ("Remove all of it again:", f"rm -r {folder}"),
-        ]
+        else:
+            show_summary(summary, self._console, further(summary))
 
     def interrupted(self, folder: Path) -> None:
         """Say what is left of a demo that did not end."""
@@ -155,20 +98,50 @@ class Stage:
         }
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")
-        self._console.print(Text(f"  export {exports}", style="cyan"), soft_wrap=True)
-        self._console.print(Text(f"  {_command()} alerts list", style="cyan"), soft_wrap=True)
-        self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PAGE}", style="cyan"), soft_wrap=True)
-        for role, url in urls.items():
-            self._console.print(Text(f"  {role:<9} {url}/metrics", style="dim"), soft_wrap=True)
+        commands = [f"export {exports}", f"{_command()} alerts list", f"{'live page':<9} {urls['index']}{LIVE_PAGE}"]
+        for line in (*commands, *(f"{role:<9} {url}/metrics" for role, url in urls.items())):
+            self._console.print(Text(f"  {line}", style="cyan"), soft_wrap=True)
+
+
+def further(summary: DemoSummary) -> dict[str, str]:
+    """What else to look at → the command."""
+    folder, user = shlex.quote(summary.data_dir), summary.answers.recalled[0].user_id
+    session = (summary.alerts_raised or summary.alerts_expected)[0]
+    asked = {
+        "Why the alerts stand:": "FROM alerts SELECT session_id, severity, reason",
+        f"The risk of {session}, turn by turn:": "FROM risk_points SELECT turn, risk, score, mode "
+        f"WHERE session_id = '{session}' ORDER BY turn",
+        "What became of topics:": "FROM topics SELECT session_id, title, cause, message_count ORDER BY ALL",
+        "What is known of users:": "FROM facts SELECT user_id, category, key, value, valid_from WHERE active "
+        "ORDER BY ALL",
+        f"What {user} said of themselves, and how it changed:": "FROM fact_changes SELECT timestamp, cause, category, "
+        f"key, value WHERE user_id = '{user}' ORDER BY ALL",
+        "What became of the turns of users:": "FROM user_episodes SELECT user_id, turn_range, summary "
+        "ORDER BY user_id, episode",
+        "What is remembered of each app:": "FROM app_memories SELECT app_id, memory_id, content",
+        "How memories were compacted, and why:": "FROM app_memory_compactions SELECT app_id, action, "
+        "target_memory_id, reason, decided_by",
+        "What is remembered of the project, and from when until when it held:": "FROM project_memories SELECT type, "
+        "content, valid_from, valid_until ORDER BY ALL",
+        "What is remembered of each session:": "FROM episodes SELECT session_id, summary",
+    }
+    return {
+        "The report, figures and patterns of the archive:": summary.report,
+        "Where the commands below find the archive:": f"export TURNTIDE_DATA_DIR={folder}",
+        **{what: f'{_command()} query "{sql}"' for what, sql in asked.items()},
+        "Everything that can be asked, and what it means:": f"{_command()} dictionary",
+        "Remove all of it again:": f"rm -r {folder}",
+    }
 
 
 def progress_line(state: DemoState) -> str:
     """One plain line for where the play stands."""
     seconds, lag = int(state.elapsed_s), "?" if state.lag is None else f"{state.lag}"
     archived = "?" if state.archived is None else f"{state.archived:,}"
+    turns_per_s = state.folded_turns / state.elapsed_s if state.elapsed_s else 0.0
     return (
         f"progress  {seconds // 60}:{seconds % 60:02d} turns {state.folded_turns}/{state.planned_turns} · "
-        f"{state.turns_per_s:.1f}/s · lag {lag} · archived {archived} · alerts {len(state.alerts)}"
+        f"{turns_per_s:.1f}/s · lag {lag} · archived {archived} · alerts {len(state.alerts)}"
     )
 
 

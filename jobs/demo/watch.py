@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 
 import duckdb
@@ -30,7 +30,6 @@ from models.events.topics import (
     TURNS,
     USER_EPISODES,
     WINDOWS,
-    Topic,
 )
 from models.wire.codec import decode_output
 from streams.archive.catalog import open_reader, paths_of
@@ -68,12 +67,14 @@ class FellBehind(TurntideError):  # noqa: N818 - it says what happened
 
 
 class DemoWatch:
-    """Follows the output topics into the demo's state, and measures the roles.
+    """Follows the output topics into the demo's state, and measures how far the roles are behind.
 
     Args:
         settings: Cluster, prefix and data directory.
         state: Where what is read goes.
         emit: Told each new event.
+        follower: Reads the output topics from their beginning.
+        client: Asks for the offsets of consumer groups.
     """
 
     def __init__(
@@ -94,26 +95,24 @@ class DemoWatch:
         self._read: Offsets = {}
         self._lag: tuple[float, dict[str, int]] = (0.0, {})
         """When the latest measurement was begun, monotonic seconds, and who was behind by how many records."""
-        self.archive = ArchiveOffsets(settings)
 
     async def follow(self) -> None:
         """Fold every output event into the state, for ever."""
         while True:
             for partition, records in (await self._follower.getmany(timeout_ms=_POLL_MS)).items():
-                for record in records:
-                    self._read[partition] = record.offset + 1
-                    if record.value is None:
-                        continue
-                    event = decode_output(self._topics[record.topic], record.value)
+                self._read[partition] = records[-1].offset + 1
+                for value in (record.value for record in records if record.value is not None):
+                    event = decode_output(self._topics[partition.topic], value)
                     if self._state.take(event, time.monotonic()):
                         self._emit(event)
 
     async def measure(self) -> None:
         """Keep lag and archive of the state current, for ever. The only one to ask: connections are not for two."""
-        while True:
-            asked_s = time.monotonic()
-            self._lag = (asked_s, await self._behind())
-            await asyncio.sleep(_MEASURE_EVERY_S)
+        with closing(ArchiveOffsets(self._settings)) as archive:
+            while True:
+                asked_s = time.monotonic()
+                self._lag = (asked_s, await self._behind(archive))
+                await asyncio.sleep(_MEASURE_EVERY_S)
 
     async def caught_up(self, within_s: float) -> None:
         """Wait until a measurement begun after this call finds everything folded, indexed, archived and read here.
@@ -124,45 +123,39 @@ class DemoWatch:
         began_s = time.monotonic()
         while self._lag[0] < began_s or self._lag[1]:
             if time.monotonic() > began_s + within_s:
+                lacking = ", ".join(f"{who} ({count} records)" for who, count in self._lag[1].items())
                 raise FellBehind(
-                    f"{within_s:g} s after the last turn these were not finished: "
-                    + ", ".join(f"{who} ({count} records)" for who, count in self._lag[1].items())
-                    + f". Their logs are in {self._settings.data_dir / 'logs'}"
+                    f"{within_s:g} s after the last turn these were not finished: {lacking}. Their logs are in "
+                    f"{self._settings.data_dir / 'logs'}"
                 )
             await asyncio.sleep(_MEASURE_EVERY_S)
 
-    async def _behind(self) -> dict[str, int]:
+    async def _behind(self, archive: ArchiveOffsets) -> dict[str, int]:
         """Who has how many records still to do; those that have none are left out."""
-        archived = await asyncio.to_thread(self.archive.read)
-        committed = {role: await self._committed(role) for role in SOURCES}
+        archived = await asyncio.to_thread(archive.read)
+        reached = {role: (topics, await self._committed(role)) for role, topics in SOURCES.items()}
+        reached |= {"archive": (REGISTRY.archived_topics, archived), "this view": (_FOLLOWED, self._read)}
         # The ends last: what arrives between the questions counts as behind, never as done. A role commits after its
         # outputs are written, so when nobody is behind no answer is on its way back to commands.v1 either.
-        ends = await self._ends(name for name, topic in self._topics.items() if topic.public)
-        behind = {f"role {role}": _missing(self._of(ends, read), committed[role]) for role, read in SOURCES.items()}
-        behind["role archive"] = _missing(self._of(ends, REGISTRY.archived_topics), archived)
-        behind["this view"] = _missing(self._of(ends, _FOLLOWED), self._read)
-        self._state.lag = behind["role sessions"]
-        self._state.archived = sum(archived.values())
+        public = [name for name, topic in self._topics.items() if topic.public]
+        partitions = [
+            TopicPartition(name, p) for name in public for p in self._follower.partitions_for_topic(name) or ()
+        ]
+        ends: Offsets = await self._follower.end_offsets(partitions)
+        behind = {
+            who: sum(
+                max(0, end - offsets.get(partition, 0))
+                for partition, end in ends.items()
+                if self._topics[partition.topic] in topics
+            )
+            for who, (topics, offsets) in reached.items()
+        }
+        self._state.lag, self._state.archived = behind["sessions"], sum(archived.values())
         return {who: count for who, count in behind.items() if count}
-
-    def _of(self, ends: Offsets, topics: Collection[Topic]) -> Offsets:
-        return {partition: end for partition, end in ends.items() if self._topics[partition.topic] in topics}
 
     async def _committed(self, group: str) -> Offsets:
         found = await self._client.list_consumer_group_offsets(f"{self._settings.topic_prefix}.{group}")
-        return {partition: standing.offset for partition, standing in found.items()}
-
-    async def _ends(self, topics: Iterable[str]) -> Offsets:
-        partitions = [TopicPartition(topic, p) for topic in topics for p in self._partitions_of(topic)]
-        ends: Offsets = await self._follower.end_offsets(partitions)
-        return ends
-
-    def _partitions_of(self, topic: str) -> set[int]:
-        return self._follower.partitions_for_topic(topic) or set()
-
-
-def _missing(ends: Offsets, reached: Offsets) -> int:
-    return sum(max(0, end - reached.get(partition, 0)) for partition, end in ends.items())
+        return {partition: committed.offset for partition, committed in found.items()}
 
 
 class ArchiveOffsets:
@@ -206,6 +199,4 @@ async def watching(
     ):
         if missing := {t.full_name(settings.topic_prefix) for t in REGISTRY.topics} - await follower.topics():
             raise StoreUnavailable(f"topics {', '.join(sorted(missing))} vanished: was the cluster reset?")
-        watch = DemoWatch(settings, state, follower=follower, client=client, emit=emit)
-        with closing(watch.archive):
-            yield watch
+        yield DemoWatch(settings, state, follower=follower, client=client, emit=emit)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.policy import POLICY
+from jobs.demo.run import demo_policy
 from jobs.lab.chaos.traffic import traffic
 from tests.golden.world import COMMANDS, TURNS, Lines, World, encode
 
@@ -28,7 +28,7 @@ TOKENS: list[dict[str, Any]] = [
 async def demo(folder: Path) -> World:
     """What the demo plays; alerts are acknowledged as there."""
     rules = folder / "policy.toml"
-    rules.write_text(POLICY)
+    rules.write_bytes(demo_policy())
     world = World(folder, PLAYED_AT, policy_file=rules, http={"tokens": TOKENS})
     cues = schedule(load_play())
     for cue in cues:

@@ -117,7 +117,7 @@ def test_the_schedule_keeps_sessions_open_and_the_project_among_them() -> None:
 
 def test_the_user_that_is_asked_for_speaks_in_three_sessions_one_after_the_other() -> None:
     """Sessions are on partitions of their own: were they to overlap, the order of the user's turns would be luck."""
-    (name,) = {(question.app_id, question.user_id) for question in load_questions()}
+    (name,) = {(question.app_id, question.user_id) for question in load_questions().users}
     own = [c for c in load_play() if (c.app_id, c.user_id) == name]
     times = [[cue.at for cue in schedule([conversation])] for conversation in own]
 

@@ -1,68 +1,56 @@
-"""The demo's conversations through the real embedder, scorer and fold: what alerts, and how it is told and judged."""
+"""The demo's conversations through the real embedder, scorer and fold: what alerts, and how it is shown and judged."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+import shlex
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from jobs.demo.conversations import load_play
-from jobs.demo.policy import COMPRESSED_CLOCK
-from jobs.demo.printed import show
-from jobs.demo.stage import Stage, progress_line
+from jobs.demo.figures import Figures
+from jobs.demo.lines import COMPRESSED_CLOCK, event_line, show_summary
+from jobs.demo.run import ROLES
+from jobs.demo.stage import Stage, further, progress_line
 from jobs.demo.state import DemoState
-from jobs.demo.wording import line
+from jobs.demo.watch import SOURCES
 from jobs.shared.output import OutputFormat
-from models.events import AlertChanged, ErasedStore, OutputEvent, ProfileUpdated
-from tests.demo_outputs import (
-    ARCHIVE,
-    DEMO_POLICY,
-    ERASED,
-    MADE_AT,
-    PURGED,
-    summary_of,
-)
+from models.events import AlertChanged, OutputEvent, ProfileUpdated, TopicChanged
+from streams.roles.enrich import EnrichRole
+from streams.roles.index import IndexRole
+from streams.roles.memory import MemoryRole
+from streams.roles.sessions import SessionsRole
+from tests.demo_outputs import ANSWERS, ARCHIVE, DEMO_POLICY, summary_of
 
 
 def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
     """Both escalations and no other; the fast one is acknowledged and resolved; all turns are folded."""
     summary = summary_of(played)
+    causes = {alert.session_id: alert.causes for alert in summary.alerts}
 
-    assert summary.alerts_raised == ["account", "demand"]
-    assert summary.problems == []
-    assert summary.as_expected
-
-    alert = played.alert_of("demand")
-
-    assert alert
-    assert (alert.causes[0], alert.causes[-2:]) == ("raised", ["acknowledged", "resolved"])
-
-    assert summary.turns == played.planned_turns
-    assert summary.open_sessions == 1
-    assert summary.segments > summary.sessions
+    assert (summary.alerts_raised, summary.problems, summary.as_expected) == (["account", "demand"], [], True)
+    assert (causes["demand"][0], causes["demand"][-2:]) == ("raised", ["acknowledged", "resolved"])
+    assert summary.turns == played.planned_turns == 732
 
 
 def test_slow_escalation_alerts_well_before_its_end(played: DemoState) -> None:
     """More than half of the conversation is left, and the worst of it; nothing said before the refusal alerts."""
     (slow,) = [alert for alert in summary_of(played).alerts if alert.session_id == "account"]
+    judged = slow.gravest.escalation
 
     assert 8 < slow.turn < slow.turns_of_session / 2
-    assert slow.judgement
-    assert slow.judgement.probability >= slow.judgement.threshold == DEMO_POLICY.modes.elevated.enter
+    assert judged
+    assert judged.probability >= judged.threshold == DEMO_POLICY.modes.elevated.enter
 
 
 @pytest.mark.parametrize(("turn", "problems"), [(33, []), (34, ["account alerted at turn 34 of 52 only"])])
 def test_an_alert_in_the_last_third_is_a_problem(played: DemoState, turn: int, problems: list[str]) -> None:
     """Of 52 turns 34 have been said with turn 33; a later alert of the same session mends nothing."""
-    first = played.alert_of("account")
-    assert first
-    first.raised = msgspec.structs.replace(first.raised, turn=turn)
-    played.alerts["again"] = msgspec.structs.replace(
-        first, raised=msgspec.structs.replace(first.raised, turn=51, alert_id="again")
-    )
+    (first,) = [changes for changes in played.alerts.values() if changes[0].session_id == "account"]
+    first[0] = replace(first[0], turn=turn)
+    played.alerts["again"] = [replace(first[0], turn=51, alert_id="again")]
 
     assert summary_of(played).problems == problems
 
@@ -83,38 +71,49 @@ def test_others_keep_a_margin_to_the_alert(outputs: list[OutputEvent]) -> None:
 
 def test_lines_name_evidence_but_no_text(outputs: list[OutputEvent]) -> None:
     """Where there is no terminal an alert is one line with its reason; only memories quote a conversation."""
-    told = [said for event in outputs if (said := line(event)) is not None]
-    lines = [said for said in told if not said.startswith(("memory    ", "project   "))]
+    all_lines = [line for event in outputs if (line := event_line(event)) is not None]
+    lines = [line for line in all_lines if not line.startswith(("memory    ", "project   "))]
 
-    assert any("account: raised" in said and "evidence: turns" in said for said in lines)
+    assert any("account: raised" in line and "evidence: turns" in line for line in lines)
     turns = [text for c in load_play() for turn in c.turns for text in turn.values()]
-    assert [text for text in turns for said in lines if text in said] == []
+    assert [text for text in turns for line in lines if text in line] == []
 
 
-def test_missing_alerts_turns_and_findings_are_problems(played: DemoState) -> None:
-    """The verdict fails on each, by name."""
-    sessions = played.sessions
+def test_everything_that_is_wrong_is_a_problem(played: DemoState) -> None:
+    """Missing and unexpected alerts, figures, answers and findings each fail the verdict, by name."""
     for session_id in ("account", "medicine"):
-        of = sessions[session_id].conversation
-        sessions[session_id].conversation = msgspec.structs.replace(of, expected_alert=not of.expected_alert)
-    played.sessions["parcel"].turns -= 1
-    summary = summary_of(played, msgspec.structs.replace(ARCHIVE, findings=["turns.v1-0: 1 missing"]))
+        of = played.conversations[session_id]
+        played.conversations[session_id] = replace(of, expected_alert=not of.expected_alert)
+    wrong = replace(
+        ANSWERS,
+        recalled=[replace(ANSWERS.recalled[0], problems=["identity/name should be Alexander"])],
+        project=replace(ANSWERS.project, problems=["has an arc without key moments"]),
+        purged=replace(ANSWERS.purged, problems=["a purged memory was read again"]),
+        erased=replace(ANSWERS.erased, problems=["archive turns still holds what was erased"]),
+    )
+    counted = Figures({}, ["household: no topic was evicted"])
+    summary = summary_of(
+        played, counted=counted, answers=wrong, archive=replace(ARCHIVE, findings=["turns.v1-0: 1 missing"])
+    )
 
     assert not summary.as_expected
     assert summary.problems == [
         "medicine was expected to alert and did not",
         "account alerted and was not expected to",
+        "household: no topic was evicted",
+        "What's my name? identity/name should be Alexander",
+        "tool-library: has an arc without key moments",
+        "isp-support a purged memory was read again",
+        "user-edith: archive turns still holds what was erased",
         "archive: turns.v1-0: 1 missing",
-        "731 turns were folded, 732 were planned",
     ]
 
 
 def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:
     """The log may hold an event twice with the same id."""
     before = summary_of(played)
-    new = [event for event in outputs if played.take(event, at_s=1.0)]
 
-    assert new == []
+    assert [event for event in outputs if played.take(event, at_s=1.0)] == []
     assert summary_of(played) == before
 
 
@@ -122,7 +121,7 @@ def test_latency_is_from_sending_to_arrival(outputs: list[OutputEvent]) -> None:
     """The figure under an alert is that of the turn which raised it."""
     state = DemoState.of(load_play())
     (raised, *_) = [e for e in outputs if isinstance(e, AlertChanged) and e.session_id == "account"]
-    state.sending("account", raised.turn, at_s=10.0)
+    state.sent_at_s["account", raised.turn] = 10.0
 
     state.take(raised, at_s=10.25)
 
@@ -130,38 +129,30 @@ def test_latency_is_from_sending_to_arrival(outputs: list[OutputEvent]) -> None:
     assert alert.latency_ms == 250.0
 
 
-def test_topics_come_are_packed_unpacked_and_evicted(played: DemoState) -> None:
+def test_topics_come_are_packed_unpacked_and_evicted(outputs: list[OutputEvent]) -> None:
     """More than twenty matters in one session; the one that comes back is packed and unpacked, and never evicted."""
-    changes = played.sessions["household"].topics
+    changes = [each for each in outputs if isinstance(each, TopicChanged) and each.session_id == "household"]
     (bathroom, *_) = changes
-    counts = summary_of(played).topics.shown_by["household"]
+    causes = [change.cause for change in changes]
 
-    assert counts["started"] > 20
-    assert min(counts[cause] for cause in ("compacted", "unpacked")) >= 2
-    assert counts["evicted"] >= 5
+    assert causes.count("started") > 20
+    assert min(causes.count("compacted"), causes.count("unpacked")) >= 2
+    assert causes.count("evicted") >= 5
     assert {c.topic_id for c in changes if c.cause == "unpacked"} == {bathroom.topic_id}
     assert bathroom.topic_id not in {c.topic_id for c in changes if c.cause == "evicted"}
     assert max(c.session_topics for c in changes) > DEMO_POLICY.topics.max_topics
 
 
-def test_topics_that_do_not_live_their_life_are_a_problem(played: DemoState) -> None:
-    """The verdict names the session and what is missing."""
-    session = played.sessions["household"]
-    session.topics = [change for change in session.topics if change.cause != "evicted"]
-
-    assert summary_of(played).problems == ["household: no topic was evicted"]
-
-
-def test_summary_counts_topics_and_says_that_the_clock_is_compressed(played: DemoState) -> None:
+def test_summary_says_what_was_counted_and_that_the_clock_is_compressed(played: DemoState) -> None:
     """Nobody should take a minute for the half-life that Turntide has."""
-    topics = summary_of(played).topics
     console = Console(width=160)
     with console.capture() as captured:
-        show(summary_of(played), console, [])
+        show_summary(summary_of(played), console, {})
+    shown = captured.get()
 
-    assert (topics.clock, topics.packed_bytes < topics.history_bytes) == (COMPRESSED_CLOCK, True)
-    assert f"{topics.started} started, {topics.compacted} packed" in captured.get()
-    assert COMPRESSED_CLOCK in captured.get()
+    assert "732 in 21 sessions, 1 still open" in shown
+    assert COMPRESSED_CLOCK in shown
+    assert "✓ Exactly the expected alerts, in time: account at turn" in shown
 
 
 async def test_progress_stays_below_the_lines_on_a_terminal(
@@ -183,42 +174,26 @@ async def test_progress_stays_below_the_lines_on_a_terminal(
     assert "alert     account: raised" in shown
 
 
-def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> None:
-    """Old turns leave the rate."""
-    state = DemoState.of(load_play())
-    state.tick(1.0)
-    for event in outputs:
-        state.take(event, at_s=0.0)
-    state.tick(3.0)
-    assert state.turns_per_s == pytest.approx(732 / 3)
-    assert progress_line(state).startswith("progress  0:03 turns 732/732 · 244.0/s · lag ? · archived ? · alerts 2")
-    state.tick(3.0 + timedelta(minutes=1).total_seconds())
+def test_progress_is_one_line(played: DemoState) -> None:
+    """For logs, where nothing can be drawn over."""
+    played.elapsed_s = 3.0
 
-    assert state.turns_per_s == 0.0
+    assert progress_line(played) == "progress  0:03 turns 732/732 · 244.0/s · lag ? · archived ? · alerts 2"
 
 
-def test_memories_of_apps_are_told_and_counted(played: DemoState) -> None:
-    """Each conversation that ended made one, the eleventh and twelfth of an app were compacted."""
-    summary = summary_of(played)
+def test_further_commands_can_be_pasted(played: DemoState) -> None:
+    """Each SQL is one word of a shell."""
+    commands = [shlex.split(command) for command in further(summary_of(played)).values()]
+    queries = [words[-1] for words in commands if "query" in words]
 
-    assert (summary.apps.memories["assistant"], summary.apps.most_of_an_app) == (10, 10)
-    assert [(c.app_id, c.before, c.after, c.action) for c in summary.apps.compactions] == [
-        ("assistant", 11, 10, "edit"),
-        ("assistant", 11, 10, "delete"),
-    ]
+    assert len(queries) == 10
+    assert all(sql.startswith("FROM ") for sql in queries)
+    assert any("user_id = 'alex'" in sql for sql in queries)
 
 
-def test_a_purge_and_an_erasure_that_fail_are_problems(played: DemoState) -> None:
-    """Also a store that keeps something for ever; what expires by itself is none."""
-    kept = [
-        ErasedStore(store="archive turns", looked_at=9, removed=0, remaining=2),
-        ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=2, expires_at=MADE_AT),
-    ]
-    problems = [f"{each.store} still holds what was erased" for each in kept if each.expires_at is None]
-    erased = msgspec.structs.replace(ERASED, stores=kept, problems=problems)
-    purged = msgspec.structs.replace(PURGED, problems=["a purged memory was read again"])
+def test_every_role_is_waited_for_on_what_it_reads() -> None:
+    """A topic left out would let the demo end before it is read; the archive tells its offsets itself."""
+    roles = (SessionsRole, MemoryRole, EnrichRole, IndexRole)
 
-    assert summary_of(played, removed=(purged, erased)).problems == [
-        "isp-support a purged memory was read again",
-        "user-edith: archive turns still holds what was erased",
-    ]
+    assert {role.name: role.sources for role in roles} == SOURCES
+    assert set(ROLES) == {*SOURCES, "archive"}

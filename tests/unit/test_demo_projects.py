@@ -6,7 +6,8 @@ import httpx
 import msgspec
 import pytest
 
-from jobs.demo.project_questions import ProjectQuestions, ProjectRecalled, ask_project, judged, load_project_questions
+from jobs.demo.asking import ask_project_memory
+from jobs.demo.questions import ProjectQuestions, ProjectRecalled, load_questions, wrong_project
 from models.events import ProjectChanged, ProjectItemChanged
 from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
@@ -15,11 +16,9 @@ from tests.api_doubles import Served
 from tests.demo_outputs import (
     DEMO_POLICY,
     outputs_of_the_play,
-    played_state,
-    summary_of,
 )
 
-_QUESTIONS = load_project_questions()
+_QUESTIONS = load_questions().project
 _NAME = (_QUESTIONS.app_id, _QUESTIONS.project_id)
 
 
@@ -41,7 +40,7 @@ async def answers(view: ProjectView, questions: ProjectQuestions = _QUESTIONS) -
     served.projects.folded[_NAME] = folded
     try:
         async with served.client() as client:
-            return await ask_project(questions, str(client.base_url), transport=client._transport)
+            return await ask_project_memory(questions, client)
     finally:
         await served.close()
 
@@ -81,11 +80,11 @@ async def test_a_failing_role_is_a_problem(response: httpx.Response | Exception,
             raise response
         return response
 
-    recalled = await ask_project(_QUESTIONS, "http://127.0.0.1", transport=httpx.MockTransport(respond))
+    async with httpx.AsyncClient(base_url="http://127.0.0.1", transport=httpx.MockTransport(respond)) as client:
+        recalled = await ask_project_memory(_QUESTIONS, client)
 
     (said,) = recalled.problems
     assert problem in said
-    assert summary_of(played_state(), project=recalled).problems == [f"tool-library: {said}"]
 
 
 async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
@@ -100,7 +99,7 @@ async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
         answers=[msgspec.structs.replace(each, said="") for each in right.answers],
     )
 
-    assert [*judged(_QUESTIONS, wrong)] == [
+    assert [*wrong_project(_QUESTIONS, wrong)] == [
         "has 22 chunks, not 23 to 25",
         "has memories of 1 types, not of 4",
         "has 1 memories that superseded another, not 2",

@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from jobs.demo.questions import DemoQuestion, Recalled, ask, load_questions
+from jobs.demo.asking import ask_user_memory
+from jobs.demo.questions import DemoQuestion, Recalled, load_questions
 from models.events import EpisodeCompressed, FactChanged, OutputEvent
 from streams.api.assembly import memory_api
 from streams.http.health import create_api
@@ -21,6 +22,7 @@ from streams.settings.http import HttpSettings
 from tests.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
 
 _URL = "http://127.0.0.1"
+_QUESTIONS = load_questions().users
 
 
 async def answers(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion]) -> list[Recalled]:
@@ -39,7 +41,8 @@ async def answers(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion
             routes=served.routes,
             access=access_of(http),
         )
-        return await ask(questions, _URL, transport=httpx.ASGITransport(app))
+        async with httpx.AsyncClient(base_url=_URL, transport=httpx.ASGITransport(app)) as client:
+            return [await ask_user_memory(question, client) for question in questions]
     finally:
         await store.close()
 
@@ -52,13 +55,13 @@ async def answer_to(response: httpx.Response | Exception) -> Recalled:
             raise response
         return response
 
-    (recalled,) = await ask(load_questions()[:1], _URL, transport=httpx.MockTransport(respond))
-    return recalled
+    async with httpx.AsyncClient(base_url=_URL, transport=httpx.MockTransport(respond)) as client:
+        return await ask_user_memory(_QUESTIONS[0], client)
 
 
 async def test_memory_answers_what_the_play_taught_it() -> None:
     """Three sessions of one user: the corrected name, the new town, nothing of the diet, and the right episode."""
-    by_query = {each.query: each for each in await answers(outputs_of_the_play(), load_questions())}
+    by_query = {each.query: each for each in await answers(outputs_of_the_play(), _QUESTIONS)}
 
     assert [problem for each in by_query.values() for problem in each.problems] == []
     name, databases = by_query["What's my name?"], by_query["What did we discuss about databases?"]
@@ -70,7 +73,7 @@ async def test_memory_answers_what_the_play_taught_it() -> None:
 
 async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:
     """The demo names the app, so its verdict would notice if that were left out of the look-up."""
-    elsewhere = [msgspec.structs.replace(question, app_id="planner") for question in load_questions()]
+    elsewhere = [msgspec.structs.replace(question, app_id="planner") for question in _QUESTIONS]
     found = await answers(outputs_of_the_play(), elsewhere)
 
     assert [each.facts for each in found] == [{}, {}]
@@ -83,7 +86,7 @@ async def test_facts_that_were_not_kept_up_are_named() -> None:
     outputs = outputs_of_the_play()
     updated = [e for e in outputs if isinstance(e, FactChanged) and (e.cause, e.key) == ("updated", "name")]
     stale = outputs[: outputs.index(updated[0])]
-    name, _ = await answers(stale, load_questions())
+    name, _ = await answers(stale, _QUESTIONS)
 
     assert "identity/name should be Alexander, memory says Alex" in name.problems
     assert "constraint/diet was taken back, memory still says vegetarian" in name.problems
@@ -92,9 +95,9 @@ async def test_facts_that_were_not_kept_up_are_named() -> None:
 @pytest.mark.parametrize(
     ("response", "problem"),
     [
-        (httpx.Response(404), "POST /v1/retrieve answered 404"),
-        (httpx.ConnectError("refused"), "POST /v1/retrieve failed: ConnectError"),
-        (httpx.Response(200, content=b"{}"), "POST /v1/retrieve answered something else"),
+        (httpx.Response(404), "/v1/retrieve answered 404"),
+        (httpx.ConnectError("refused"), "/v1/retrieve failed: ConnectError"),
+        (httpx.Response(200, content=b"{}"), "something else was answered"),
     ],
 )
 async def test_a_failed_request_is_an_answer_with_a_problem(response: httpx.Response | Exception, problem: str) -> None:
@@ -113,9 +116,10 @@ async def test_the_request_is_the_documented_one() -> None:
         asked.append(request)
         return httpx.Response(503)
 
-    await ask(load_questions(), _URL, transport=httpx.MockTransport(respond))
+    async with httpx.AsyncClient(base_url=_URL, transport=httpx.MockTransport(respond)) as client:
+        await ask_user_memory(_QUESTIONS[0], client)
 
-    assert [(request.method, request.url.path) for request in asked] == [("POST", "/v1/retrieve")] * 2
+    assert (asked[0].method, asked[0].url.path) == ("POST", "/v1/retrieve")
     assert json.loads(asked[0].content) == {
         "app_id": "assistant",
         "user_id": "alex",

@@ -1,0 +1,99 @@
+"""What the demo asks of the archive: figures of the play, and checks that fail when something is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import duckdb
+import pytest
+
+from jobs.demo.conversations import load_play
+from jobs.demo.figures import Figures, ask_archive
+from jobs.demo.questions import load_questions
+from models.entities import REGISTRY
+from models.events.topics import TURNS, Topic
+from streams.archive.catalog import open_reader
+from streams.archive.writer import LakeWriter
+from tests.demo_outputs import outputs_of_the_play, turns_of_the_play
+from tests.lake_records import land_all, paths
+
+_VIEWS = (
+    "turns",
+    "profiles",
+    "episodes",
+    "compactions",
+    "topic_changes",
+    "topic_compactions",
+    "facts",
+    "fact_changes",
+    "user_memories",
+    "user_episodes",
+    "app_memory_spaces",
+    "app_memory_changes",
+    "app_memory_compactions",
+)
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The archive at the end of the play."""
+    place = paths(tmp_path_factory.mktemp("play"))
+    by_topic: dict[Topic, list[object]] = {TURNS: [*turns_of_the_play()]}
+    for event in outputs_of_the_play():
+        if (topic := REGISTRY.topic_of[type(event)]) in REGISTRY.archived_topics:
+            by_topic.setdefault(topic, []).append(event)
+    with closing(LakeWriter(place)) as writer:
+        land_all(writer, by_topic)
+    with closing(open_reader(place)) as lake:
+        yield lake
+
+
+@pytest.fixture
+def tables(landed: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same as tables, which can be changed."""
+    with duckdb.connect() as con:
+        for view in _VIEWS:
+            rows = landed.execute(f"FROM {view}").to_arrow_table()
+            con.register("rows", rows)
+            con.execute(f"CREATE TABLE {view} AS FROM rows")
+        yield con
+
+
+def asked(lake: duckdb.DuckDBPyConnection) -> Figures:
+    """What the demo makes of it."""
+    return ask_archive(lake, load_play(), load_questions().users)
+
+
+def test_the_play_counts_as_expected_and_has_no_problem(landed: duckdb.DuckDBPyConnection) -> None:
+    """Figures are texts for people; the conversations are fixed, so are the counts of turns, users and episodes."""
+    counted = asked(landed)
+
+    assert counted.problems == []
+    assert counted.figures["turns"] == "732 in 21 sessions, 1 still open"
+    assert counted.figures["memory"].endswith(" segments compacted, 20 episodes closed")
+    assert "assistant" in counted.figures["apps"]
+    assert counted.figures["compacted"].startswith("assistant: 11 → 10, memory ")
+    assert all(counted.figures.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("UPDATE profiles SET turn_count = 1 WHERE session_id = 'parcel'", "parcel: 1 of 14 turns were folded"),
+        ("DELETE FROM turns WHERE session_id = 'parcel' AND turn = 3", "parcel: 13 of 14 turns are in the archive"),
+        ("DELETE FROM episodes WHERE session_id = 'parcel'", "parcel ended and has no episode"),
+        ("DELETE FROM topic_changes WHERE cause = 'evicted'", "household: no topic was evicted"),
+        ("DELETE FROM fact_changes WHERE cause = 'retracted'", "alex: no fact was retracted"),
+        ("UPDATE user_memories SET compressed_turns = 40", "alex: of 62 turns 40 became episodes"),
+        ("DELETE FROM app_memory_changes", "20 conversations ended, "),
+        ("DELETE FROM app_memory_compactions", "no memory was compacted"),
+        ("UPDATE app_memory_spaces SET memories = 11 WHERE app_id = 'assistant'", "assistant has 11 memories"),
+    ],
+)
+def test_each_check_fails_by_name(tables: duckdb.DuckDBPyConnection, change: str, problem: str) -> None:
+    """What is missing of the archive is a problem of the demo."""
+    assert asked(tables).problems == []
+    tables.execute(change)
+
+    assert any(each.startswith(problem) for each in asked(tables).problems)
