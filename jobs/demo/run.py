@@ -43,7 +43,8 @@ from streams.settings import KafkaSettings, Settings, VectorSettings, load_setti
 from streams.settings.archive import ArchiveSettings
 from streams.settings.live import LIVE_PAGE
 
-ROLES = ("sessions", "memory", "enrich", "index", "archive")
+ROLES = ("sessions", "memory", "enrich", "archive", "index")
+"""The last one serves memory and the live page, which asks the others how they are."""
 PARTITIONS = 4
 _READY_WITHIN_S = 90.0
 _CAUGHT_UP_WITHIN_S = 60.0
@@ -76,7 +77,7 @@ def run(data_dir: Path, stage: Stage, *, speed: float, keep: bool) -> DemoSummar
         asyncio.run(_perform(settings, state, roles, speed, stage))
         with closing(open_reader(paths_of(settings))) as lake:
             counted = ask_archive(lake, state.conversations.values(), questions.users)
-        answers = asyncio.run(_ask(questions, _index(roles).url, stage))
+        answers = asyncio.run(_ask(questions, roles[-1].url, stage))
         if not keep:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
         stage.step("archive", "merging small files and checking every record")
@@ -165,7 +166,7 @@ def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:
         "TURNTIDE_HTTP__TOKENS": "[]",  # memory is asked here, on this machine
     }
     roles: list[RoleProcess] = []
-    for name in sorted(ROLES, key=lambda name: name == "index"):  # last: the live page asks the others how they are
+    for name in ROLES:
         log = settings.data_dir / "logs" / f"{name}.log"
         ports = {f"TURNTIDE_HTTP__{each.role.upper()}_PORT": str(each.port) for each in roles}
         roles.append(RoleProcess(name, settings, log=log, extra_environment={**own, **ports}))
@@ -173,12 +174,6 @@ def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:
     for role in roles:
         role.start()
     return roles
-
-
-def _index(roles: list[RoleProcess]) -> RoleProcess:
-    """The one that serves memory and the live page."""
-    (index,) = [role for role in roles if role.role == "index"]
-    return index
 
 
 def _stop(roles: list[RoleProcess]) -> None:
@@ -196,7 +191,7 @@ async def _perform(settings: Settings, state: DemoState, roles: list[RoleProcess
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
-    stage.page(f"{_index(roles).url}{LIVE_PAGE}")
+    stage.page(f"{roles[-1].url}{LIVE_PAGE}")
     stage.step("play", COMPRESSED_CLOCK)
     async with watching(settings, state, emit=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([*state.conversations.values()]), speed=speed)

@@ -32,7 +32,7 @@ from models.events.topics import (
     WINDOWS,
 )
 from models.wire.codec import decode_output
-from streams.archive.catalog import open_reader, paths_of
+from streams.archive.catalog import LakePaths, open_reader, paths_of
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 
@@ -57,7 +57,7 @@ SOURCES = {
 }
 """Role, which is also its consumer group → what it reads. The archive keeps its offsets itself."""
 _POLL_MS = 100
-_MEASURE_EVERY_S = 0.5
+_MEASURE_EVERY_S = 1.0
 
 Offsets = dict[TopicPartition, int]
 
@@ -93,6 +93,7 @@ class DemoWatch:
         self._emit = emit
         self._topics = {topic.full_name(settings.topic_prefix): topic for topic in REGISTRY.topics}
         self._read: Offsets = {}
+        self._archived: Offsets = {}
         self._lag: tuple[float, dict[str, int]] = (0.0, {})
         """When the latest measurement was begun, monotonic seconds, and who was behind by how many records."""
 
@@ -108,11 +109,10 @@ class DemoWatch:
 
     async def measure(self) -> None:
         """Keep lag and archive of the state current, for ever. The only one to ask: connections are not for two."""
-        with closing(ArchiveOffsets(self._settings)) as archive:
-            while True:
-                asked_s = time.monotonic()
-                self._lag = (asked_s, await self._behind(archive))
-                await asyncio.sleep(_MEASURE_EVERY_S)
+        while True:
+            asked_s = time.monotonic()
+            self._lag = (asked_s, await self._behind())
+            await asyncio.sleep(_MEASURE_EVERY_S)
 
     async def caught_up(self, within_s: float) -> None:
         """Wait until a measurement begun after this call finds everything folded, indexed, archived and read here.
@@ -130,11 +130,11 @@ class DemoWatch:
                 )
             await asyncio.sleep(_MEASURE_EVERY_S)
 
-    async def _behind(self, archive: ArchiveOffsets) -> dict[str, int]:
+    async def _behind(self) -> dict[str, int]:
         """Who has how many records still to do; those that have none are left out."""
-        archived = await asyncio.to_thread(archive.read)
+        self._archived = await asyncio.to_thread(_archived, paths_of(self._settings)) or self._archived
         reached = {role: (topics, await self._committed(role)) for role, topics in SOURCES.items()}
-        reached |= {"archive": (REGISTRY.archived_topics, archived), "this view": (_FOLLOWED, self._read)}
+        reached |= {"archive": (REGISTRY.archived_topics, self._archived), "this view": (_FOLLOWED, self._read)}
         # The ends last: what arrives between the questions counts as behind, never as done. A role commits after its
         # outputs are written, so when nobody is behind no answer is on its way back to commands.v1 either.
         public = [name for name, topic in self._topics.items() if topic.public]
@@ -150,7 +150,7 @@ class DemoWatch:
             )
             for who, (topics, offsets) in reached.items()
         }
-        self._state.lag, self._state.archived = behind["sessions"], sum(archived.values())
+        self._state.lag, self._state.archived = behind["sessions"], sum(self._archived.values())
         return {who: count for who, count in behind.items() if count}
 
     async def _committed(self, group: str) -> Offsets:
@@ -158,29 +158,14 @@ class DemoWatch:
         return {partition: committed.offset for partition, committed in found.items()}
 
 
-class ArchiveOffsets:
-    """How far the archive is; asked through one connection, since opening one takes longer than the answer."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._paths = paths_of(settings)
-        self._lake: duckdb.DuckDBPyConnection | None = None
-        self._latest: Offsets = {}
-
-    def read(self) -> Offsets:
-        """Next offset of every partition that was landed; none before the archive exists. Blocking."""
-        try:
-            if self._lake is None:
-                self._lake = open_reader(self._paths)
-            rows = self._lake.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
-        except (TurntideError, duckdb.Error):
-            return self._latest  # not created yet, or locked for a moment: the next look will tell
-        self._latest = {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
-        return self._latest
-
-    def close(self) -> None:
-        """Release the connection."""
-        if self._lake is not None:
-            self._lake.close()
+def _archived(paths: LakePaths) -> Offsets | None:
+    """Next offset of every partition that was landed. Blocking; None where the archive cannot be read at the moment."""
+    try:
+        with closing(open_reader(paths)) as lake:
+            rows = lake.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
+    except (TurntideError, duckdb.Error):
+        return None  # not created yet, or locked: the next look will tell
+    return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
 
 
 @asynccontextmanager
