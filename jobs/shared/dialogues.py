@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,6 +25,8 @@ _SIDE = re.compile(r"_(attack|attacks|benign|harmless|harmful|helpful|safe|unsaf
 _FREE_LICENCES = re.compile(r"MIT|Apache-2\.0(\+RUA)?|BSD-[23]-Clause|ISC|CC0-1\.0|CC-BY-\d\.\d")
 """By their SPDX names. `+RUA` are terms that ask for defensive use, which this is; the model card says so."""
 _QUOTED_VALUE = re.compile(r"Invalid enum value .* - at ", re.DOTALL)
+
+_Line = TypeVar("_Line", bound=Struct)
 
 
 class DialogueTurn(Struct, frozen=True, gc=False):
@@ -102,44 +105,44 @@ def families(dialogues: Iterable[LabelledDialogue]) -> list[str]:
 
 
 def read_dialogues(file: Path) -> list[LabelledDialogue]:
-    """Read a labelled file, in its order.
+    """Read a labelled file, in its order; errors as of `read_labelled`, and one where it holds no dialogue."""
+    found = read_labelled(file, LabelledDialogue, "dialogue", name="session_id")
+    if not found:
+        raise ConfigurationError(f"{file} holds no dialogue: a JSON object on each line is wanted")
+    return found
+
+
+def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, name: str = "id") -> list[_Line]:
+    """Read a labelled set: a JSON object on each line; blank lines are skipped.
+
+    Args:
+        file: The set.
+        kind: Type of a line.
+        what: What messages call a line.
+        name: Field that names a line, each once.
 
     Raises:
-        ConfigurationError: It cannot be read, or as `dialogues_in`.
+        ConfigurationError: The file cannot be read, a line is of another form, or a name comes twice. Says which line,
+            and holds nothing that was said.
     """
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"cannot read {file}: {error.strerror}. Name a file of labelled dialogues.") from error
-    return dialogues_in(data, str(file))
-
-
-def dialogues_in(data: bytes, named: str) -> list[LabelledDialogue]:
-    """Dialogues of JSON Lines; blank lines are skipped.
-
-    Args:
-        data: The lines.
-        named: What messages call it.
-
-    Raises:
-        ConfigurationError: There is no dialogue, a line is of another form, or a session comes twice. Names the line,
-            and holds nothing that was said.
-    """
-    decoder = msgspec.json.Decoder(LabelledDialogue)
-    found: dict[str, LabelledDialogue] = {}
+        raise ConfigurationError(f"cannot read {file}: {error.strerror}. Name a file of labelled {what}s.") from error
+    decoder = msgspec.json.Decoder(kind)
+    found: dict[str, _Line] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            dialogue = decoder.decode(line)
+            decoded = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             # Not chained: the error itself quotes the value that was wrong, which can be somebody's text.
-            raise ConfigurationError(f"{named}, line {number} is no labelled dialogue: {_unquoted(error)}") from None
-        if dialogue.session_id in found:
-            raise ConfigurationError(f"{named}, line {number}: session {dialogue.session_id} comes twice")
-        found[dialogue.session_id] = dialogue
-    if not found:
-        raise ConfigurationError(f"{named} holds no dialogue: a JSON object on each line is wanted")
+            raise ConfigurationError(f"{file}, line {number} is no labelled {what}: {_unquoted(error)}") from None
+        named = getattr(decoded, name)
+        if named in found:
+            raise ConfigurationError(f"{file}, line {number}: {name} {named} comes twice")
+        found[named] = decoded
     return list(found.values())
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from typer.testing import Result
 
 from jobs.lab.eval.escalation import judging_by, us_per_turn
-from jobs.lab.eval.escalation_sides import LeaveOut, sides_of
+from jobs.lab.eval.escalation_command import LeaveOut, sides_of
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError

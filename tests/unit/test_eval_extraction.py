@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from jobs.lab.eval.extraction_scoring import by_seed_patterns, measure
-from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
+from jobs.lab.eval.extraction import (
+    LabelledSentence,
+    LabelledStatement,
+    Split,
+    by_seed_patterns,
+    measure,
+    read_sentences,
+)
 from jobs.lab.eval.judged import ScoreFigures
-from models.errors import ConfigurationError
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import ExtractedStatement, extract
@@ -75,7 +76,7 @@ def test_figures_of_a_set_counted_by_hand() -> None:
     assert ScoreFigures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report.held_out
     assert ScoreFigures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report.subjects
     assert (4, 1, 0.0) == (report.messages, report.negatives, report.negatives_clean)
-    assert ["decision: database, not cache"] == report.misses[0].missed
+    assert ["decision: database, not cache"] == report.misses[0]["missed"]
 
 
 def test_seeds_patterns_find_their_words_anywhere() -> None:
@@ -83,26 +84,6 @@ def test_seeds_patterns_find_their_words_anywhere() -> None:
     found = by_seed_patterns(sentence("Should we use what was decided?"))
 
     assert [DECISION, MemoryType.CONSTRAINT] == [each.type for each in found]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "line 1"),
-        ('{"id":"a","split":"dev","difficulty":"plain","role":"user","text":"x","expected":[]}\n' * 2, "comes twice"),
-        (
-            '{"id":"a","split":"dev","difficulty":"plain","role":"user","text":"x","expected":[{"type":"wish"}]}',
-            "line 1",
-        ),
-    ],
-)
-def test_damaged_sets_are_refused_with_their_line(tmp_path: Path, content: str, message: str) -> None:
-    """A typing error must not lower the figures silently."""
-    file = tmp_path / "set.jsonl"
-    file.write_text(content)
-
-    with pytest.raises(ConfigurationError, match=message):
-        read_sentences(file)
 
 
 def test_command_prints_json_with_the_machine_and_without_texts() -> None:

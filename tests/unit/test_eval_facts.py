@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
-from jobs.lab.eval.facts_scoring import Extract, measure, same_value
+from jobs.lab.eval.facts import (
+    Extract,
+    LabelledFact,
+    LabelledMessage,
+    LabelledRetraction,
+    Split,
+    measure,
+    read_messages,
+    same_value,
+)
 from jobs.lab.eval.judged import ScoreFigures
 from models.errors import ConfigurationError
 from models.events.user import ExtractedFact, FactCategory, Retraction
@@ -97,7 +105,7 @@ def test_figures_are_those_counted_by_hand() -> None:
     assert report.by_category["identity"] == ScoreFigures(0.5, 0.5, 0.5, 2, 2)
     assert report.by_category["instruction"] == ScoreFigures(None, None, None, 0, 0)
     assert report.by_split == {"dev": ScoreFigures(1.0, 1.0, 1.0, 2, 2), "test": ScoreFigures(0.0, 0.0, 0.0, 1, 1)}
-    assert [(miss.id, miss.missed, miss.wrong) for miss in report.misses] == [
+    assert [(miss["id"], miss["missed"], miss["wrong"]) for miss in report.misses] == [
         ("b", ["identity/location=Oslo"], ["identity/hometown=Oslo"])
     ]
 
@@ -157,7 +165,7 @@ def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
 
     assert report.retractions == ScoreFigures(1 / 3, 0.5, 0.4, 2, 3)
     assert (report.found, report.negatives, report.negatives_clean) == (0, 1, 0.0)
-    assert [miss.wrong for miss in report.misses] == [["-*/*"], ["-identity/name"]]
+    assert [miss["wrong"] for miss in report.misses] == [["-*/*"], ["-identity/name"]]
 
 
 def test_no_messages_have_no_figures() -> None:
@@ -176,7 +184,7 @@ _ONE = '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[],"retracti
         ("\nhalf {", "line 2"),
         ("\n" + _ONE.replace('"facts":[]', '"facts":[{"category":"hobby","key":"a"}]'), "line 2"),
         ("\n" + _ONE.replace("dev", "train"), "line 2"),
-        (f"{_ONE}\n{_ONE}", "the id 1 comes twice"),
+        (f"{_ONE}\n{_ONE}", "id 1 comes twice"),
     ],
 )
 def test_a_line_that_is_no_label_is_named(tmp_path: Path, lines: str, said: str) -> None:

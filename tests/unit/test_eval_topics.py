@@ -12,8 +12,16 @@ from msgspec.structs import replace
 
 from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
 from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
-from jobs.lab.eval.topics_matching import inputs_of, match, shortened, simulate
-from jobs.lab.eval.topics_metrics import PairCounts, PairPoint, count_pairs, pair_curve, total
+from jobs.lab.eval.topics_matching import (
+    PairCounts,
+    PairPoint,
+    count_pairs,
+    inputs_of,
+    match,
+    pair_curve,
+    shortened,
+    simulate,
+)
 from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
 from models.errors import ConfigurationError
 from models.events import Role, Turn
@@ -69,13 +77,13 @@ def toy_report(embedder: Embedder, *, seed: int = 1) -> TopicScores:
 
 def test_pairs_are_counted_by_hand() -> None:
     """Topics abb against dialogues 1 1 2 2; sessions' pairs are added, and without any nothing is wrong."""
-    counts = count_pairs(["a", "b", "b", "b"], [1, 1, 2, 2])
+    topics, dialogues = ["a", "b", "b", "b"], [1, 1, 2, 2]
+    counts = count_pairs([(topics, dialogues)])
 
     assert counts == PairCounts(together=3, belonging=2, right=1)
     assert [counts.precision, counts.recall, counts.f1] == pytest.approx([1 / 3, 0.5, 0.4])
-
-    assert total([PairCounts(4, 2, 1), PairCounts(1, 3, 1)]) == PairCounts(5, 5, 2)
-    assert (count_pairs([], []).f1, count_pairs(["a"], [1]).precision) == (1.0, 1.0)
+    assert count_pairs([(topics, dialogues), (["a", "a"], [1, 1])]) == PairCounts(4, 3, 2)
+    assert (count_pairs([]).f1, count_pairs([(["a"], [1])]).precision) == (1.0, 1.0)
 
 
 def test_pair_curve_counts_above_the_threshold_only() -> None:

@@ -12,7 +12,7 @@ import pytest
 from jobs.escalation.backtest.labelled import as_log
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.sessions import turns_of_dialogue
-from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, dialogues_in, families, read_dialogues
+from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, families, read_dialogues
 from models.errors import ConfigurationError
 from models.events import Role
 from tests.labelled_dialogues import as_file, made_up, spoken
@@ -59,13 +59,15 @@ def test_a_file_comes_back_in_its_order(tmp_path: Path) -> None:
         (b'"' + CONFIDED.encode().replace(b"\n", b" ") + b'"', "is no labelled dialogue"),
     ],
 )
-def test_an_error_names_its_line_and_holds_nothing_that_was_said(wrong: bytes, said: str) -> None:
+def test_an_error_names_its_line_and_holds_nothing_that_was_said(tmp_path: Path, wrong: bytes, said: str) -> None:
     """Not in its message, nor in the errors behind it, which a traceback would show."""
+    file = tmp_path / "d.jsonl"
+    file.write_bytes(b"\n" + line(session_id="first") + b"\n" + wrong)
     with pytest.raises(ConfigurationError) as raised:
-        dialogues_in(b"\n" + line(session_id="first") + b"\n" + wrong, "d.jsonl")
+        read_dialogues(file)
 
     assert said in str(raised.value)
-    assert str(raised.value).startswith("d.jsonl, line 3 ")
+    assert str(raised.value).startswith(f"{file}, line 3 ")
     assert "secret" not in "".join(traceback.format_exception_only(raised.value))
     assert raised.value.__suppress_context__
 
@@ -74,10 +76,10 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     """No file, no dialogue in it, or one that comes twice."""
     with pytest.raises(ConfigurationError, match=r"cannot read .*missing\.jsonl: No such file"):
         read_dialogues(tmp_path / "missing.jsonl")
-    with pytest.raises(ConfigurationError, match="holds no dialogue"):
-        dialogues_in(b"\n \n", "d.jsonl")
-    with pytest.raises(ConfigurationError, match="line 2: session s comes twice"):
-        dialogues_in(line() + b"\n" + line(), "d.jsonl")
+    for content, said in ((b"\n \n", "holds no dialogue"), (line() + b"\n" + line(), "line 2: session_id s comes")):
+        (tmp_path / "d.jsonl").write_bytes(content)
+        with pytest.raises(ConfigurationError, match=said):
+            read_dialogues(tmp_path / "d.jsonl")
 
 
 def test_turns_are_numbered_by_the_file_or_by_their_place() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
+from msgspec import Struct
 
 from jobs.cli import examples
 from jobs.lab.eval.escalation_command import ESCALATION_EXAMPLES, escalation_command
@@ -21,11 +24,12 @@ app = typer.Typer(
 )
 
 
-class EmbedderName(StrEnum):
-    """What `--embedder` takes."""
-
-    WORDLLAMA = "wordllama"
-    MINILM = "minilm"
+EmbedderName = StrEnum("EmbedderName", ["WORDLLAMA", "MINILM"])
+RetrievalFormat = StrEnum("RetrievalFormat", ["LOCOMO"])
+"""Formats of conversations that come with questions and their evidence."""
+Data = Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")]
+FormatOfData = Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")]
+Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 
 
 @app.callback()
@@ -58,7 +62,7 @@ def topics(
     sessions: Annotated[int, typer.Option(min=1, max=10_000, help="Sessions to mix of the dialogues.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="The same seed and dialogues: the same figures.")] = 1,
     picture: Annotated[Path | None, typer.Option(help="Draw the curve into this file, as SVG.")] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Find the cosine above which a message joins a topic, for one embedder.
 
@@ -66,14 +70,12 @@ def topics(
     they come from one dialogue. The project's own fold sorts them into topics for every threshold; F1 is that of pairs
     of user messages. --output csv prints the curve alone. Needs no Kafka; no message is ever printed.
     """
-    from jobs.lab.bench.machine import envelope
     from jobs.lab.eval.topics import measure
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
     from jobs.lab.eval.topics_table import curve_rows, draw, show
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
-    printed = Printer(output)
     settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
     with progress_bar(f"topics, {embedder.value}") as progress:
@@ -87,18 +89,7 @@ def topics(
         )
     if picture is not None:
         draw(picture, report)
-    if output is OutputFormat.JSON:
-        printed.record(envelope(report))
-    elif output is OutputFormat.CSV:
-        printed.rows("curve", curve_rows(report))
-    else:
-        show(printed, report)
-
-
-class RetrievalFormat(StrEnum):
-    """What `--format` takes: conversations that come with questions and their evidence."""
-
-    LOCOMO = "locomo"
+    _print(output, report, curve_rows(report), lambda printed: show(printed, report))
 
 
 @app.command(
@@ -110,13 +101,13 @@ class RetrievalFormat(StrEnum):
 )
 def retrieval(
     *,
-    data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")],
-    form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
+    data: Data,
+    form: FormatOfData = RetrievalFormat.LOCOMO,  # noqa: ARG001 - there is one yet
     embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
     limit_conversations: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many conversations.", show_default="all")
     ] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure how much of what answers a question is found by hybrid search.
 
@@ -126,24 +117,16 @@ def retrieval(
     """
     from datetime import UTC, datetime
 
-    from jobs.lab.bench.machine import envelope
     from jobs.lab.eval.retrieval import measure
     from jobs.lab.eval.retrieval_questions import read_dialogues
     from jobs.lab.eval.retrieval_scoring import recall_rows, show
     from jobs.produce.formats import Filling
 
-    _ = form
-    printed = Printer(output)
     filling = Filling(source=data.stem, now=datetime.now(UTC))
     dialogues = read_dialogues(data, filling=filling, limit=limit_conversations)
     with progress_bar(f"retrieval, {embedder.value}") as progress:
-        report = measure(dialogues, embedder.value, lambda _what, done, of: progress(done, of))
-    if output is OutputFormat.JSON:
-        printed.record(envelope(report))
-    elif output is OutputFormat.CSV:
-        printed.rows("recall", recall_rows(report))
-    else:
-        show(printed, report)
+        report = measure(dialogues, embedder.value, progress)
+    _print(output, report, recall_rows(report), lambda printed: show(printed, report))
 
 
 @app.command(
@@ -154,10 +137,10 @@ def retrieval(
 )
 def tiers(
     *,
-    data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")],
-    form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
+    data: Data,
+    form: FormatOfData = RetrievalFormat.LOCOMO,  # noqa: ARG001 - there is one yet
     embedder: Annotated[EmbedderName, typer.Option(help="Whose distances are measured.")] = EmbedderName.WORDLLAMA,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure what the three tiers keep of conversations, and how near episodes are to questions.
 
@@ -167,24 +150,35 @@ def tiers(
     """
     from datetime import UTC, datetime
 
-    import msgspec
-
-    from jobs.lab.bench.machine import envelope
     from jobs.lab.eval.retrieval_questions import read_dialogues
     from jobs.lab.eval.tiers import measure
     from jobs.produce.formats import Filling
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
-    _ = form
-    printed = Printer(output)
     settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(data, filling=Filling(source=data.stem, now=datetime.now(UTC)))
     with progress_bar(f"tiers, {embedder.value}") as progress:
         report = measure(dialogues, embedder_of(settings), policy_of(settings), progress)
+    rows = [msgspec.to_builtins(share) for share in report.shares]
+
+    def show(printed: Printer) -> None:
+        printed.record(msgspec.to_builtins(report.kept))
+        printed.rows("distances", rows)
+
+    _print(output, report, rows, show)
+
+
+def _print(
+    output: OutputFormat, report: Struct, rows: Iterable[Mapping[str, Any]], show: Callable[[Printer], None]
+) -> None:
+    """Print all of a report with its envelope as JSON, its rows as CSV, or what `show` prints."""
+    from jobs.lab.bench.machine import envelope
+
+    printed = Printer(output)
     if output is OutputFormat.JSON:
         printed.record(envelope(report))
-        return
-    if output is OutputFormat.TABLE:
-        printed.record(msgspec.to_builtins(report.kept))
-    printed.rows("distances", [msgspec.to_builtins(share) for share in report.shares])
+    elif output is OutputFormat.CSV:
+        printed.rows("", rows)
+    else:
+        show(printed)

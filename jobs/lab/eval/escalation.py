@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from jobs.lab.eval.escalation_scoring import ScoredSession
 from jobs.lab.train.scorer import Trainer
@@ -84,15 +86,15 @@ def judge_as_it_is(
     return judged
 
 
-def judge_left_out(
+def judges_left_out(
     dialogues: Sequence[LabelledDialogue],
     trainer: Trainer,
     policy: Policy,
     progress: Progress,
     *,
     by_family: bool = True,
-) -> list[ScoredSession]:
-    """Each dialogue by a model that was trained without its family, or only without its source.
+) -> Iterator[tuple[list[LabelledDialogue], DialogueJudge]]:
+    """Dialogues of a family, or of a source, and a judge that was trained without it; family after family.
 
     Args:
         dialogues: To be judged; a user speaks in each.
@@ -104,14 +106,24 @@ def judge_left_out(
     groups: dict[str, list[LabelledDialogue]] = {}
     for dialogue in dialogues:
         groups.setdefault(dialogue.family if by_family else dialogue.source, []).append(dialogue)
-    judged: list[ScoredSession] = []
     for done, (name, group) in enumerate(sorted(groups.items())):
         progress(done, len(groups))
         model = trainer.model_without([name]) if by_family else trainer.model_without(sources=[name])
-        judging = judging_by(model, policy, trainer.embedder)
-        judged += [judge_dialogue(each, judging, trainer.embedder) for each in group]
+        yield group, judging_by(model, policy, trainer.embedder)
     progress(len(groups), len(groups))
-    return judged
+
+
+def judge_left_out(
+    dialogues: Sequence[LabelledDialogue],
+    trainer: Trainer,
+    policy: Policy,
+    progress: Progress,
+    *,
+    by_family: bool = True,
+) -> list[ScoredSession]:
+    """Each dialogue as `judges_left_out` has it."""
+    judges = judges_left_out(dialogues, trainer, policy, progress, by_family=by_family)
+    return [judge_dialogue(each, judging, trainer.embedder) for group, judging in judges for each in group]
 
 
 def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, embedder: Embedder) -> dict[str, float]:
@@ -120,30 +132,31 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
     Of each the best of three rounds: the others are what the machine did besides.
     """
     texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: _TIMED_BATCHES * _BATCH_TURNS]
-    rounds = [_spent(texts, judging, embedder) for _ in range(_TIMED_ROUNDS)]
-    each = {name: round(min(spent[name] for spent in rounds) / len(texts) * 1e6, 1) for name in rounds[0]}
-    return {"us_per_turn": round(sum(each.values()), 1), **{f"us_{name}": took for name, took in each.items()}}
+    best = np.min([_spent_s(texts, judging, embedder) for _ in range(_TIMED_ROUNDS)], axis=0)
+    each = {f"us_{name}": round(float(spent) / len(texts) * 1e6, 1) for name, spent in zip(_STAGES, best, strict=True)}
+    return {"us_per_turn": round(sum(each.values()), 1), **each}
 
 
-def _spent(texts: Sequence[str], judging: DialogueJudge, embedder: Embedder) -> dict[str, float]:
-    """Seconds by what they went into."""
+_STAGES = ("embedding", "scoring", "features", "judging")
+
+
+def _spent_s(texts: Sequence[str], judging: DialogueJudge, embedder: Embedder) -> NDArray[np.float64]:
+    """Seconds of each stage."""
     model, escalation = judging.scorer.model, judging.policy.escalation
-    spent = dict.fromkeys(("embedding", "scoring", "features", "judging"), 0.0)
+    spent = np.zeros(len(_STAGES))
     for first in range(0, len(texts), _BATCH_TURNS):
         batch = texts[first : first + _BATCH_TURNS]
-        began = time.perf_counter()
+        times = [time.perf_counter()]
         vectors = embedder.embed(batch)
-        embedded = time.perf_counter()
+        times.append(time.perf_counter())
         risks = judging.scorer.risks(batch, vectors)
-        scored = time.perf_counter()
+        times.append(time.perf_counter())
         features = [features_of(text) for text in batch]
-        featured = time.perf_counter()
+        times.append(time.perf_counter())
         signals = SequenceSignals()
         for n, (risk, seen) in enumerate(zip(risks, features, strict=True)):
             signals.observe(Observation(n, risk, seen))
             judge(Grounds(signals.values()), model.combination, escalation)
-        spent["embedding"] += embedded - began
-        spent["scoring"] += scored - embedded
-        spent["features"] += featured - scored
-        spent["judging"] += time.perf_counter() - featured
+        times.append(time.perf_counter())
+        spent += np.diff(times)
     return spent

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jobs.lab.eval.escalation_sides import LeaveOut, require_two, sides_of
+from jobs.shared.dialogues import LabelledDialogue, family_of, read_dialogues
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
@@ -16,7 +17,6 @@ from models.errors import ConfigurationError
 if TYPE_CHECKING:
     from jobs.lab.eval.escalation import DialogueJudge
     from jobs.lab.eval.escalation_scoring import ScoredSession
-    from jobs.lab.eval.escalation_sides import Sides
     from streams.ports import Embedder
 
 ESCALATION_EXAMPLES = (
@@ -25,6 +25,15 @@ ESCALATION_EXAMPLES = (
     "turntide eval escalation --data dialogues.jsonl --leave-out source",
     "turntide eval escalation --data mine.jsonl --leave-out nothing",
 )
+
+
+class LeaveOut(StrEnum):
+    """What a dialogue's judge must not have seen; what `--leave-out` takes."""
+
+    AUTO = "auto"
+    FAMILY = "family"
+    SOURCE = "source"
+    NOTHING = "nothing"
 
 
 def escalation_command(
@@ -48,7 +57,6 @@ def escalation_command(
     """
     from jobs.lab.eval.escalation import judging_by, us_per_turn
     from jobs.lab.eval.escalation_scoring import summary
-    from jobs.shared.dialogues import read_dialogues
     from streams.inference.trained_scorer import model_at
     from streams.inference.wordllama import WordLlamaEmbedder
     from streams.settings import load_settings
@@ -120,3 +128,58 @@ def _print(report: Mapping[str, Any], printed: Printer) -> None:
 
 def _cell(value: object) -> object:
     return f"{value:.3f}" if isinstance(value, float) else value
+
+
+class Sides(NamedTuple):
+    """Dialogues by who judges them.
+
+    Attributes:
+        left_out: By models that are trained on these, each without what it judges.
+        as_it_is: By the configured scorer.
+        without_user: By nobody: no user speaks, so there is nothing to score.
+    """
+
+    left_out: list[LabelledDialogue]
+    as_it_is: list[LabelledDialogue]
+    without_user: list[LabelledDialogue]
+
+
+def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: LeaveOut, known_sources: Collection[str]) -> Sides:
+    """Who judges which dialogue.
+
+    With `AUTO`, those of families that the configured scorer was trained on are judged by models without them, also
+    where their own source is new. Where that is one family, its model is trained on the project's own texts alone.
+
+    Args:
+        dialogues: Labelled.
+        leave_out: As asked for.
+        known_sources: What the configured scorer was trained on.
+
+    Raises:
+        ConfigurationError: No user speaks in any of them.
+    """
+    known = {family_of(source) for source in known_sources}
+
+    def seen(dialogue: LabelledDialogue) -> bool:
+        return dialogue.family in known if leave_out is LeaveOut.AUTO else leave_out is not LeaveOut.NOTHING
+
+    spoken = [each for each in dialogues if each.said_by_user]
+    if not spoken:
+        raise ConfigurationError("there is no dialogue in which a user speaks: nothing can be scored")
+    return Sides(
+        left_out=[each for each in spoken if seen(each)],
+        as_it_is=[each for each in spoken if not seen(each)],
+        without_user=[each for each in dialogues if not each.said_by_user],
+    )
+
+
+def require_two(dialogues: Sequence[LabelledDialogue], *, by_family: bool = True, instead: str) -> None:
+    """Say that leaving out needs something that is left.
+
+    Raises:
+        ConfigurationError: There is one family alone, or one source; `instead` says what to do.
+    """
+    groups = {each.family if by_family else each.source for each in dialogues}
+    if len(groups) == 1:
+        kind = "family" if by_family else "source"
+        raise ConfigurationError(f"all dialogues are of one {kind}, {groups.pop()}: left out, none is left. {instead}")

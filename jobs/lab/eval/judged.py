@@ -1,51 +1,41 @@
-"""Labelled lines as an extractor read them: what is right, missed and wrong, as figures, rows and tables."""
+"""Labelled messages as an extractor read them: what is right, missed and wrong, as figures and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from jobs.shared.output import OutputFormat, Printer
 
-
-class Misjudged(Struct, frozen=True):
-    """A line that was not read as labelled.
-
-    Attributes:
-        missed: Types, with their subjects where these are wrong; of facts `category/key=value`, retractions with `-`.
-        wrong: Likewise, what was found without a label.
-    """
-
-    id: str
-    split: str
-    kind: str
-    text: str
-    missed: list[str]
-    wrong: list[str]
+_Label = TypeVar("_Label")
+_Found = TypeVar("_Found")
+Miss = dict[str, Any]
+"""A message that was not read as labelled: id, split, kind and text by their names in the set, `missed` and `wrong`."""
 
 
 class Judged(Struct, frozen=True):
-    """One labelled line.
+    """One labelled message.
 
     Attributes:
-        split: Of the set.
-        kind: Why it is in the set.
+        message: Its id, split, kind and text, by the names that these have in the labelled set.
         right: Type of each label that was found.
-        missed: Type of each that was not.
+        absent: Type of each that was not.
         wrong: Type of each that was found without a label.
-        clean: Whether nothing was found; None of a line that states something.
-        miss: None where it was read as labelled.
+        missed: What was not read as labelled: types, with subjects where these are wrong, or `category/key=value`.
+        unlabelled: Likewise what was found without a label.
+        clean: Whether nothing was found; None of a message that states something.
     """
 
-    split: str
-    kind: str
+    message: dict[str, str]
     right: list[str]
-    missed: list[str]
+    absent: list[str]
     wrong: list[str]
+    missed: list[str]
+    unlabelled: list[str]
     clean: bool | None
-    miss: Misjudged | None
 
 
 class ScoreFigures(Struct, frozen=True):
@@ -67,7 +57,7 @@ class ScoreFigures(Struct, frozen=True):
 
 
 class GroupFigures(ScoreFigures, frozen=True, kw_only=True):
-    """Of lines of one kind.
+    """Of messages of one kind.
 
     Attributes:
         messages: How many there are.
@@ -78,81 +68,105 @@ class GroupFigures(ScoreFigures, frozen=True, kw_only=True):
     clean: float | None
 
 
+def paired(
+    labels: Iterable[_Label], found: Iterable[_Found], agree: Callable[[_Label, _Found], bool]
+) -> tuple[list[tuple[_Label, _Found]], list[_Label], list[_Found]]:
+    """Labels with the first that agrees with each, labels without one, and what is left of what was found."""
+    left, right, absent = list(found), [], []
+    for label in labels:
+        match = next((each for each in left if agree(label, each)), None)
+        if match is None:
+            absent.append(label)
+        else:
+            left.remove(match)
+            right.append((label, match))
+    return right, absent, left
+
+
 def figures(judged: Iterable[Judged], of: str | None = None) -> ScoreFigures:
     """Of what has this type; none: of everything."""
 
     def count(types: Sequence[str]) -> int:
         return len(types) if of is None else types.count(of)
 
-    right = gold = found = 0
-    for each in judged:
-        right += (hits := count(each.right))
-        gold += hits + count(each.missed)
-        found += hits + count(each.wrong)
-    return figures_of(right, gold=gold, found=found)
+    counts = [(count(each.right), count(each.absent), count(each.wrong)) for each in judged]
+    right, absent, wrong = (sum(each[n] for each in counts) for n in range(3))
+    return figures_of(right, gold=right + absent, found=right + wrong)
 
 
 def by_split(judged: Iterable[Judged]) -> dict[str, ScoreFigures]:
     """Figures of each split, in the order in which they come."""
-    return {name: figures(group) for name, group in _grouped(judged, "split")}
+    return {name: figures(group) for name, group in _grouped(judged, "split").items()}
 
 
-def by_kind(judged: Iterable[Judged]) -> dict[str, GroupFigures]:
+def by_kind(judged: Iterable[Judged], name_of_kind: str) -> dict[str, GroupFigures]:
     """Figures of each kind, in the order in which they come."""
     return {
         name: GroupFigures(**asdict(figures(group)), messages=len(group), clean=share_clean(group))
-        for name, group in _grouped(judged, "kind")
+        for name, group in _grouped(judged, name_of_kind).items()
     }
 
 
-def _grouped(judged: Iterable[Judged], by: str) -> Iterable[tuple[str, list[Judged]]]:
+def _grouped(judged: Iterable[Judged], by: str) -> dict[str, list[Judged]]:
     groups: dict[str, list[Judged]] = {}
     for each in judged:
-        groups.setdefault(getattr(each, by), []).append(each)
-    return groups.items()
+        groups.setdefault(each.message[by], []).append(each)
+    return groups
 
 
 def share_clean(judged: Iterable[Judged]) -> float | None:
-    """Of lines that state nothing, the share in which nothing was found."""
+    """Of messages that state nothing, the share in which nothing was found."""
     clean = [each.clean for each in judged if each.clean is not None]
     return sum(clean) / len(clean) if clean else None
 
 
-def print_misread(
-    printed: Printer,
-    fields: Mapping[str, object],
-    tables: Mapping[str, Iterable[Mapping[str, str]]],
-    misses: Sequence[Misjudged] | None,
-    *,
-    kind: str,
-    text: str,
-) -> None:
-    """Print a report whole, its tables, or as CSV the first of them; or with its misses, if not None, for CSV alone.
-
-    `kind` and `text` are what these are called in the labelled set.
-    """
-    rows = [
-        {"id": each.id, kind: each.kind, "message": each.text}
-        | {"missed": ", ".join(each.missed), "wrong": ", ".join(each.wrong)}
-        for each in misses or ()
+def misses(judged: Iterable[Judged]) -> list[Miss]:
+    """Messages that were not read as labelled."""
+    return [
+        {**each.message, "missed": each.missed, "wrong": each.unlabelled}
+        for each in judged
+        if each.missed or each.unlabelled
     ]
+
+
+def print_judged(
+    printed: Printer,
+    fields: Mapping[str, Any],
+    tables: Mapping[tuple[str, str], Mapping[str, ScoreFigures]],
+    *,
+    show_misses: bool,
+    said: str,
+) -> None:
+    """Print a report.
+
+    Args:
+        printed: JSON has all fields, CSV the first table or the misses.
+        fields: Of the report, its `misses` among them.
+        tables: Title and heading of the first column → figures by name.
+        show_misses: Whether misses are printed.
+        said: A sentence beneath the tables.
+    """
+    rows = []
+    for miss in fields["misses"]:
+        _, _, kind, text, *_ = miss
+        joined = {each: ", ".join(miss[each]) for each in ("missed", "wrong")}
+        rows.append({"id": miss["id"], kind: miss[kind], "message": miss[text], **joined})
     if printed.form is OutputFormat.JSON:
-        named = [{{"kind": kind, "text": text}.get(k, k): v for k, v in asdict(each).items()} for each in misses or ()]
-        kept = {name: value for name, value in fields.items() if name != "misses"}
-        printed.record(kept if misses is None else {**kept, "misses": named})
+        printed.record({name: value for name, value in fields.items() if show_misses or name != "misses"})
     elif printed.form is OutputFormat.CSV:
-        printed.rows("", rows if misses is not None else next(iter(tables.values())))
+        (_, heading), first = next(iter(tables.items()))
+        printed.rows("", rows if show_misses else _figure_rows(heading, first))
     else:
-        for title, table in tables.items():
-            printed.rows(title, table)
-        if misses is not None:
+        for (title, heading), table in tables.items():
+            printed.rows(title, _figure_rows(heading, table))
+        if show_misses:
             printed.rows("Missed or wrong", rows)
+        printed.message(said)
 
 
-def figure_rows(named: Mapping[str, ScoreFigures], first: str = "what") -> Iterator[dict[str, str]]:
-    """A row of a table for each; `first` is the heading of the names."""
+def _figure_rows(heading: str, named: Mapping[str, ScoreFigures]) -> Iterator[dict[str, str]]:
     for name, found in named.items():
-        yield {first: name} | {key: cell(value) for key, value in asdict(found).items()}
+        yield {heading: name} | {key: cell(value) for key, value in asdict(found).items()}
 
 
 def figures_of(right: int, *, gold: int, found: int) -> ScoreFigures:

@@ -7,7 +7,7 @@ indexes them, and every question is asked through `streams.index.hybrid_search.H
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
 
@@ -22,9 +22,9 @@ from jobs.lab.eval.retrieval_scoring import (
     turn_recalls,
 )
 from jobs.operate.topics import apply_topics
+from jobs.shared.progress import Progress
 from jobs.shared.sending import send_to_turns
 from models.errors import TurntideError
-from models.events import Turn
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.index.collections import TURNS
@@ -38,8 +38,6 @@ from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of, scorer_of, vector_store_of
 
-Progress = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, and of how much."""
 _PARTITIONS = 2
 _LOOK_EVERY_S = 0.2
 _STALLED_AFTER_S = 60.0
@@ -87,14 +85,12 @@ async def _run(
         vectors={"embedder": embedder, "url": None},
     )
     await apply_topics(settings)
-    await send_to_turns(settings, map(_record, dialogues.turns))
+    await send_to_turns(
+        settings, (Record(turn.session_id.encode(), encode(turn), headers_for(turn)) for turn in dialogues.turns)
+    )
     async with _indexing(settings) as (store, search, role):
         await _indexed(store, role, len(dialogues.turns), progress)
         return await _asked(search, dialogues.questions, progress)
-
-
-def _record(turn: Turn) -> Record:
-    return Record(turn.session_id.encode(), encode(turn), headers_for(turn))
 
 
 @asynccontextmanager
@@ -128,7 +124,7 @@ async def _indexed(store: VectorStore, role: asyncio.Task[None], wanted: int, pr
             moved_s = perf_counter()
         elif perf_counter() - moved_s > _STALLED_AFTER_S:
             raise NotIndexed(f"{count} of {wanted} turns are indexed and no more come: see the messages above")
-        progress("indexing", count, wanted)
+        progress(count, wanted)
 
 
 async def _asked(
@@ -144,5 +140,5 @@ async def _asked(
         sessions = await search.sessions(question.text, scope, max(DEPTHS))
         turns = [(each.turn.session_id, each.turn.turn) for each in found]
         answers.append(QuestionResult(question, turns, [session_id for session_id, _ in sessions], query_ms))
-        progress("asking", number, len(questions))
+        progress(number, len(questions))
     return answers

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations
+from jobs.produce.formats import FORMATS, Documents, Filling, Malformed, conversations
 from models.errors import ConfigurationError
 from models.events import Turn
 
@@ -82,12 +82,17 @@ def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) ->
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
     turns: list[Turn] = []
     for item in conversations(FORMATS[FORMAT], documents, filling, by_time=True):
-        turns.extend(_turns(item, file))
+        if isinstance(item, Malformed):
+            raise ConfigurationError(f"{file}, conversation {item.line}: {item.reason}")
+        turns += [event for event in item.events if isinstance(event, Turn)]
     places = {_source_of(turn): (turn.session_id, turn.turn) for turn in turns}
     questions: list[LabelledQuestion] = []
     asked = unknown = 0
     for line, document in documents:
-        sample = _decoded(document, file, line)
+        try:
+            sample = _sample.decode(document)
+        except msgspec.DecodeError as error:
+            raise ConfigurationError(f"{file}, conversation {line} has no questions to ask: {error}") from error
         user_id = filling.user_id or f"user-{sample.sample_id}"
         for each in sample.qa:
             named = [(sample.sample_id, *place) for place in evidence_places(each.evidence)]
@@ -106,19 +111,6 @@ def evidence_places(evidence: list[str]) -> list[tuple[int, int]]:
     """
     found = [(int(session), int(turn)) for text in evidence for session, turn in _TURN_ID.findall(text)]
     return list(dict.fromkeys(found))
-
-
-def _turns(item: InputConversation | Malformed, file: Path) -> list[Turn]:
-    if isinstance(item, Malformed):
-        raise ConfigurationError(f"{file}, conversation {item.line}: {item.reason}")
-    return [event for event in item.events if isinstance(event, Turn)]
-
-
-def _decoded(document: bytes, file: Path, line: int) -> _QuestionSample:
-    try:
-        return _sample.decode(document)
-    except msgspec.DecodeError as error:
-        raise ConfigurationError(f"{file}, conversation {line} has no questions to ask: {error}") from error
 
 
 def _source_of(turn: Turn) -> tuple[str, int, int] | None:

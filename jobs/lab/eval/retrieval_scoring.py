@@ -13,8 +13,16 @@ from jobs.lab.eval.retrieval_questions import LabelledQuestion, Place
 from jobs.shared.output import Printer
 
 DEPTHS = (5, 10, 20)
-GROUPS = {"1-4": {1, 2, 3, 4}, "1-5": {1, 2, 3, 4, 5}, "1": {1}, "2": {2}, "3": {3}, "4": {4}, "5": {5}}
-"""Categories that are averaged together, by name."""
+GROUPS = {
+    "1-4": "all but adversarial",
+    "1-5": "all",
+    "1": "multi-hop",
+    "2": "temporal",
+    "3": "open-domain",
+    "4": "single-hop",
+    "5": "adversarial",
+}
+"""First and last of the categories that are averaged together, and what they are called."""
 Recalls = dict[str, float]
 """`recall@5`, `recall@10`, `recall@20`, 0-1."""
 _Thing = TypeVar("_Thing", bound=Hashable)
@@ -67,16 +75,14 @@ def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> fl
 
 def turn_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
     """Mean recall of evidence turns over the questions of each group."""
-    return _by_group([(answer.question.category, answer.turns, answer.question.evidence) for answer in answers])
+    return _by_group([(each.question.category, each.turns, each.question.evidence) for each in answers])
 
 
 def session_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
     """Mean recall of the sessions in which evidence stands, over the questions of each group."""
+    wanted = [frozenset(session for session, _ in each.question.evidence) for each in answers]
     return _by_group(
-        [
-            (answer.question.category, answer.sessions, frozenset(session for session, _ in answer.question.evidence))
-            for answer in answers
-        ]
+        [(each.question.category, each.sessions, these) for each, these in zip(answers, wanted, strict=True)]
     )
 
 
@@ -88,25 +94,14 @@ def query_times(answers: Sequence[QuestionResult]) -> dict[str, float]:
 
 def _by_group(found: Sequence[tuple[int, Sequence[_Thing], frozenset[_Thing]]]) -> dict[str, Recalls]:
     recalls: dict[str, Recalls] = {}
-    for name, categories in GROUPS.items():
-        group = [(things, wanted) for category, things, wanted in found if category in categories]
+    for name in GROUPS:
+        group = [(things, wanted) for category, things, wanted in found if int(name[0]) <= category <= int(name[-1])]
         if group:
             recalls[name] = {
                 f"recall@{depth}": round(mean(recall(things, wanted, depth) for things, wanted in group), 4)
                 for depth in DEPTHS
             }
     return recalls
-
-
-_NAMES = {
-    "1-4": "all but adversarial",
-    "1-5": "all",
-    "1": "multi-hop",
-    "2": "temporal",
-    "3": "open-domain",
-    "4": "single-hop",
-    "5": "adversarial",
-}
 
 
 def show(printed: Printer, report: RetrievalScores) -> None:
@@ -124,4 +119,4 @@ def recall_rows(report: RetrievalScores) -> Iterator[dict[str, str]]:
     for what, groups in (("turns", report.turns), ("sessions", report.sessions)):
         for group, recalls in groups.items():
             figures = {depth: f"{value:.3f}" for depth, value in recalls.items()}
-            yield {"what": what, "categories": group, "questions": _NAMES[group]} | figures
+            yield {"what": what, "categories": group, "questions": GROUPS[group]} | figures

@@ -7,7 +7,7 @@ those to the user's other episodes and to other users': that is what an embedder
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +17,8 @@ from numpy.typing import NDArray
 
 from jobs.lab.bench.folds import folded_user
 from jobs.lab.eval.retrieval_questions import Dialogues, LabelledQuestion, Place
-from models.events import (
-    EpisodeCompressed,
-    EpisodeRequested,
-    Role,
-    Turn,
-    UserMemoryChanged,
-)
+from jobs.shared.progress import Progress
+from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
 from models.policy import Policy
 from streams.inference.episode_embeddings import episode_vectors
 from streams.ports import Embedder
@@ -31,6 +26,8 @@ from streams.ports import Embedder
 DISTANCES = tuple(round(0.4 + 0.05 * n, 2) for n in range(11))
 NEAREST = 3
 """Episodes that retrieval gives (user memory, top 3)."""
+_ODD = 5
+"""Adversarial questions of LoCoMo ask for what was never said."""
 Distances = NDArray[np.float32]
 
 
@@ -96,9 +93,7 @@ class _User(NamedTuple):
     tokens: tuple[int, int]
 
 
-def measure(
-    dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Callable[[int, int], None]
-) -> TiersReport:
+def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> TiersReport:
     """Fold every user, embed the episodes, and compare them with the questions.
 
     Args:
@@ -119,10 +114,6 @@ def measure(
         progress(number, len(of_user))
     asked = [question for question in dialogues.questions if question.user_id in vectors and question.category != _ODD]
     return _report(asked, users, vectors, embedder)
-
-
-_ODD = 5
-"""Adversarial questions of LoCoMo ask for what was never said."""
 
 
 def _folded(turns: Sequence[Turn], policy: Policy) -> _User:
@@ -156,21 +147,18 @@ def _report(
     questions = embedder.embed([question.text for question in asked])
     right: list[float] = []
     found: list[float] = []
-    others: list[Distances] = []
-    foreign: list[Distances] = []
+    others, foreign = [np.empty(0, np.float32)], [np.empty(0, np.float32)]
     for question, row in zip(asked, questions, strict=True):
         distances = 1.0 - vectors[question.user_id] @ row
         foreign += [1.0 - other @ row for user_id, other in vectors.items() if user_id != question.user_id]
         places = users[question.user_id].places
         holds = np.array([bool(question.evidence & each) for each in places])
         others.append(distances[~holds])
-        if not holds.any():
-            continue
-        right.append(float(distances[holds].min()))
-        nearest = set().union(*(places[n] for n in np.argsort(distances)[:NEAREST]))
-        found.append(len(question.evidence & nearest) / len(question.evidence))
-    wrong = np.concatenate(others) if others else np.empty(0, np.float32)
-    strange = np.concatenate(foreign) if foreign else np.empty(0, np.float32)
+        if holds.any():
+            right.append(float(distances[holds].min()))
+            nearest = set().union(*(places[n] for n in np.argsort(distances)[:NEAREST]))
+            found.append(len(question.evidence & nearest) / len(question.evidence))
+    compared = {"right": np.array(right), "same_user": np.concatenate(others), "foreign": np.concatenate(foreign)}
     return TiersReport(
         embedder=embedder.name,
         questions=len(right),
@@ -178,12 +166,7 @@ def _report(
         episode_distance=embedder.episode_distance,
         kept=_kept(list(users.values())),
         shares=[
-            DistanceShare(
-                distance=distance,
-                right=_mean(np.array(right) < distance),
-                same_user=_mean(wrong < distance),
-                foreign=_mean(strange < distance),
-            )
+            DistanceShare(distance=distance, **{name: _mean(each < distance) for name, each in compared.items()})
             for distance in DISTANCES
         ],
     )
@@ -194,18 +177,22 @@ def _mean(values: NDArray[np.generic]) -> float:
 
 
 def _kept(users: Sequence[_User]) -> TierCounts:
-    turns = sum(user.last.turn_count for user in users)
-    facts = sum(user.last.facts for user in users)
-    episodes = sum(user.last.episodes for user in users)
+    turns, facts, episodes = (
+        sum(getattr(user.last, name) for user in users) for name in ("turn_count", "facts", "episodes")
+    )
     return TierCounts(
         users=len(users),
         turns=turns,
         episodes=episodes,
         facts=facts,
         most_at_hand=max((user.most_at_hand for user in users), default=0),
-        facts_per_100=round(100 * facts / turns, 2) if turns else 0.0,
-        episodes_per_100=round(100 * episodes / turns, 2) if turns else 0.0,
+        facts_per_100=_ratio(100 * facts, turns, 2),
+        episodes_per_100=_ratio(100 * episodes, turns, 2),
         tokens_before=sum(user.tokens[0] for user in users),
         tokens_after=sum(user.tokens[1] for user in users),
-        ratio=round(turns / (facts + episodes), 1) if facts + episodes else 0.0,
+        ratio=_ratio(turns, facts + episodes, 1),
     )
+
+
+def _ratio(part: int, whole: int, digits: int) -> float:
+    return round(part / whole, digits) if whole else 0.0

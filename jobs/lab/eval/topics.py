@@ -7,16 +7,29 @@ best of them. Beside it, the same rule with other embeddings of a topic, simulat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
+from itertools import count
 from statistics import mean
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.lab.eval.topics_dialogues import TopicDialogue
-from jobs.lab.eval.topics_matching import Embedding, cosines_of_pairs, inputs_of, match, shortened, simulate, unit
-from jobs.lab.eval.topics_metrics import PairPoint, count_pairs, pair_curve, total
+from jobs.lab.eval.topics_matching import (
+    Embedding,
+    PairCounts,
+    PairPoint,
+    cosines_of_pairs,
+    count_pairs,
+    inputs_of,
+    match,
+    pair_curve,
+    shortened,
+    simulate,
+    unit,
+)
 from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, Mixed, mix
+from jobs.shared.progress import Progress
 from models.policy import Policy
 from models.policy.topic import SEED_SIMILARITY
 from streams.ports import Embedder, Vectors
@@ -26,9 +39,6 @@ THRESHOLDS = tuple(n / 20 for n in range(1, 17))
 MERGE_SIMILARITIES = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)
 _NEVER = 1.0
 SEEDS_BONUS = 0.0
-
-Progress = Callable[[int, int], None]
-"""Runs done, runs in all."""
 
 
 class MatchPoint(Struct, frozen=True):
@@ -89,46 +99,6 @@ class TopicScores(Struct, frozen=True):
     variants: list[Variant]
 
 
-class _Runs:
-    """Folds the sessions under one policy after the other."""
-
-    def __init__(self, mixed: Mixed, policy: Policy, progress: Progress, runs: int) -> None:
-        self._prepared = [(session, inputs_of(session, mixed.vectors)) for session in mixed.sessions]
-        self._policy = policy
-        self._progress = progress
-        self._done, self._runs = 0, runs
-
-    def at(self, threshold: float, active_bonus: float, merge_similarity: float = _NEVER) -> MatchPoint:
-        """All sessions once."""
-        rules = replace(
-            self._policy.topics,
-            similarity_threshold=threshold,
-            active_bonus=active_bonus,
-            merge_similarity=merge_similarity,
-        )
-        policy = replace(self._policy, topics=rules)
-        counts, topics, merges = [], [], []
-        for session, inputs in self._prepared:
-            places = session.user_places
-            joined, merged = match(inputs, places, policy)
-            counts.append(count_pairs(joined, [session.dialogues[place] for place in places]))
-            topics.append(len(set(joined)))
-            merges.append(merged)
-        self._done += 1
-        self._progress(self._done, self._runs)
-        pairs = total(counts)
-        return MatchPoint(
-            threshold=threshold,
-            active_bonus=active_bonus,
-            merge_similarity=merge_similarity,
-            precision=pairs.precision,
-            recall=pairs.recall,
-            f1=pairs.f1,
-            topics_per_session=mean(topics),
-            merges_per_session=mean(merges),
-        )
-
-
 def measure(
     dialogues: Sequence[TopicDialogue],
     embedder: Embedder,
@@ -158,9 +128,36 @@ def measure(
     shipped = policy.topics.threshold
     tried = sorted({*thresholds, shipped, SEED_SIMILARITY})
     bonuses = list(dict.fromkeys((SEEDS_BONUS, policy.topics.active_bonus)))
-    runs = _Runs(mixed, policy, progress, len(tried) * len(bonuses) + len(MERGE_SIMILARITIES))
-    curve = [runs.at(threshold, bonus) for bonus in bonuses for threshold in tried]
-    best = [_best([point for point in curve if point.active_bonus == bonus]) for bonus in bonuses]
+    prepared = [(session, inputs_of(session, mixed.vectors)) for session in mixed.sessions]
+    done, runs = count(1), len(tried) * len(bonuses) + len(MERGE_SIMILARITIES)
+
+    def at(threshold: float, active_bonus: float, merge_similarity: float = _NEVER) -> MatchPoint:
+        """All sessions once."""
+        rules = replace(
+            policy.topics,
+            similarity_threshold=threshold,
+            active_bonus=active_bonus,
+            merge_similarity=merge_similarity,
+        )
+        under = replace(policy, topics=rules)
+        matched = [match(inputs, session.user_places, under) for session, inputs in prepared]
+        progress(next(done), runs)
+        pairs = _pairs_of(mixed, [joined for joined, _ in matched])
+        return MatchPoint(
+            threshold,
+            active_bonus,
+            merge_similarity,
+            pairs.precision,
+            pairs.recall,
+            pairs.f1,
+            topics_per_session=mean(len(set(joined)) for joined, _ in matched),
+            merges_per_session=mean(merges for _, merges in matched),
+        )
+
+    curve = [at(threshold, bonus) for bonus in bonuses for threshold in tried]
+    best = [
+        max((point for point in curve if point.active_bonus == bonus), key=lambda point: point.f1) for bonus in bonuses
+    ]
     pairs = pair_curve(*cosines_of_pairs(mixed, short), tried)
     return TopicScores(
         embedder=embedder.name,
@@ -178,39 +175,31 @@ def measure(
         best_youden=max(pairs, key=lambda point: point.youden),
         curve=curve,
         pair_curve=pairs,
-        merging=[runs.at(best[-1].threshold, best[-1].active_bonus, value) for value in MERGE_SIMILARITIES],
+        merging=[at(best[-1].threshold, best[-1].active_bonus, value) for value in MERGE_SIMILARITIES],
         variants=_variants(mixed, short, tried, bonuses),
     )
 
 
-def _best(points: Sequence[MatchPoint]) -> MatchPoint:
-    return max(points, key=lambda point: point.f1)
+def _pairs_of(mixed: Mixed, joined: Sequence[Sequence[Hashable]]) -> PairCounts:
+    dialogues = [session.user_dialogues for session in mixed.sessions]
+    return count_pairs(zip(joined, dialogues, strict=True))
 
 
 def _variants(mixed: Mixed, short: Vectors, thresholds: Sequence[float], bonuses: Sequence[float]) -> list[Variant]:
+    """Of each way to embed a topic and each bonus, the best threshold."""
     ways: list[tuple[Embedding, Vectors]] = [
         ("running mean", short),
         ("first message", short),
         ("running mean", unit(mixed.vectors)),
     ]
-    return [
-        _simulated(mixed, vectors, embedding, thresholds, bonus) for embedding, vectors in ways for bonus in bonuses
-    ]
-
-
-def _simulated(
-    mixed: Mixed, vectors: Vectors, embedding: Embedding, thresholds: Sequence[float], active_bonus: float
-) -> Variant:
-    f1 = {threshold: _simulated_f1(mixed, vectors, threshold, active_bonus, embedding) for threshold in thresholds}
-    best = max(f1, key=f1.__getitem__)
-    return Variant(embedding, vectors.shape[1], active_bonus, best, f1[best])
-
-
-def _simulated_f1(mixed: Mixed, vectors: Vectors, threshold: float, active_bonus: float, embedding: Embedding) -> float:
-    counts = []
-    for session in mixed.sessions:
-        places = session.user_places
-        rows = vectors[[session.vectors[place] for place in places]]
-        joined = simulate(rows, threshold, active_bonus, embedding)
-        counts.append(count_pairs(joined, [session.dialogues[place] for place in places]))
-    return total(counts).f1
+    found = []
+    for embedding, vectors in ways:
+        rows = [vectors[session.user_rows] for session in mixed.sessions]
+        for bonus in bonuses:
+            f1 = {
+                each: _pairs_of(mixed, [simulate(row, each, bonus, embedding) for row in rows]).f1
+                for each in thresholds
+            }
+            best = max(f1, key=f1.__getitem__)
+            found.append(Variant(embedding, vectors.shape[1], bonus, best, f1[best]))
+    return found

@@ -1,18 +1,24 @@
-"""Assignment of each message of a session to a topic: by the project's own fold, and by simulations beside it."""
+"""Assignment of a session's messages to topics, by the project's own fold and by simulations, and how right it is.
+
+What is counted are pairs of messages: two belong together if they come from one dialogue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from datetime import timedelta
-from typing import Final, Literal
+from math import comb
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from jobs.lab.eval.topics_dialogues import BEGINS
 from jobs.lab.eval.topics_sessions import Mixed, MixedSession
-from models.events import OutputEvent, Position, TopicChanged
+from models.events import Position, TopicChanged
 from models.policy import Policy
 from models.session.fold import SessionState, fold
 from models.session.topics.matching import MEMORY, topic_vector
@@ -25,6 +31,77 @@ _COMES_TO = frozenset({"started", "returned", "unpacked"})
 """Causes after which a topic is the active one."""
 
 Embedding = Literal["running mean", "first message"]
+
+
+class PairPoint(Struct, frozen=True):
+    """What a threshold alone does to pairs of messages.
+
+    Attributes:
+        threshold: Cosine above which two messages are joined.
+        true_join_rate: Share of the pairs of one dialogue that are joined.
+        false_join_rate: Share of the pairs of two dialogues that are.
+        youden: The first less the second: 1 parts them cleanly, 0 is no better than chance.
+    """
+
+    threshold: float
+    true_join_rate: float
+    false_join_rate: float
+    youden: float
+
+
+class PairCounts(NamedTuple):
+    """Pairs of messages within sessions, and how many of them are right.
+
+    Attributes:
+        together: In one topic.
+        belonging: From one dialogue.
+        right: Both.
+    """
+
+    together: int
+    belonging: int
+    right: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the pairs in one topic that come from one dialogue; 1 without any."""
+        return self.right / self.together if self.together else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the pairs of one dialogue that are in one topic; 1 without any."""
+        return self.right / self.belonging if self.belonging else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of the two."""
+        both = self.together + self.belonging
+        return 2 * self.right / both if both else 1.0
+
+
+def count_pairs(sessions: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]]) -> PairCounts:
+    """Pairs of all sessions, each given as the topics and the dialogues of its messages.
+
+    >>> counts = count_pairs([(["a", "a", "b"], [1, 1, 1])])
+    >>> counts.precision, round(counts.recall, 2), counts.f1
+    (1.0, 0.33, 0.5)
+    """
+    together = belonging = right = 0
+    for topics, dialogues in sessions:
+        together += _pairs(topics)
+        belonging += _pairs(dialogues)
+        right += _pairs(zip(topics, dialogues, strict=True))
+    return PairCounts(together, belonging, right)
+
+
+def _pairs(labels: Iterable[Hashable]) -> int:
+    return sum(comb(count, 2) for count in Counter(labels).values())
+
+
+def pair_curve(same: NDArray[np.float32], other: NDArray[np.float32], thresholds: Sequence[float]) -> list[PairPoint]:
+    """Join rates by threshold, of the cosines of pairs of one dialogue and of two, `(n_pairs,)` each."""
+    rates = [(each, float(np.mean(same > each)), float(np.mean(other > each))) for each in thresholds]
+    return [PairPoint(threshold, true, false, true - false) for threshold, true, false in rates]
 
 
 def inputs_of(session: MixedSession, vectors: Vectors) -> list[SessionInput]:
@@ -53,22 +130,16 @@ def match(inputs: Sequence[SessionInput], places: Sequence[int], policy: Policy)
     active, merged, joined = "", dict[str, str](), list[str]()
     for item in inputs:
         state, outputs = fold(state, item, policy)
-        active = _follow(outputs, active, merged)
+        for event in outputs:
+            if not isinstance(event, TopicChanged):
+                continue
+            if event.cause in _COMES_TO:
+                active = event.topic_id
+            elif event.cause == "merged" and not event.kept:
+                merged[event.topic_id] = event.detail.removeprefix("into ")
+                active = _resolved(active, merged)
         joined.append(active)
     return [_resolved(joined[place], merged) for place in places], len(merged)
-
-
-def _follow(outputs: Sequence[OutputEvent], active: str, merged: dict[str, str]) -> str:
-    """The active topic after these outputs."""
-    for event in outputs:
-        if not isinstance(event, TopicChanged):
-            continue
-        if event.cause in _COMES_TO:
-            active = event.topic_id
-        elif event.cause == "merged" and not event.kept:
-            merged[event.topic_id] = event.detail.removeprefix("into ")
-            active = _resolved(active, merged)
-    return active
 
 
 def _resolved(topic_id: str, merged: dict[str, str]) -> str:
@@ -123,12 +194,9 @@ def cosines_of_pairs(mixed: Mixed, vectors: Vectors) -> tuple[NDArray[np.float32
     """Cosines of all pairs of user turns within a session: of one dialogue, and of two."""
     same, other = [], []
     for session in mixed.sessions:
-        places = session.user_places
-        rows = vectors[[session.vectors[place] for place in places]]
-        labels = np.array([session.dialogues[place] for place in places])
-        upper = np.triu_indices(len(places), k=1)
-        cosines = (rows @ rows.T)[upper]
-        alike = labels[upper[0]] == labels[upper[1]]
+        rows, labels = vectors[session.user_rows], np.array(session.user_dialogues)
+        one, another = np.triu_indices(len(labels), k=1)
+        cosines, alike = (rows @ rows.T)[one, another], labels[one] == labels[another]
         same.append(cosines[alike])
         other.append(cosines[~alike])
     return np.concatenate(same), np.concatenate(other)

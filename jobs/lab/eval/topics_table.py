@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from jobs.lab.eval.topics import MatchPoint, TopicScores
@@ -15,9 +15,25 @@ def show(printed: Printer, report: TopicScores) -> None:
         f"{report.embedder}: {report.sessions} sessions of {report.dialogues_per_session} dialogues each, out of "
         f"{report.dialogues:,}; {report.user_turns:,} user turns of {report.turns:,}; seed {report.seed}"
     )
+    merging = [
+        {"merge_similarity": f"{point.merge_similarity:g}"}
+        | _match_cells(point)
+        | {"merges": f"{point.merges_per_session:.2f}"}
+        for point in report.merging
+    ]
+    variants = [
+        {
+            "embedding": each.embedding,
+            "dimensions": str(each.dims),
+            "active_bonus": f"{each.active_bonus:g}",
+            "threshold": f"{each.threshold:g}",
+            "f1": f"{each.f1:.3f}",
+        }
+        for each in report.variants
+    ]
     printed.rows("Threshold: pairs of user turns, without merging", curve_rows(report))
-    printed.rows("Merging, at the best threshold", [_match_row(point) for point in report.merging])
-    printed.rows("Other embeddings of a topic, simulated, each at its best threshold", _variant_rows(report))
+    printed.rows("Merging, at the best threshold", merging)
+    printed.rows("Other embeddings of a topic, simulated, each at its best threshold", variants)
     for said in verdicts(report):
         printed.message(said)
 
@@ -56,7 +72,10 @@ def draw(file: Path, report: TopicScores) -> None:
     from jobs.shared.charts import Curve, draw_curves
 
     bonuses = list(dict.fromkeys(point.active_bonus for point in report.curve))
-    curves = [Curve(f"F1, bonus {bonus:g}", _f1_points(report.curve, bonus)) for bonus in reversed(bonuses)]
+    curves = [
+        Curve(f"F1, bonus {bonus:g}", [(p.threshold, p.f1) for p in report.curve if p.active_bonus == bonus])
+        for bonus in reversed(bonuses)
+    ]
     curves.append(Curve("Youden, pairs", [(point.threshold, point.youden) for point in report.pair_curve]))
     draw_curves(
         file,
@@ -69,15 +88,6 @@ def draw(file: Path, report: TopicScores) -> None:
     )
 
 
-def _f1_points(curve: Sequence[MatchPoint], bonus: float) -> list[tuple[float, float]]:
-    return [(point.threshold, point.f1) for point in curve if point.active_bonus == bonus]
-
-
-def _match_row(point: MatchPoint) -> dict[str, str]:
-    merging = {"merge_similarity": f"{point.merge_similarity:g}"}
-    return merging | _match_cells(point) | {"merges": f"{point.merges_per_session:.2f}"}
-
-
 def _match_cells(point: MatchPoint, suffix: str = "") -> dict[str, str]:
     return {
         f"precision{suffix}": f"{point.precision:.3f}",
@@ -85,16 +95,3 @@ def _match_cells(point: MatchPoint, suffix: str = "") -> dict[str, str]:
         f"f1{suffix}": f"{point.f1:.3f}",
         f"topics{suffix}": f"{point.topics_per_session:.1f}",
     }
-
-
-def _variant_rows(report: TopicScores) -> list[dict[str, str]]:
-    return [
-        {
-            "embedding": variant.embedding,
-            "dimensions": str(variant.dims),
-            "active_bonus": f"{variant.active_bonus:g}",
-            "threshold": f"{variant.threshold:g}",
-            "f1": f"{variant.f1:.3f}",
-        }
-        for variant in report.variants
-    ]

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from jobs.lab.eval.judged import ScoreFigures, cell, figure_rows, print_misread
+from jobs.lab.eval.judged import ScoreFigures, cell, print_judged
 from jobs.shared.output import OutputFormat, Printer
 
+_SET = "Labelled messages, JSON lines. None: the set that Turntide brings."
+_SPLIT = "Rules may be mended by looking at dev; all others are for measuring alone."
 ShowMisses = Annotated[
     bool, typer.Option("--show-misses", help="Also print what was missed or found wrongly, with the messages.")
 ]
@@ -25,35 +27,14 @@ EXTRACTION_EXAMPLES = (
     "turntide eval extraction --split dev --show-misses",
     "turntide eval extraction sentences.jsonl --output json",
 )
-
-
-class FactsSplit(StrEnum):
-    """What `--split` takes."""
-
-    DEV = "dev"
-    TEST = "test"
-    ALL = "all"
-
-
-class ExtractionSplit(StrEnum):
-    """What `--split` takes."""
-
-    DEV = "dev"
-    TEST = "test"
-    RARE = "rare"
-    FOREIGN = "foreign"
-    ALL = "all"
+FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
+ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
 
 
 def facts_command(
     *,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Labelled messages, JSON lines. None: the set that Turntide brings.", show_default=False),
-    ] = None,
-    split: Annotated[
-        FactsSplit, typer.Option(help="Rules may be mended by looking at dev; test is for measuring alone.")
-    ] = FactsSplit.ALL,
+    data: Annotated[Path | None, typer.Option(help=_SET, show_default=False)] = None,
+    split: Annotated[FactsSplit, typer.Option(help=_SPLIT)] = FactsSplit.ALL,
     show_misses: ShowMisses = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
@@ -64,45 +45,33 @@ def facts_command(
     the figures by category, or with --show-misses the misses. Needs no Kafka.
     """
     from jobs.lab.bench.machine import envelope
-    from jobs.lab.eval.facts_messages import read_messages
-    from jobs.lab.eval.facts_scoring import measure
+    from jobs.lab.eval.facts import measure, read_messages
     from models.language.facts.extraction import extract
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    printed = Printer(output)
     messages = [message for message in read_messages(data) if split in (FactsSplit.ALL, message.split)]
     report = measure(messages, extract, policy_of(load_settings()).users.facts)
-    tables = {
-        "By category": figure_rows(
-            {
-                **report.by_category,
-                **{f"split {name}": figures for name, figures in report.by_split.items()},
-                "retractions": report.retractions,
-                "all facts": ScoreFigures(*(getattr(report, name) for name in ScoreFigures.__struct_fields__)),
-            }
-        ),
-        "By kind of message": figure_rows(report.by_kind, "kind"),
+    by_category = {
+        **report.by_category,
+        **{f"split {name}": figures for name, figures in report.by_split.items()},
+        "retractions": report.retractions,
+        "all facts": ScoreFigures(report.precision, report.recall, report.f1, report.gold, report.found),
     }
-    print_misread(
-        printed, envelope(report), tables, report.misses if show_misses else None, kind="kind", text="content"
+    print_judged(
+        Printer(output),
+        envelope(report),
+        {("By category", "what"): by_category, ("By kind of message", "kind"): report.by_kind},
+        show_misses=show_misses,
+        said=f"{report.messages} messages; of the {report.negatives} with nothing to remember or to forget, "
+        f"a share of {cell(report.negatives_clean)} was left alone",
     )
-    if output is OutputFormat.TABLE:
-        printed.message(
-            f"{report.messages} messages; of the {report.negatives} with nothing to remember or to forget, "
-            f"a share of {cell(report.negatives_clean)} was left alone"
-        )
 
 
 def extraction_command(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="Labelled sentences, JSON lines. None: the set that Turntide brings.", show_default=False),
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help=_SET, show_default=False)] = None,
     *,
-    split: Annotated[
-        ExtractionSplit, typer.Option(help="Rules may be mended by looking at dev; the others are for measuring alone.")
-    ] = ExtractionSplit.ALL,
+    split: Annotated[ExtractionSplit, typer.Option(help=_SPLIT)] = ExtractionSplit.ALL,
     show_misses: ShowMisses = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
@@ -113,14 +82,12 @@ def extraction_command(
     misses. Needs no Kafka.
     """
     from jobs.lab.bench.machine import envelope
-    from jobs.lab.eval.extraction_scoring import measure
-    from jobs.lab.eval.extraction_sentences import read_sentences
+    from jobs.lab.eval.extraction import measure, read_sentences
     from models.errors import ConfigurationError
     from models.language.statements.extraction import extract
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
-    printed = Printer(output)
     sentences = [each for each in read_sentences(file) if split in (ExtractionSplit.ALL, each.split)]
     if not sentences:
         raise ConfigurationError(f"no labelled sentence of split {split.value}: give a file that has some")
@@ -129,25 +96,21 @@ def extraction_command(
         lambda each: extract(each.text, each.role, context=each.context),
         policy_of(load_settings()).projects.long_term.promote_from,
     )
-    tables = {
-        "By split and type": figure_rows(
-            {
-                **{f"split {name}": figures for name, figures in report.by_split.items()},
-                **report.by_type,
-                "subjects": report.subjects,
-                "bare source patterns": report.seed_patterns,
-                "source patterns, held out": report.seed_patterns_held_out,
-                "held out": report.held_out,
-                "all": report.all,
-            }
-        ),
-        "By difficulty": figure_rows(report.by_difficulty, "difficulty"),
+    by_type = {
+        **{f"split {name}": figures for name, figures in report.by_split.items()},
+        **report.by_type,
+        "subjects": report.subjects,
+        "bare source patterns": report.seed_patterns,
+        "source patterns, held out": report.seed_patterns_held_out,
+        "held out": report.held_out,
+        "all": report.all,
     }
-    misses = report.misses if show_misses else None
-    print_misread(printed, envelope(report), tables, misses, kind="difficulty", text="text")
-    if output is OutputFormat.TABLE:
-        printed.message(
-            f"{report.messages} messages, {report.us_per_message:.0f} µs each; "
-            f"of the {report.negatives} that state nothing, a share of {cell(report.negatives_clean)} was left alone; "
-            f"F1 is {cell(report.f1_ratio)} times that of the source's bare patterns"
-        )
+    print_judged(
+        Printer(output),
+        envelope(report),
+        {("By split and type", "what"): by_type, ("By difficulty", "difficulty"): report.by_difficulty},
+        show_misses=show_misses,
+        said=f"{report.messages} messages, {report.us_per_message:.0f} µs each; "
+        f"of the {report.negatives} that state nothing, a share of {cell(report.negatives_clean)} was left alone; "
+        f"F1 is {cell(report.f1_ratio)} times that of the source's bare patterns",
+    )

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.special import expit, logit
 
+from jobs.lab.train.turns import logistic
 from models.risk.combination import UNITS
 from models.risk.sequence.signals import SIGNAL_NAMES
 
@@ -79,7 +80,7 @@ def fit_combination(sessions: LabelledSessions) -> LearntCombination:
     weights = _weights(sessions)
     highest = np.array([float((rows @ weights).max()) for rows in sessions.signals])
     threshold = _threshold(highest, sessions)
-    base = _logit(ALERT_PROBABILITY) - SHARPNESS * threshold
+    base = float(logit(ALERT_PROBABILITY)) - SHARPNESS * threshold
     units = {name: round(SHARPNESS * weight * UNITS) for name, weight in zip(SIGNAL_NAMES, weights, strict=True)}
     return LearntCombination(
         base=round(base * UNITS),
@@ -99,44 +100,37 @@ def source_weights(source: Sequence[str], escalating: NDArray[np.bool_]) -> Floa
 
 
 def _weights(sessions: LabelledSessions) -> Floats:
-    last = np.array([rows[-1] for rows in sessions.signals])
+    last = np.array([[*rows[-1], 1.0] for rows in sessions.signals])
     balance = source_weights(sessions.source, sessions.escalating) * _SESSIONS
-    prior = np.array([PRIOR.get(name, 0.0) for name in SIGNAL_NAMES])
-    signs = np.where(sessions.escalating, 1.0, -1.0)
-
-    def loss(w: Floats) -> tuple[float, Floats]:
-        margins = signs * (last @ w[:-1] + w[-1])
-        slopes = -signs * balance * np.exp(-np.logaddexp(0.0, margins))
-        moved = w[:-1] - prior
-        value = float(balance @ np.logaddexp(0.0, -margins)) + PRIOR_STRENGTH / 2 * float(moved @ moved)
-        return value, np.append(last.T @ slopes + PRIOR_STRENGTH * moved, slopes.sum())
-
-    bounds = [(0.0, None)] * len(prior) + [(None, None)]
-    found: Floats = minimize(loss, np.append(prior, -2.0), jac=True, bounds=bounds, method="L-BFGS-B").x
+    count = len(SIGNAL_NAMES)
+    found = logistic(
+        last,
+        sessions.escalating,
+        balance,
+        np.array([PRIOR_STRENGTH] * count + [0.0]),
+        prior=np.array([*(PRIOR.get(name, 0.0) for name in SIGNAL_NAMES), -2.0]),
+        bounds=[(0.0, None)] * count + [(None, None)],
+    )
     return found[:-1]
 
 
 def _base_rate(log_odds: Floats, sessions: LabelledSessions) -> float:
     """Share of escalating sessions at which the probabilities are right on average; in traffic it is another."""
     balance = source_weights(sessions.source, sessions.escalating)
-    probabilities = 1 / (1 + np.exp(-log_odds))
-    of_attacks = float(np.average(probabilities[sessions.escalating], weights=balance[sessions.escalating]))
-    of_benign = float(np.average(probabilities[~sessions.escalating], weights=balance[~sessions.escalating]))
+    probabilities = expit(log_odds)
+    of_attacks, of_benign = (
+        float(np.average(probabilities[here], weights=balance[here]))
+        for here in (sessions.escalating, ~sessions.escalating)
+    )
     # share * of_attacks + (1 - share) * of_benign = share
     return round(of_benign / (1 - of_attacks + of_benign), 4)
-
-
-def _logit(probability: float) -> float:
-    return float(np.log(probability / (1 - probability)))
 
 
 def _threshold(highest: Floats, sessions: LabelledSessions) -> float:
     """The score that as many benign sessions reach as may, each source weighing the same."""
     benign = ~sessions.escalating
-    counts = Counter(
-        name for name, escalating in zip(sessions.source, sessions.escalating, strict=True) if not escalating
-    )
-    shares = np.array([1 / counts[name] / len(counts) for name in np.array(sessions.source)[benign].tolist()])
+    names, place, counts = np.unique(np.array(sessions.source)[benign], return_inverse=True, return_counts=True)
+    shares = 1 / counts[place] / len(names)
     order = np.argsort(-highest[benign])
     scores, alarms = highest[benign][order], np.cumsum(shares[order])
     # Interpolated, so that one session more or less does not move it by a step.

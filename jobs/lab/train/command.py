@@ -57,7 +57,7 @@ def scorer(
     Sources under other than permissive licences (MIT, Apache, BSD, CC BY …), or none, serve measuring alone. The same
     data give the same bytes.
     """
-    from jobs.lab.eval.escalation_sides import require_two
+    from jobs.lab.eval.escalation_command import require_two
     from jobs.lab.train.card import COLUMNS, failures_of
     from jobs.lab.train.examples import own_dialogues, own_pairs
     from jobs.lab.train.scorer import Trainer
@@ -75,7 +75,7 @@ def scorer(
             "missing, share-alike or unknown here (see --any-licence)"
         )
     if measure:
-        require_two(dialogues, by_family=True, instead="Add others, or train without figures by --no-measure.")
+        require_two(dialogues, instead="Add others, or train without figures by --no-measure.")
     own, pairs, embedder = own_dialogues(), own_pairs(), WordLlamaEmbedder()
     measured = _measured(dialogues, Trainer([*dialogues, *own], pairs, embedder), seed) if measure else {}
     day = date or datetime.now(UTC).date().isoformat()

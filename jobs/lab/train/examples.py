@@ -11,7 +11,7 @@ from importlib.resources import files
 import msgspec
 from msgspec import Struct
 
-from jobs.shared.dialogues import LabelledDialogue, dialogues_in
+from jobs.shared.dialogues import LabelledDialogue, read_labelled
 
 _FOLDER = files("jobs.lab.train")
 
@@ -34,8 +34,7 @@ class MessagePair(Struct, frozen=True):
 
 def own_dialogues() -> list[LabelledDialogue]:
     """The project's own."""
-    name = "dialogues.jsonl"
-    return dialogues_in(_FOLDER.joinpath(name).read_bytes(), name)
+    return read_labelled(_FOLDER.joinpath("dialogues.jsonl"), LabelledDialogue, "dialogue", name="session_id")
 
 
 def own_pairs() -> list[MessagePair]:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from jobs.lab.train.combination import LabelledSessions, fit_combination
 from jobs.lab.train.examples import MessagePair
@@ -120,7 +121,7 @@ class Trainer:
         """Slope and offset of a turn's log-odds over its score."""
         halves = np.asarray(self.turns.features[self.turns.dialogue < 0] @ self.weights(without))
         slope = TURN_SPREAD / float(halves.std())
-        return slope, float(np.log(TURN_BASE_RATE / (1 - TURN_BASE_RATE))) - slope * float(np.median(halves))
+        return slope, float(logit(TURN_BASE_RATE)) - slope * float(np.median(halves))
 
     def _session_signals(self, index: int, scores: Floats, slope: float, offset: float) -> Floats:
         risks = [round(sigmoid(slope * score + offset), _DECIMALS) for score in scores.tolist()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import numpy as np
 from msgspec import structs
@@ -41,8 +42,10 @@ def judging_policy(policy: Policy) -> Policy:
     )
 
 
-def turns_of_dialogue(dialogue: LabelledDialogue) -> list[Turn]:
-    """Its turns as events, one minute apart; its source is the app."""
+def turns_of_dialogue(
+    dialogue: LabelledDialogue, begins: datetime = _START, numbers: Iterable[int] | None = None
+) -> list[Turn]:
+    """Its turns as events, one minute apart; its source is the app. Without `numbers` they count from 0."""
     return [
         Turn(
             session_id=dialogue.session_id,
@@ -51,9 +54,9 @@ def turns_of_dialogue(dialogue: LabelledDialogue) -> list[Turn]:
             turn=number,
             role=said.role,
             content=said.content,
-            timestamp=_START + number * BETWEEN_TURNS,
+            timestamp=begins + place * BETWEEN_TURNS,
         )
-        for number, said in enumerate(dialogue.turns)
+        for place, (number, said) in enumerate(zip(numbers or count(), dialogue.turns, strict=False))
     ]
 
 

@@ -130,18 +130,36 @@ def both_labels(turns: TrainingTurns, families: Sequence[str]) -> list[str]:
     return sorted(name for name, both in labels.items() if name and len(both) > 1)
 
 
-def logistic(rows: sparse.csr_matrix | Floats, wanted: NDArray[np.bool_], weights: Floats, strength: float) -> Floats:
-    """Minimise the weighted log loss plus `strength / 2 · |w|²`, without an intercept of its own."""
+def logistic(
+    rows: sparse.csr_matrix | Floats,
+    wanted: NDArray[np.bool_],
+    weights: Floats,
+    strength: float | Floats,
+    *,
+    prior: Floats | None = None,
+    bounds: Sequence[tuple[float | None, float | None]] | None = None,
+) -> Floats:
+    """Minimise the weighted log loss plus `Σ strength / 2 · (w - prior)²`, without an intercept of its own.
+
+    Args:
+        rows: `(n, n_features)`.
+        wanted: Label of each.
+        weights: Of each.
+        strength: Inverse variance of all weights, or of each.
+        prior: Where the weights start and are drawn to; none: 0.
+        bounds: Lowest and highest weight of each feature.
+    """
     signs = np.where(wanted, 1.0, -1.0)
+    start = np.zeros(rows.shape[1]) if prior is None else prior
 
     def loss(w: Floats) -> tuple[float, Floats]:
         margins = signs * (rows @ w)
         slopes = -signs * weights * np.exp(-np.logaddexp(0.0, margins))
-        value = float(weights @ np.logaddexp(0.0, -margins)) + strength / 2 * float(w @ w)
-        return value, rows.T @ slopes + strength * w
+        moved = w - start
+        value = float(weights @ np.logaddexp(0.0, -margins)) + float(moved @ (strength * moved)) / 2
+        return value, rows.T @ slopes + strength * moved
 
-    start = np.zeros(rows.shape[1])
-    found: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    found: Floats = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 500}).x
     return found
 
 

@@ -1,28 +1,113 @@
-"""Scoring of extractors on the labelled sentences: by type, subject, split and difficulty."""
+"""`turntide eval extraction`: labelled messages of project talk, and the scoring of extractors on them.
+
+| split | messages | how they came to be |
+|---|---|---|
+| `dev` | 587 | rules are mended by looking at them |
+| `test` | 167 | worded differently from the first 239 of `dev`, but by the same hand and shortly before the rules |
+| `rare` | 33 | written after the first rules, to be unlike all others ("I'm calling it: …") |
+| `foreign` | 120 | messages of teams of all trades, terse and long, typed in haste, lists, several statements in one |
+
+`foreign` is the figure to go by. It is the even half of 240 messages (`team-…`) that were written and labelled before
+their writer had seen the rules: the rules of that time found F1 0.282 in it (0.270 in all 240). The odd half was given
+to `dev`, and rules were then mended by `dev` alone; what is missed in `test`, `rare` and `foreign` has not been looked
+at; figures of `foreign` by type and difficulty were, once, before clauses joined by a comma were told apart. Whoever
+mended them had written both halves and remembers some, so even `foreign` is an upper bound. Two later lots, now
+`team-dev-…`, were measured before rules were mended by them: 80 plainly worded messages had F1 0.769, 115 that were to
+be unlike the others 0.300. Rules know wordings, not meanings: what nobody thought of is not found.
+
+How good `held_out` looks depends on how many of each there are, so read the splits apart: when all 66 odd sentences of
+`rare` (33 of them now `dev`) were held out beside `test`, it was 0.748. Once rules have been mended by rows of
+another split, these belong to `dev` and new ones have to be written.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
 from time import perf_counter
+from typing import Literal
 
 from msgspec import Struct
 
-from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement
 from jobs.lab.eval.judged import (
     GroupFigures,
     Judged,
-    Misjudged,
+    Miss,
     ScoreFigures,
     by_kind,
     by_split,
     figures,
     figures_of,
+    misses,
+    paired,
     share_clean,
 )
+from jobs.shared.dialogues import read_labelled
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import ExtractedStatement
+
+Split = Literal["dev", "test", "rare", "foreign"]
+Difficulty = Literal[
+    "plain",
+    "change",
+    "against",
+    "accepted",
+    "several",
+    "rare",
+    "terse",
+    "informal",
+    "long",
+    "question",
+    "negated",
+    "hypothetical",
+    "third_person",
+    "reported",
+    "past",
+    "small_talk",
+    "look_alike",
+    "code",
+    "proposal",
+]
+"""The first nine state something, or most of them do; the others only look as if they did."""
+
+
+class LabelledStatement(Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement that the message makes. A subject of None is not looked at, an empty one must be empty."""
+
+    type: MemoryType
+    subject: str | None = None
+
+
+class LabelledSentence(Struct, frozen=True, forbid_unknown_fields=True):
+    """A message and what it states.
+
+    Attributes:
+        id: Unique in the set.
+        split: See the module.
+        difficulty: Why the message is in the set.
+        role: Who says it.
+        text: As it is written.
+        expected: What it states, in order; empty for nothing.
+        context: The assistant's message before it, where it matters.
+    """
+
+    id: str
+    split: Split
+    difficulty: Difficulty
+    role: Role
+    text: str
+    expected: list[LabelledStatement]
+    context: str = ""
+
+
+def read_sentences(file: Path | None = None) -> list[LabelledSentence]:
+    """Read a labelled set; None: the one that Turntide brings. Errors as of `read_labelled`."""
+    own = files(__package__).joinpath("extraction_sentences.jsonl")
+    return read_labelled(file or own, LabelledSentence, "sentence")
+
 
 Extract = Callable[[LabelledSentence], Sequence[ExtractedStatement]]
 _SEED_PATTERNS = (
@@ -56,7 +141,7 @@ class ExtractionScores(Struct, frozen=True):
     negatives_clean: float | None
     us_per_message: float
     """Of the rules, the best of some rounds over the set."""
-    misses: list[Misjudged]
+    misses: list[Miss]
 
 
 class _JudgedSentence(Judged, frozen=True):
@@ -81,7 +166,7 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
         held_out=figures(_held_out(judged)),
         by_split=by_split(judged),
         by_type={type_.value: figures(judged, type_) for type_ in MemoryType},
-        by_difficulty=by_kind(judged),
+        by_difficulty=by_kind(judged, "difficulty"),
         subjects=_subjects([pair for each in judged for pair in each.subjects]),
         seed_patterns=patterns,
         seed_patterns_held_out=figures(_held_out(bare)),
@@ -90,7 +175,7 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
         negatives=sum(not each.expected for each in sentences),
         negatives_clean=share_clean(judged),
         us_per_message=_microseconds(sentences, extract),
-        misses=[each.miss for each in judged if each.miss is not None],
+        misses=misses(judged),
     )
 
 
@@ -106,32 +191,24 @@ def by_seed_patterns(sentence: LabelledSentence) -> list[ExtractedStatement]:
 
 
 def _judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> _JudgedSentence:
-    left = [each for each in found if each.confidence >= promote_from]
-    right: list[tuple[LabelledStatement, ExtractedStatement]] = []
-    absent: list[str] = []
-    for label in sentence.expected:
-        match = next((each for each in left if each.type is label.type), None)
-        if match is None:
-            absent.append(label.type.value)
-        else:
-            left.remove(match)
-            right.append((label, match))
-    wrong = [each.type.value for each in left]
-    missed = absent + [
-        f"{label.type.value}: {label.subject or '-'}, not {found.subject or '-'}"
-        for label, found in right
-        if label.subject not in (None, found.subject)
+    promoted = [each for each in found if each.confidence >= promote_from]
+    right, absent, left = paired(sentence.expected, promoted, lambda label, each: label.type is each.type)
+    other_subjects = [
+        f"{label.type.value}: {label.subject or '-'}, not {each.subject or '-'}"
+        for label, each in right
+        if label.subject not in (None, each.subject)
     ]
-    named = (sentence.id, sentence.split, sentence.difficulty, sentence.text)
+    types = [label.type.value for label in absent]
+    wrong = [each.type.value for each in left]
     return _JudgedSentence(
-        sentence.split,
-        sentence.difficulty,
+        {"id": sentence.id, "split": sentence.split, "difficulty": sentence.difficulty, "text": sentence.text},
         right=[label.type.value for label, _ in right],
-        missed=absent,
+        absent=types,
         wrong=wrong,
+        missed=types + other_subjects,
+        unlabelled=wrong,
         clean=None if sentence.expected else not left,
-        miss=Misjudged(*named, missed, wrong) if missed or wrong else None,
-        subjects=[(label.subject, found.subject) for label, found in right if label.subject is not None],
+        subjects=[(label.subject, each.subject) for label, each in right if label.subject is not None],
     )
 
 
@@ -141,7 +218,7 @@ def _subjects(pairs: Sequence[tuple[str, str]]) -> ScoreFigures:
 
 
 def _held_out(judged: Iterable[Judged]) -> list[Judged]:
-    return [each for each in judged if each.split != "dev"]
+    return [each for each in judged if each.message["split"] != "dev"]
 
 
 def _microseconds(sentences: Sequence[LabelledSentence], extract: Extract) -> float:
