@@ -11,8 +11,7 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 
 from jobs.escalation.backtest.judging import JudgedSession, RaisedAlert
-from jobs.escalation.backtest.labelled import record_of
-from jobs.escalation.backtest.traffic import LabelledTraffic
+from jobs.escalation.backtest.traffic import LabelledTraffic, record_of
 from models.events import AlertLabelled, InputEvent, Severity, Turn
 from tests.lake_records import NOW, turn
 

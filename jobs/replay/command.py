@@ -18,6 +18,7 @@ from jobs.replay.alert import AlertCompared, replay_alert
 from jobs.replay.comparison import settle
 from jobs.shared.log_read import log_extent
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from models.partition.sessions import PARTITION_ENTITY
@@ -251,11 +252,5 @@ def _print_alert(found: AlertCompared, form: OutputFormat) -> None:
 @contextmanager
 def folding(records: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, where that is a terminal; call what it gives with the records folded."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("folding"), BarColumn(), MofNCompleteColumn(), TextColumn("records"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("folding", total=records)
-        yield lambda done: bar.update(task, completed=done)
+    with progress_bar("folding records") as progress:
+        yield lambda done: progress(done, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lab.chaos.rolling import Rolling
+from jobs.lab.chaos.rolling import roll
 from streams.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka]
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.system, pytest.mark.kafka]
 async def test_a_rolling_restart_loses_no_turn(settings: Settings) -> None:
     """Every worker stops in order and comes back; nothing is lost or doubled, and all equals a replay."""
     told: list[str] = []
-    result = await Rolling(settings, roles=["sessions"], turns_per_s=40, seed=3, report=told.append).run()
+    result = await roll(settings, roles=["sessions"], turns_per_s=40, seed=3, report=told.append)
 
     assert (result.restarted, result.not_in_order) == (["sessions-0", "sessions-1"], [])
     assert (result.lost, result.doubled, result.counts, result.examples) == (0, 0, {}, [])

@@ -10,10 +10,9 @@ import pytest
 from jobs.escalation.backtest import judging
 from jobs.escalation.backtest.contenders import Contender, contenders_of
 from jobs.escalation.backtest.judging import JudgingReplay, judge, judged_left_out
-from jobs.escalation.backtest.labelled import as_log
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.escalation.backtest.tables import notes_on
-from jobs.escalation.backtest.traffic import LabelledTraffic
+from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic
 from jobs.lab.train import examples
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.sessions import turns_of_dialogue
@@ -25,7 +24,7 @@ from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
-from tests.backtest_sessions import TOPIC, judged, labelled_file, traffic_of
+from tests.backtest_sessions import judged, labelled_file
 from tests.command_line import printed, refused, turntide
 from tests.zero_embedder import ZeroEmbedder
 
@@ -122,7 +121,7 @@ def test_the_first_turn_counts_alone_whatever_follows() -> None:
     dialogue = own(1, "own_crescendo")[0]
     contender = Contender(Policy(), TrainedScorer(SHIPPED_MODEL, EMBEDDER))
 
-    (judging,) = judge(traffic_of(list(as_log([dialogue], TOPIC))), [contender], EMBEDDER)
+    (judging,) = judge(labelled_traffic("d", [dialogue]), [contender], EMBEDDER)
     (found,) = judging.judged()
 
     assert found.first_risk == contender.scorer.score([_first_user_turn(dialogue)])[0]

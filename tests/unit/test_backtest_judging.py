@@ -11,14 +11,14 @@ from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import JudgedSession, judge, selected
-from jobs.escalation.backtest.labelled import as_log, records_in
+from jobs.escalation.backtest.traffic import labelled_traffic
 from jobs.shared.dialogues import read_dialogues
 from models.errors import ConfigurationError
 from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
 from streams.oracle.replay import SessionReplay
-from tests.backtest_sessions import CALM, LOUD, RISING, TOPIC, conversation, label, labelled_file, log_of, traffic_of
+from tests.backtest_sessions import CALM, LOUD, RISING, conversation, label, labelled_file, log_of, traffic_of
 from tests.lake_records import NOW, turn
 from tests.zero_embedder import ZeroEmbedder
 
@@ -134,11 +134,10 @@ def test_dialogues_of_a_file_are_sessions_of_their_sources_and_none_is_cut_short
     file = labelled_file(tmp_path / "d.jsonl", [(f"s-{n}", "ferries", "benign", said) for n in range(5)])
     narrow = structs.replace(POLICY, partition=structs.replace(POLICY.partition, open_sessions=1))
     dialogues = read_dialogues(file)
-    records = list(as_log(dialogues, TOPIC))
-    (judging,) = judge(traffic_of(records), [Contender(narrow)], ZeroEmbedder())
+    (judging,) = judge(labelled_traffic("d", dialogues), [Contender(narrow)], ZeroEmbedder())
     found = judging.judged()
 
-    assert len(records) == records_in(dialogues)
+    assert len(list(labelled_traffic("d", dialogues).records)) == labelled_traffic("d", dialogues).count
     assert judging.dead_letters == 0
     assert [(each.app_id, each.turns, each.escalating) for each in found] == [("ferries", 3, False)] * 5
     assert [each.started_at for each in found] == sorted({each.started_at for each in found})

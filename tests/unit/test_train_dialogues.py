@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.escalation.backtest.labelled import as_log
+from jobs.escalation.backtest.traffic import labelled_traffic
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.lab.train.sessions import turns_of_dialogue
 from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, families, read_dialogues
@@ -88,7 +88,7 @@ def test_turns_are_numbered_by_the_file_or_by_their_place() -> None:
         "a", "s", "benign", [DialogueTurn(Role.USER, "x", 3), DialogueTurn(Role.ASSISTANT, "y", 5)]
     )
     half = LabelledDialogue("b", "s", "benign", [DialogueTurn(Role.USER, "x", 3), DialogueTurn(Role.ASSISTANT, "y")])
-    sent = [msgspec.json.decode(record.value or b"") for record in as_log([numbered, half], "turns")]
+    sent = [msgspec.json.decode(record.value or b"") for record in labelled_traffic("d", [numbered, half]).records]
 
     assert [each["turn"] for each in sent if each["type"] == "turn"] == [3, 5, 0, 1]
 

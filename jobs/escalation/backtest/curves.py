@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from operator import itemgetter
 
-from msgspec import Struct
+import numpy as np
+from msgspec import Struct, structs
 
 from jobs.escalation.backtest.judging import JudgedSession
 
@@ -57,7 +59,7 @@ def sweep(sessions: Iterable[JudgedSession], score: Callable[[JudgedSession], fl
     if not escalating or not benign:
         return []
     points, detected, alarmed = [], 0, 0
-    for threshold, level in groupby(sorted(labelled, reverse=True), key=lambda each: each[0]):
+    for threshold, level in groupby(sorted(labelled, reverse=True), key=itemgetter(0)):
         kinds = [kind for _, kind in level]
         detected += sum(kinds)
         alarmed += len(kinds) - sum(kinds)
@@ -69,11 +71,8 @@ def area_under(curve: Sequence[SweepPoint]) -> float | None:
     """ROC-AUC: the chance that an escalating session scores above a benign one, ties half. None without a curve."""
     if not curve:
         return None
-    area, before_rate, before = 0.0, 0.0, 0.0
-    for point in curve:
-        area += (point.false_alarm_ratio - before_rate) * (point.recall + before) / 2
-        before_rate, before = point.false_alarm_ratio, point.recall
-    return round(area, 4)
+    recall = [0.0, *(point.recall for point in curve)]
+    return round(float(np.trapezoid(recall, [0.0, *(point.false_alarm_ratio for point in curve)])), 4)
 
 
 def areas_by_app(sessions: Sequence[JudgedSession]) -> dict[str, float]:
@@ -95,18 +94,11 @@ def corners(curve: Sequence[SweepPoint]) -> list[SweepPoint]:
     """
     kept: list[SweepPoint] = []
     for point in curve:
-        if len(kept) > 1 and any(
-            one == other == another
-            for one, other, another in (
-                (kept[-2].recall, kept[-1].recall, point.recall),
-                (kept[-2].false_alarm_ratio, kept[-1].false_alarm_ratio, point.false_alarm_ratio),
-            )
-        ):
+        last = [*kept[-2:], point]
+        if len(last) > 2 and 1 in (len({p.recall for p in last}), len({p.false_alarm_ratio for p in last})):  # noqa: PLR2004
             kept.pop()
         kept.append(point)
-    return [
-        SweepPoint(round(each.threshold, 4), round(each.false_alarm_ratio, 4), round(each.recall, 4)) for each in kept
-    ]
+    return [SweepPoint(*(round(value, 4) for value in structs.astuple(point))) for point in kept]
 
 
 def delays_of(sessions: Iterable[JudgedSession]) -> list[int]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from aiokafka.structs import ConsumerRecord
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.labelled import as_log, record_of, records_in
-from jobs.escalation.backtest.traffic import LabelledTraffic
-from jobs.shared.dialogues import LabelledDialogue, families, read_dialogues
-from models.errors import ConfigurationError
+from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic, record_of
+from jobs.lab.train.sessions import judging_policy
+from jobs.shared.dialogues import read_dialogues
 from models.events import (
     AlertChanged,
     AlertLabelled,
@@ -27,7 +26,6 @@ from models.events import (
     Severity,
     Turn,
 )
-from models.events.topics import TURNS
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.kafka.times import appended_at
@@ -101,7 +99,7 @@ class JudgingReplay(SessionReplay):
     """
 
     def __init__(self, contender: Contender, embedder: Embedder) -> None:
-        super().__init__(_without_memories(contender.policy), embedder, contender.scorer)
+        super().__init__(judging_policy(contender.policy), embedder, contender.scorer)
         self.dead_letters = 0
         self._seen: dict[str, _SessionSoFar] = {}
         self._labels: defaultdict[str, dict[str, bool]] = defaultdict(dict)
@@ -156,11 +154,8 @@ class JudgingReplay(SessionReplay):
             if seen.open:
                 last, records = self._ends[seen.partition], ending[seen.partition]
                 end = SessionEnded(session_id=session_id, timestamp=seen.ended_at)
-                received_at = appended_at(last)
-                offset = last.offset + 1 + len(records)
-                records.append(
-                    record_of(end, last.topic, partition=seen.partition, offset=offset, appended_at=received_at)
-                )
+                place = {"partition": seen.partition, "offset": last.offset + 1 + len(records)}
+                records.append(record_of(end, last.topic, appended_at=appended_at(last), **place))
         for partition, records in ending.items():
             self.fold(partition, records)
 
@@ -202,16 +197,6 @@ def judge(
     for feed in feeds:
         feed.finish()
     return judgings
-
-
-def _without_memories(policy: Policy) -> Policy:
-    return structs.replace(
-        policy,
-        topics=structs.replace(policy.topics, enabled=False),
-        users=structs.replace(policy.users, enabled=False),
-        apps=structs.replace(policy.apps, enabled=False),
-        projects=structs.replace(policy.projects, enabled=False),
-    )
 
 
 def _raised(alert: AlertChanged, turns: set[int]) -> RaisedAlert:
@@ -260,31 +245,20 @@ def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[Judg
     Raises:
         ConfigurationError: All dialogues are of one family: it cannot be left out.
     """
-    dialogues = read_dialogues(file)
-    if len(families(dialogues)) == 1:
-        raise ConfigurationError(f"{file} holds one family of dialogues alone: it cannot be left out of a training")
-    judged: list[JudgedSession] = []
-    for family, contender in _trained(dialogues, policy):
-        members = [dialogue for dialogue in dialogues if dialogue.family == family]
-        traffic = LabelledTraffic(file.name, as_log(members, TURNS.name), records_in(members), timed=False)
-        (judging,) = judge(traffic, [contender], embedder)
-        judged += judging.judged()
-    return judged
-
-
-def _trained(dialogues: Sequence[LabelledDialogue], policy: Policy) -> Iterator[tuple[str, Contender]]:
-    """Each family with the policy and scorer that know nothing of it."""
+    from jobs.lab.eval.escalation import judges_left_out
+    from jobs.lab.eval.escalation_command import require_two
     from jobs.lab.train.examples import own_dialogues, own_pairs
     from jobs.lab.train.scorer import Trainer
     from jobs.shared.progress import progress_bar
-    from streams.inference.trained_scorer import TrainedScorer
     from streams.inference.wordllama import WordLlamaEmbedder
 
-    embedder, names = WordLlamaEmbedder(), families(dialogues)
-    trainer = Trainer([*dialogues, *own_dialogues()], own_pairs(), embedder)
+    dialogues = read_dialogues(file)
+    require_two(dialogues, instead="Add others, or judge by a scorer as it is.")
+    trainer = Trainer([*dialogues, *own_dialogues()], own_pairs(), WordLlamaEmbedder())
+    judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
-        for done, name in enumerate(names):
-            progress(done, len(names))
-            model = trainer.model_without([name])
-            escalation = structs.replace(policy.escalation, model=model.combination)
-            yield name, Contender(structs.replace(policy, escalation=escalation), TrainedScorer(model, embedder))
+        for members, judge_of in judges_left_out(dialogues, trainer, policy, progress):
+            contender = Contender(judge_of.policy, judge_of.scorer)
+            (judging,) = judge(labelled_traffic(file.name, members), [contender], embedder)
+            judged += judging.judged()
+    return judged

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from jobs.escalation.backtest.labelled import as_log, records_in
-from jobs.shared.dialogues import read_dialogues
+from jobs.lab.train.sessions import BETWEEN_TURNS, turns_of_dialogue
+from jobs.shared.dialogues import LabelledDialogue, read_dialogues
 from models.errors import ConfigurationError
+from models.events import AlertLabelled, InputEvent, SessionEnded
 from models.events.topics import TURNS
+from models.wire.codec import encode
 from streams.settings import Settings
+
+BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+"""Event time of the first labelled turn: a fixed one, so that the same file gives the same figures."""
 
 
 class LabelledTraffic(Struct, frozen=True):
@@ -42,18 +47,64 @@ def traffic_of(settings: Settings, data: Path | None) -> Opening:
 
     What is opened raises `ConfigurationError` where the file cannot be used, or the archive is missing or empty.
     """
-    return lambda: _archived(settings) if data is None else _labelled(settings, data)
+    topic = TURNS.full_name(settings.topic_prefix)
+    if data is None:
+        return lambda: _archived(settings, topic)
+    return lambda: nullcontext(labelled_traffic(data.name, read_dialogues(data), topic))
+
+
+def labelled_traffic(name: str, dialogues: Sequence[LabelledDialogue], topic: str = TURNS.name) -> LabelledTraffic:
+    """Labelled dialogues as the log they would have been: the records of one partition, one after another.
+
+    A dialogue's source is its app, and its session its user's only one. Turns are a minute apart, further than turns
+    that a policy merges. The label follows the last of them as somebody would have given it, and the session ends
+    before the next begins: so none times out or is evicted because others are in the file.
+
+    Args:
+        name: What it is, for people.
+        dialogues: Each with a session of its own.
+        topic: Full name that the records carry.
+    """
+    count = sum(len(dialogue.turns) + 2 for dialogue in dialogues)
+    return LabelledTraffic(name, _as_log(dialogues, topic), count, timed=False)
+
+
+def _as_log(dialogues: Sequence[LabelledDialogue], topic: str) -> Iterator[ConsumerRecord]:
+    offset, now = 0, BEGINS
+    for dialogue in dialogues:
+        turns = turns_of_dialogue(dialogue, now, dialogue.numbers)
+        said = turns[-1].timestamp + BETWEEN_TURNS
+        name, escalating = dialogue.session_id, dialogue.escalating
+        label = AlertLabelled(session_id=name, timestamp=said, alert_id="", escalating=escalating)
+        events: list[InputEvent] = [*turns, label, SessionEnded(session_id=name, timestamp=said)]
+        for event in events:
+            yield record_of(event, topic, offset=offset, appended_at=event.timestamp)
+            offset += 1
+        now = said + BETWEEN_TURNS
+
+
+def record_of(
+    event: InputEvent, topic: str, *, offset: int, appended_at: datetime, partition: int = 0
+) -> ConsumerRecord:
+    """An event as a consumer would read it from the broker."""
+    key, value = event.session_id.encode(), encode(event)
+    return ConsumerRecord(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp=round(appended_at.timestamp() * 1000),
+        timestamp_type=1,
+        key=key,
+        value=value,
+        checksum=None,
+        serialized_key_size=len(key),
+        serialized_value_size=len(value),
+        headers=(),
+    )
 
 
 @contextmanager
-def _labelled(settings: Settings, file: Path) -> Iterator[LabelledTraffic]:
-    dialogues = read_dialogues(file)
-    records = as_log(dialogues, TURNS.full_name(settings.topic_prefix))
-    yield LabelledTraffic(file.name, records, records_in(dialogues), timed=False)
-
-
-@contextmanager
-def _archived(settings: Settings) -> Iterator[LabelledTraffic]:
+def _archived(settings: Settings, topic: str) -> Iterator[LabelledTraffic]:
     from streams.archive.catalog import paths_of, reading
     from streams.archive.inputs import archived_count, archived_inputs
 
@@ -63,14 +114,7 @@ def _archived(settings: Settings) -> Iterator[LabelledTraffic]:
             raise ConfigurationError(
                 "the archive holds no turn yet: let the archive role run, or name a file by --data"
             )
-        yield LabelledTraffic(
-            "archive", archived_inputs(lake, TURNS.full_name(settings.topic_prefix)), count, timed=True
-        )
-
-
-def with_policy_file(settings: Settings, file: Path | None) -> Settings:
-    """Settings that name another policy file; None: as they are."""
-    return settings if file is None else settings.model_copy(update={"policy_file": file})
+        yield LabelledTraffic("archive", archived_inputs(lake, topic), count, timed=True)
 
 
 def in_utc(time: datetime | None) -> datetime | None:

@@ -50,11 +50,10 @@ def calibrate(
 
     With --app each of these apps gets a threshold of its own, without it one serves all that have none.
     """
-    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of, with_policy_file
-    from jobs.escalation.calibrate.live import watched
+    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of
     from jobs.escalation.calibrate.policy_file import require_new, write_new, written
     from jobs.escalation.calibrate.proposing import Target, calibrated
-    from jobs.escalation.calibrate.shadow import Shadow
+    from jobs.escalation.calibrate.shadow import Shadow, watched
     from streams.settings import load_settings
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -65,7 +64,9 @@ def calibrate(
     if write is not None:
         require_folder(write)
         require_new(write)
-    settings = with_policy_file(load_settings(), policy)
+    settings = load_settings()
+    if policy is not None:
+        settings = settings.model_copy(update={"policy_file": policy})
     present, embedder = policy_of(settings), stream_embedder_of(settings)
     scorer = scorer_of(settings, embedder)
     shadow = Shadow(

@@ -1,18 +1,30 @@
-"""Shadow mode: traffic judged by a policy that pages nobody."""
+"""Shadow mode: traffic, also that of the live topic, judged by a policy that pages nobody."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from datetime import datetime, timedelta
+from time import monotonic
 
+from aiokafka import TopicPartition
+from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.figures import span_of
 from jobs.escalation.backtest.judging import JudgedSession, judge, selected
-from jobs.escalation.backtest.traffic import Opening
+from jobs.escalation.backtest.traffic import LabelledTraffic, Opening
 from jobs.replay.command import folding
+from jobs.shared.progress import Progress, progress_bar
+from models.errors import ConfigurationError
+from models.events.topics import TURNS
 from models.policy import Policy
+from streams.kafka.client import consumer, require_topic
 from streams.ports import Embedder, TurnScorer
+from streams.settings import Settings
+
+_POLL_MS = 500
 
 
 class ShadowSessions(Struct, frozen=True):
@@ -61,3 +73,39 @@ class Shadow(Struct, frozen=True):
         if traffic.timed:
             return ShadowSessions(traffic.name, found, span_of(found))
         return ShadowSessions(traffic.name, found, None, contender.learnt_from([each.app_id for each in found]))
+
+
+def watched(settings: Settings, seconds: float) -> Opening:
+    """Read the live topic for some time, and give what came as traffic. Ctrl-C ends it without a result.
+
+    Args:
+        settings: Which cluster and prefix.
+        seconds: How long.
+
+    Raises:
+        ConfigurationError: There is no such topic, or nothing was said.
+        StoreUnavailable: Kafka does not answer.
+    """
+    with progress_bar("watching, seconds") as progress:
+        records = asyncio.run(_read(settings, seconds, progress))
+    if not records:
+        raise ConfigurationError(f"nothing came in {seconds:g} s: is anybody producing to {TURNS.name}?")
+    records.sort(key=lambda record: (record.partition, record.offset))
+    return lambda: nullcontext(LabelledTraffic(f"{seconds:g} s of live traffic", records, len(records), timed=True))
+
+
+async def _read(settings: Settings, seconds: float, progress: Progress) -> list[ConsumerRecord]:
+    topic = TURNS.full_name(settings.topic_prefix)
+    partitions = [TopicPartition(topic, number) for number in await require_topic(settings.kafka, topic)]
+    records: list[ConsumerRecord] = []
+    async with consumer(settings.kafka) as client:
+        client.assign(partitions)
+        for partition, end in (await client.end_offsets(partitions)).items():
+            client.seek(partition, end)
+        began = monotonic()
+        while (passed := monotonic() - began) < seconds:
+            left_ms = max(1, round((seconds - passed) * 1000))
+            for batch in (await client.getmany(timeout_ms=min(_POLL_MS, left_ms))).values():
+                records += batch
+            progress(round(monotonic() - began), round(seconds))
+    return records

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor
 
+from msgspec import structs
+
 from models.policy import AppModes, ModePolicy
 from models.policy.escalation import ModeThreshold
 
@@ -60,18 +62,9 @@ def moved(modes: ModePolicy, app_id: str, enter: float) -> ModePolicy:
     new_critical = ModeThreshold(enter=higher, leave=max(_leave(critical, higher), new_elevated.leave))
     if app_id:
         own = AppModes(app_id=app_id, elevated=new_elevated, critical=new_critical)
-        others = tuple(each for each in modes.apps if each.app_id != app_id)
-        return ModePolicy(
-            watch=modes.watch,
-            elevated=modes.elevated,
-            critical=modes.critical,
-            dwell_turns=modes.dwell_turns,
-            apps=(*others, own),
-        )
+        return structs.replace(modes, apps=(*(each for each in modes.apps if each.app_id != app_id), own))
     lower = ModeThreshold(enter=min(watch.enter, enter), leave=min(watch.leave, new_elevated.leave))
-    return ModePolicy(
-        watch=lower, elevated=new_elevated, critical=new_critical, dwell_turns=modes.dwell_turns, apps=modes.apps
-    )
+    return structs.replace(modes, watch=lower, elevated=new_elevated, critical=new_critical)
 
 
 def _leave(present: ModeThreshold, enter: float) -> float:

@@ -61,36 +61,32 @@ def chaos(
     after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
     """
     from jobs.lab.chaos.driver import ChaosOptions
-    from jobs.lab.chaos.sweep import sweep
+    from jobs.lab.chaos.sweep import Saved, sweep
     from streams.observe.telemetry import configure_logging
 
     configure_logging(level="warning")
     if rolling:
         _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=Printer(output))
         return
-    allowed = acts_of(acts)
-    folder = _folder(data_dir)
-    printed = Printer(output)
     options = ChaosOptions(
-        seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder, acts=allowed, outage_s=outage_s
+        seed=seed,
+        minutes=minutes,
+        turns_per_s=turns_per_s,
+        acts=acts_of(acts),
+        outage_s=outage_s,
+        data_dir=_folder(data_dir),
     )
-    done: list[Saved] = []
-    try:
-        with _terminable():
-            keep = data_dir is not None and runs == 1
-            done += sweep(options, range(seed, seed + runs), save=save, keep=keep, report=printed.message)
-    except BaseException:
-        typer.echo(f"Broker, archive and logs are kept in {folder}", err=True)
-        raise
-    _print(done, printed, many=runs > 1)
-    failed = [run for run in done if run.failed]
-    for run in failed:
-        found = f"{run.result.differences} differences" if run.result else run.error
-        typer.echo(f"{found}. Broker, archive and logs are kept in {folder}. To repeat: {run.again()}", err=True)
-    if failed:
-        raise typer.Exit(_EXIT_DIFFERENT)
-    if data_dir is None:
-        shutil.rmtree(folder, ignore_errors=True)
+    printed, done = Printer(output), list[Saved]()
+    with _kept_on_failure(options.data_dir, temporary=data_dir is None), _terminable():
+        keep = data_dir is not None and runs == 1
+        done += sweep(options, range(seed, seed + runs), save=save, keep=keep, report=printed.message)
+        _print(done, printed, many=runs > 1)
+        failed = [run for run in done if run.failed]
+        for run in failed:
+            found = f"{run.result.differences} differences" if run.result else run.error
+            typer.echo(f"{found}. To repeat: {run.again()}", err=True)
+        if failed:
+            raise typer.Exit(_EXIT_DIFFERENT)
 
 
 chaos.epilog = examples(  # type: ignore[attr-defined]
@@ -120,36 +116,49 @@ def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, p
     import asyncio
 
     from jobs.lab.chaos.driver import settings_of
-    from jobs.lab.chaos.rolling import ROLES, Rolling, roles_of
+    from jobs.lab.chaos.rolling import ROLES, roles_of, roll
     from jobs.operate.broker.local_kafka import LocalKafka
     from jobs.operate.topics import apply_topics
 
     wanted, folder = roles_of(roles) if roles else ROLES, _folder(data_dir)
 
-    with _terminable(), LocalKafka(folder) as broker:
+    with (
+        _kept_on_failure(folder, temporary=data_dir is None),
+        _terminable(),
+        LocalKafka(folder) as broker,
+    ):
         settings = settings_of(broker.bootstrap, folder)
         asyncio.run(apply_topics(settings))
-        rolling = Rolling(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, report=printed.message)
-        result = asyncio.run(rolling.run())
-    printed.record(msgspec.to_builtins(result))
-    if result.failed:
-        typer.echo(f"{result.differences} differences. Broker, archive and logs are kept in {folder}", err=True)
-        raise typer.Exit(_EXIT_DIFFERENT)
-    if data_dir is None:
+        result = asyncio.run(roll(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, report=printed.message))
+        printed.record(msgspec.to_builtins(result))
+        if result.failed:
+            typer.echo(f"{result.differences} differences", err=True)
+            raise typer.Exit(_EXIT_DIFFERENT)
+
+
+@contextmanager
+def _kept_on_failure(folder: Path, *, temporary: bool) -> Iterator[None]:
+    """Say where everything is kept if a run differs or fails; else remove a temporary folder."""
+    try:
+        yield
+    except BaseException:
+        typer.echo(f"Broker, archive and logs are kept in {folder}", err=True)
+        raise
+    if temporary:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _print(done: list[Saved], printed: Printer, *, many: bool) -> None:
-    from jobs.lab.chaos.sweep import row_of, total_row, totals_of
+    from jobs.lab.chaos.sweep import rows_of, totals_of
 
     results = [msgspec.to_builtins(run.result) for run in done if run.result]
     if not many:
         if results:
             printed.record(_kept(results[0]) if printed.form is OutputFormat.JSON else results[0])
     elif printed.form is OutputFormat.JSON:
-        printed.record(_kept({"totals": msgspec.to_builtins(totals_of(done)), "runs": msgspec.to_builtins(done)}))
+        printed.record(_kept({"totals": totals_of(done), "runs": msgspec.to_builtins(done)}))
     else:
-        printed.rows("chaos", [*map(row_of, done), total_row(totals_of(done))])
+        printed.rows("chaos", rows_of(done))
 
 
 def _kept(fields: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,11 +17,11 @@ from jobs.lab.chaos.delays import AlertTimes, delays
 from jobs.lab.chaos.fault_injection import FaultInjector
 from jobs.lab.chaos.result import ChaosResult, compared
 from jobs.lab.chaos.supervisor import Supervisor
-from jobs.lab.chaos.traffic import traffic
+from jobs.lab.chaos.traffic import Sent, traffic
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
-from jobs.replay.comparison import Settled, settle
-from jobs.shared.sending import Pace, turns_sender
+from jobs.replay.comparison import settle
+from jobs.shared.sending import turns_sender
 from models.events import AlertChanged, Position
 from models.events.topics import ALERTS, TURNS
 from models.wire.codec import decode_output
@@ -35,7 +35,8 @@ SESSION_TIMEOUT = timedelta(seconds=6)
 _PARTITIONS = 4
 _EVENT_TIME_PER_TIME = 60
 """A minute of chaos is an hour of conversation, so that silent sessions time out."""
-_SETTLED_WITHIN_S = 180.0
+SETTLED_WITHIN_S = 180.0
+"""How long the roles may take to catch up."""
 
 
 class ChaosOptions(Struct, frozen=True, kw_only=True):
@@ -63,100 +64,78 @@ def settings_of(bootstrap: str, data_dir: Path) -> Settings:
     )
 
 
-class ChaosRun:
-    """One run, from starting a broker to the result."""
+async def run_chaos(options: ChaosOptions, report: Callable[[str], None]) -> ChaosResult:
+    """Start a broker and the roles, inject faults, compare; all that was started is ended on the way out.
 
-    def __init__(self, options: ChaosOptions, report: Callable[[str], None]) -> None:
-        self._options = options
-        self._report = report
-        self._sent: set[tuple[str, int]] = set()
-
-    async def run(self) -> ChaosResult:
-        """Start, inject faults, compare; everything that was started is ended on the way out.
-
-        Raises:
-            TurntideError: Something did not start, or the comparison could not be made.
-        """
-        began_s = monotonic()
-        with ExitStack() as running:
-            self._report("starting Apache Kafka and the roles")
-            broker = running.enter_context(LocalKafka(self._options.data_dir))
-            settings = settings_of(broker.bootstrap, self._options.data_dir)
-            await apply_topics(settings)
-            with_vectors = FaultKind.VECTORS in self._options.acts
-            supervisor = Supervisor(settings, self._options.data_dir / "logs", vector_server=with_vectors)
-            running.callback(supervisor.end_all)
-            await supervisor.start()
-            injector = FaultInjector(settings, supervisor, broker, self._report)
-            settled = await self._inject_and_settle(settings, supervisor, injector)
-            raised = await _raised(settings, settled.outputs[ALERTS.name])
-        return self._result(settled, supervisor, injector, raised, began_s)
-
-    async def _inject_and_settle(self, settings: Settings, supervisor: Supervisor, injector: FaultInjector) -> Settled:
-        seconds, timeout_s = self._options.minutes * 60, SESSION_TIMEOUT.total_seconds()
+    Raises:
+        TurntideError: Something did not start, or the comparison could not be made.
+    """
+    began_s, seconds, timeout_s = monotonic(), options.minutes * 60, SESSION_TIMEOUT.total_seconds()
+    with ExitStack() as running:
+        report("starting Apache Kafka and the roles")
+        broker = running.enter_context(LocalKafka(options.data_dir))
+        settings = settings_of(broker.bootstrap, options.data_dir)
+        await apply_topics(settings)
+        supervisor = Supervisor(settings, vector_server=FaultKind.VECTORS in options.acts)
+        running.callback(supervisor.end_all)
+        await supervisor.start()
+        injector = FaultInjector(settings, supervisor, broker, report)
         acts = plan(
-            self._options.seed,
-            seconds=seconds,
-            session_timeout_s=timeout_s,
-            acts=self._options.acts,
-            outage_s=self._options.outage_s,
+            options.seed, seconds=seconds, session_timeout_s=timeout_s, acts=options.acts, outage_s=options.outage_s
         )
-        self._report(f"{len(acts)} acts of harm in {seconds:g} s, {self._options.turns_per_s:g} turns/s")
+        report(f"{len(acts)} acts of harm in {seconds:g} s, {options.turns_per_s:g} turns/s")
+        load = traffic(
+            options.seed,
+            turns=max(1, int(options.turns_per_s * seconds)),
+            ends_at=datetime.now(UTC),
+            span=timedelta(seconds=seconds * _EVENT_TIME_PER_TIME),
+        )
         watching = asyncio.create_task(supervisor.watch())
-        together = [
-            asyncio.create_task(self._produce(settings, seconds)),
-            asyncio.create_task(injector.do(acts)),
-        ]
+        producing = asyncio.create_task(send_load(settings, load, options.turns_per_s))
+        harming = asyncio.create_task(injector.do(acts))
         try:
-            await asyncio.gather(*together)
-            self._report("waiting until the roles have caught up, then comparing")
-            settled = await settle(settings, within_s=_SETTLED_WITHIN_S, index_url=supervisor.index_url)
+            sent, _ = await asyncio.gather(producing, harming)
+            report("waiting until the roles have caught up, then comparing")
+            settled = await settle(settings, within_s=SETTLED_WITHIN_S, index_url=supervisor.index_url)
         finally:
-            for task in (watching, *together):
+            for task in (watching, producing, harming):
                 task.cancel()
-            await asyncio.gather(watching, *together, return_exceptions=True)
-        return settled
+            await asyncio.gather(watching, producing, harming, return_exceptions=True)
+        raised = await _raised(settings, settled.outputs[ALERTS.name])
+    found, late = settled.comparison, delays(raised, injector.done, session_timeout_s=timeout_s)
+    return ChaosResult(
+        **asdict(compared(settled, sent, began_s)),
+        seed=options.seed,
+        kills=supervisor.kills,
+        acts=dict(injector.acts),
+        restarts=supervisor.restarts,
+        alerts=found.checked[ALERTS.name],
+        alerts_missing=found.count(ALERTS.name, DifferenceKind.MISSING),
+        alerts_false=found.count(ALERTS.name, DifferenceKind.FALSE, DifferenceKind.CHANGED),
+        worst_alert_delay_s=late.worst_s,
+        worst_alert_delay_after_kill_s=late.worst_after_kill_s,
+        alerts_after_kill=late.after_kill,
+    )
 
-    async def _produce(self, settings: Settings, seconds: float) -> None:
-        rate_per_s = self._options.turns_per_s
-        turns = max(1, int(rate_per_s * seconds))
-        pace, began_s = Pace(rate_per_s=rate_per_s), monotonic()
-        ends_at = datetime.now(UTC)
-        span = timedelta(seconds=seconds * _EVENT_TIME_PER_TIME)
-        async with turns_sender(settings) as sender:
-            for sent in traffic(self._options.seed, turns=turns, ends_at=ends_at, span=span):
-                ahead_s = began_s + pace.due(ends_at) - monotonic()
-                if ahead_s > 0:
-                    await sender.flush()
-                    await asyncio.sleep(ahead_s)
-                await sender.add(sent.record)
-                if sent.turn is not None:
-                    self._sent.add(sent.turn)
-            await sender.finish()
 
-    def _result(
-        self,
-        settled: Settled,
-        supervisor: Supervisor,
-        injector: FaultInjector,
-        raised: list[AlertTimes],
-        began_s: float,
-    ) -> ChaosResult:
-        found = settled.comparison
-        late = delays(raised, injector.done, session_timeout_s=SESSION_TIMEOUT.total_seconds())
-        return ChaosResult(
-            **asdict(compared(settled, self._sent, began_s)),
-            seed=self._options.seed,
-            kills=supervisor.kills,
-            acts=dict(injector.acts),
-            restarts=supervisor.restarts,
-            alerts=found.checked[ALERTS.name],
-            alerts_missing=found.count(ALERTS.name, DifferenceKind.MISSING),
-            alerts_false=found.count(ALERTS.name, DifferenceKind.FALSE, DifferenceKind.CHANGED),
-            worst_alert_delay_s=late.worst_s,
-            worst_alert_delay_after_kill_s=late.worst_after_kill_s,
-            alerts_after_kill=late.after_kill,
-        )
+async def send_load(
+    settings: Settings, load: Iterable[Sent], rate_per_s: float, done: asyncio.Event | None = None
+) -> set[tuple[str, int]]:
+    """Send records at a rate, to the end or until `done`; gives session and number of the good turns."""
+    began_s, turns = monotonic(), set[tuple[str, int]]()
+    async with turns_sender(settings) as sender:
+        for number, sent in enumerate(load):
+            ahead_s = began_s + number / rate_per_s - monotonic()
+            if ahead_s > 0:
+                await sender.flush()
+                await asyncio.sleep(ahead_s)
+            if done is not None and done.is_set():
+                break
+            await sender.add(sent.record)
+            if sent.turn is not None:
+                turns.add(sent.turn)
+        await sender.finish()
+    return turns
 
 
 async def _raised(settings: Settings, alerts: TopicOutputs) -> list[AlertTimes]:

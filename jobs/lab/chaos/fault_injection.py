@@ -68,7 +68,7 @@ class FaultInjector:
 
     async def _act(self, action: Action) -> None:
         self.acts[action.act] += 1
-        began_ms = _now_ms()
+        began_ms = now_ms()
         match action.act:
             case FaultKind.KILL:
                 self._supervisor.kill(action.place)
@@ -87,7 +87,7 @@ class FaultInjector:
                 await self._supervisor.fail_vectors(Outage(action.place), action.lasts_s)
             case FaultKind.REJECT:
                 await self._reject(action.place, action.lasts_s)
-        ended_ms = began_ms if action.act is FaultKind.KILL else _now_ms()
+        ended_ms = began_ms if action.act is FaultKind.KILL else now_ms()
         self.done.append(Fault(action.act, action.place, began_ms, ended_ms))
 
     async def _reject(self, topic: str, seconds: float) -> None:
@@ -119,5 +119,6 @@ class FaultInjector:
             await asyncio.sleep(0.5)  # a broker that is down
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """Wall clock, ms since 1970."""
     return int(time() * 1000)

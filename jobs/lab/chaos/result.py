@@ -69,24 +69,20 @@ class ChaosResult(Compared, kw_only=True):
 
 
 def compared(settled: Settled, sent: Collection[tuple[str, int]], began_s: float) -> Compared:
-    """What was compared of a run that began at this time, `monotonic`; `sent` as in `lost_and_doubled`."""
-    lost, doubled = lost_and_doubled(settled, sent)
+    """What was compared of a run that began at this time, `monotonic`; `sent` as in `_lost_and_doubled`."""
+    lost, doubled = _lost_and_doubled(settled, sent)
     found = settled.comparison
+    same = ("repeats", "differences", "counts", "checked", "not_checked", "examples")
     return Compared(
         turns=len(sent),
         lost=lost,
         doubled=doubled,
-        repeats=found.repeats,
-        differences=found.differences,
-        counts=found.counts,
-        checked=found.checked,
-        not_checked=found.not_checked,
-        examples=found.examples,
+        **{name: getattr(found, name) for name in same},
         seconds=round(monotonic() - began_s, 1),
     )
 
 
-def lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:
+def _lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:
     """How many turns are missing somewhere, and how many are somewhere twice.
 
     Args:
@@ -99,6 +95,5 @@ def lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tup
     off = [counted.get(name, 0) - expected.get(name, 0) for name in expected.keys() | counted.keys()]
     lost = sum(found.count(where, DifferenceKind.MISSING) for where in (LOG, ARCHIVE_TURNS, USERS_TURNS))
     doubled = sum(found.count(where, DifferenceKind.DOUBLED) for where in (ARCHIVE_TURNS, USERS_TURNS))
-    return lost - sum(n for n in off if n < 0), doubled + found.count(INDEX, DifferenceKind.FALSE) + sum(
-        n for n in off if n > 0
-    )
+    doubled += found.count(INDEX, DifferenceKind.FALSE)
+    return lost + sum(-n for n in off if n < 0), doubled + sum(n for n in off if n > 0)

@@ -11,17 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
-from time import monotonic, time
+from time import monotonic
 
 from msgspec.structs import asdict
 
+from jobs.lab.chaos.driver import SETTLED_WITHIN_S, send_load
+from jobs.lab.chaos.fault_injection import now_ms
 from jobs.lab.chaos.result import Compared, compared
-from jobs.lab.chaos.supervisor import VectorServerProcess
+from jobs.lab.chaos.supervisor import Supervisor
 from jobs.lab.chaos.traffic import traffic
 from jobs.replay.comparison import settle
-from jobs.shared.role_process import RoleProcess
-from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError
 from streams.oracle.comparison import TopicOutputs
 from streams.oracle.folded import FOLDED
@@ -32,9 +31,8 @@ WORKERS = 2
 """Of each role."""
 _STEADY_S = 2.0
 """Load before the first worker and after the last one."""
-_SPAN = timedelta(hours=1)
+_SPAN = timedelta(hours=100)
 _MOST_TURNS = 1_000_000
-_SETTLED_WITHIN_S = 180.0
 
 
 class RollingResult(Compared, kw_only=True):
@@ -73,8 +71,10 @@ def roles_of(names: str) -> tuple[str, ...]:
     return tuple(role for role in ROLES if role in named)
 
 
-class Rolling:
-    """One rolling restart, on topics that are there.
+async def roll(
+    settings: Settings, *, roles: Sequence[str], turns_per_s: float, seed: int, report: Callable[[str], None]
+) -> RollingResult:
+    """Start, send, restart, compare, on topics that are there; everything that was started is ended on the way out.
 
     Args:
         settings: Cluster, prefix and data directory, of this run alone.
@@ -82,123 +82,53 @@ class Rolling:
         turns_per_s: Load.
         seed: Of the conversations.
         report: Told what is done.
+
+    Raises:
+        TurntideError: A worker did not start, or the comparison could not be made.
     """
-
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        roles: Sequence[str],
-        turns_per_s: float,
-        seed: int,
-        report: Callable[[str], None],
-    ) -> None:
-        self._settings = settings
-        self._turns_per_s = turns_per_s
-        self._seed = seed
-        self._report = report
-        self._sent: set[tuple[str, int]] = set()
-        logs = settings.data_dir / "logs"
-        self._vectors = VectorServerProcess(settings, log=logs / "vectors.log") if "index" in roles else None
-        own = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": ""}
-        own["TURNTIDE_VECTORS__URL"] = self._vectors.url if self._vectors else ""
-        self._workers = {name: _worker(name, settings, logs, own) for name in names_of(roles)}
-
-    async def run(self) -> RollingResult:
-        """Start, send, restart, compare; everything that was started is ended on the way out.
-
-        Raises:
-            TurntideError: A worker did not start, or the comparison could not be made.
-        """
-        began_s = monotonic()
-        with ExitStack() as running:
-            for role in (*([self._vectors] if self._vectors else []), *self._workers.values()):
-                running.callback(role.stop)
-                role.start()
-            await asyncio.gather(*(worker.ready(120.0) for worker in self._workers.values()))
-            done = asyncio.Event()
-            producing = asyncio.create_task(self._produce(done))
-            began_ms = _now_ms()
-            try:
-                await asyncio.sleep(_STEADY_S)
-                took_s, hard = await self._restart_all()
-                await asyncio.sleep(_STEADY_S)
-            finally:
-                done.set()
-                await producing
-            ended_ms = _now_ms()
-            self._report("comparing with a replay")
-            index = next((worker for name, worker in self._workers.items() if name.startswith("index")), None)
-            settled = await settle(
-                self._settings, within_s=_SETTLED_WITHIN_S, index_url=index.url if index is not None else None
-            )
-        return RollingResult(
-            **asdict(compared(settled, self._sent, began_s)),
-            restarted=[*self._workers],
-            not_in_order=hard,
-            longest_pause_s=pauses(settled.outputs, self._workers, began_ms, ended_ms),
-            restart_s=took_s,
-        )
-
-    async def _restart_all(self) -> tuple[float, list[str]]:
-        """Longest time that a worker was away, and who did not stop in order."""
-        longest_s, hard = 0.0, []
-        for name, worker in self._workers.items():
-            began_s = monotonic()
-            code = await asyncio.to_thread(worker.stop)
-            if code:
-                hard.append(f"{name}: exit code {code}")
-            worker.start()
-            await worker.ready(120.0)
-            away_s = monotonic() - began_s
-            longest_s = max(longest_s, away_s)
-            self._report(f"{name} is back after {away_s:.1f} s")
-        return round(longest_s, 1), hard
-
-    async def _produce(self, done: asyncio.Event) -> None:
-        """Send conversations until the last worker is back."""
-        began_s, number = monotonic(), 0
-        span = _SPAN * (_MOST_TURNS / 10_000)
-        async with turns_sender(self._settings) as sender:
-            for sent in traffic(self._seed, turns=_MOST_TURNS, ends_at=datetime.now(UTC), span=span):
-                if done.is_set():
-                    break
-                await sender.add(sent.record)
-                if sent.turn is not None:
-                    self._sent.add(sent.turn)
-                    number += 1
-                ahead_s = began_s + number / self._turns_per_s - monotonic()
-                if ahead_s > 0:
-                    await sender.flush()
-                    await asyncio.sleep(ahead_s)
-            await sender.finish()
+    began_s = monotonic()
+    workers = [f"{role}-{number}" for role in roles for number in range(WORKERS)]
+    with ExitStack() as running:
+        supervisor = Supervisor(settings, workers, vector_server="index" in roles)
+        running.callback(supervisor.end_all)
+        await supervisor.start()
+        done = asyncio.Event()
+        load = traffic(seed, turns=_MOST_TURNS, ends_at=datetime.now(UTC), span=_SPAN)
+        producing = asyncio.create_task(send_load(settings, load, turns_per_s, done))
+        began_ms, longest_s, hard = now_ms(), 0.0, []
+        try:
+            await asyncio.sleep(_STEADY_S)
+            for name in workers:
+                asked_s = monotonic()
+                if code := await supervisor.restart(name):
+                    hard.append(f"{name}: exit code {code}")
+                away_s = monotonic() - asked_s
+                longest_s = max(longest_s, away_s)
+                report(f"{name} is back after {away_s:.1f} s")
+            await asyncio.sleep(_STEADY_S)
+        finally:
+            done.set()
+            sent = await producing
+        ended_ms = now_ms()
+        report("comparing with a replay")
+        settled = await settle(settings, within_s=SETTLED_WITHIN_S, index_url=supervisor.index_url)
+    return RollingResult(
+        **asdict(compared(settled, sent, began_s)),
+        restarted=workers,
+        not_in_order=hard,
+        longest_pause_s=_pauses(settled.outputs, roles, began_ms, ended_ms),
+        restart_s=round(longest_s, 1),
+    )
 
 
-def names_of(roles: Iterable[str]) -> list[str]:
-    """Names of the workers, in the order in which they are restarted.
-
-    >>> names_of(["sessions"])
-    ['sessions-0', 'sessions-1']
-    """
-    return [f"{role}-{number}" for role in roles for number in range(WORKERS)]
-
-
-def _worker(name: str, settings: Settings, logs: Path, own: dict[str, str]) -> RoleProcess:
-    role = name.partition("-")[0]
-    return RoleProcess(role, settings, log=logs / f"{name}.log", worker_id=name, extra_environment=own)
-
-
-def pauses(
-    outputs: dict[str, TopicOutputs], workers: Collection[str], began_ms: int, ended_ms: int
-) -> dict[str, float]:
+def _pauses(outputs: dict[str, TopicOutputs], roles: Collection[str], began_ms: int, ended_ms: int) -> dict[str, float]:
     """Of each folding role that ran, the longest time without an output between two times, ms since 1970."""
-    ran = {name.partition("-")[0] for name in workers}
     return {
         folded.role: longest_pause_s(
             (ms for topic in folded.outputs for ms in outputs[topic.name].written_ms.values()), began_ms, ended_ms
         )
         for folded in FOLDED
-        if folded.role in ran
+        if folded.role in roles
     }
 
 
@@ -210,7 +140,3 @@ def longest_pause_s(times_ms: Iterable[int], began_ms: int, ended_ms: int) -> fl
     """
     within = sorted(ms for ms in times_ms if began_ms <= ms <= ended_ms)
     return max(after - before for before, after in pairwise([began_ms, *within, ended_ms])) / 1000
-
-
-def _now_ms() -> int:
-    return int(time() * 1000)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -34,14 +35,14 @@ class VectorServerProcess(RoleProcess):
 
 
 class Supervisor:
-    """Roles by place (`jobs.lab.chaos.actions.PLACES`); what is wanted and ends is started again.
+    """Roles by place; what is wanted and ends is started again, while it is watched.
 
     All but the joiner are static members of their groups: killed and started again, they have their partitions back at
     once. The joiner gives its partitions away when it leaves.
 
     Args:
-        settings: Of all roles.
-        logs: Folder of their logs.
+        settings: Of all roles; logs are in a folder of their data directory.
+        places: Names of the processes; up to the dash it is the role.
         vector_server: Whether the index role writes to a vector store of its own process, which can be harmed.
 
     Attributes:
@@ -49,7 +50,8 @@ class Supervisor:
         kills: How often one that ran was killed.
     """
 
-    def __init__(self, settings: Settings, logs: Path, *, vector_server: bool = True) -> None:
+    def __init__(self, settings: Settings, places: Sequence[str] = PLACES, *, vector_server: bool = True) -> None:
+        logs = settings.data_dir / "logs"
         self._vectors = VectorServerProcess(settings, log=logs / "vectors.log") if vector_server else None
         own = {
             "TURNTIDE_ARCHIVE__CATALOG": "",
@@ -64,17 +66,17 @@ class Supervisor:
                 worker_id=None if place == JOINER else place,
                 extra_environment=own,
             )
-            for place in PLACES
+            for place in places
         }
-        self._wanted = set(PLACES) - {JOINER}
+        self._wanted = set(places) - {JOINER}
         self._frozen: set[str] = set()
         self.restarts = 0
         self.kills = 0
 
     @property
-    def index_url(self) -> str:
-        """Where the index role answers."""
-        return self._roles["index"].url
+    def index_url(self) -> str | None:
+        """Where the index role answers; None where it does not run."""
+        return next((role.url for role in self._roles.values() if role.role == "index"), None)
 
     async def start(self) -> None:
         """Start all but the joiner, and wait until they are ready."""
@@ -107,6 +109,13 @@ class Supervisor:
         """Ask it to stop and wait for that; a frozen one hears nothing."""
         if self._roles[place].running() and place not in self._frozen:
             await asyncio.to_thread(self._roles[place].stop)
+
+    async def restart(self, place: str) -> int:
+        """Stop it, start it again, and wait until it is ready; gives the exit code of the first."""
+        code = await asyncio.to_thread(self._roles[place].stop)
+        self._roles[place].start()
+        await self._roles[place].ready(_READY_WITHIN_S)
+        return code
 
     async def freeze(self, place: str, seconds: float) -> None:
         """SIGSTOP, wait, SIGCONT; nothing if it is frozen or not running."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
-from jobs.lab.chaos.driver import ChaosOptions, ChaosRun
+from jobs.lab.chaos.driver import ChaosOptions, run_chaos
 from jobs.lab.chaos.result import ChaosResult
 from models.errors import ConfigurationError, TurntideError
 
@@ -50,50 +50,40 @@ class Saved(Struct, kw_only=True):
         return f"turntide chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
 
 
-class SweepTotals(Struct, kw_only=True):
-    """All runs together: sums, and the worst of the delays."""
-
-    runs: int = 0
-    failed: int = 0
-    kills: int = 0
-    turns: int = 0
-    lost: int = 0
-    doubled: int = 0
-    alerts: int = 0
-    alerts_missing: int = 0
-    alerts_false: int = 0
-    alerts_after_kill: int = 0
-    repeats: int = 0
-    differences: int = 0
-    worst_alert_delay_s: float = 0.0
-    worst_alert_delay_after_kill_s: float = 0.0
-    seconds: float = 0.0
-
-
 _WORST = ("worst_alert_delay_s", "worst_alert_delay_after_kill_s")
+_SUMMED = (
+    "kills",
+    "turns",
+    "lost",
+    "doubled",
+    "alerts",
+    "alerts_missing",
+    "alerts_false",
+    "alerts_after_kill",
+    "repeats",
+    "differences",
+)
 
 
-def totals_of(runs: Sequence[Saved]) -> SweepTotals:
-    """Sums over the runs that were finished; `runs` and `failed` count all."""
+def totals_of(runs: Sequence[Saved]) -> dict[str, float]:
+    """Sums over the runs that were finished, and the worst of their delays; `runs` and `failed` count all."""
     results = [run.result for run in runs if run.result is not None]
-    totals = SweepTotals(runs=len(runs), failed=sum(run.failed for run in runs))
-    for name in set(SweepTotals.__struct_fields__) - {"runs", "failed"}:
-        values = [getattr(result, name) for result in results]
-        setattr(totals, name, max(values, default=0.0) if name in _WORST else sum(values))
-    totals.seconds = round(totals.seconds, 1)
-    return totals
+    return {
+        "runs": len(runs),
+        "failed": sum(run.failed for run in runs),
+        **{name: sum(getattr(result, name) for result in results) for name in _SUMMED},
+        **{name: max((getattr(result, name) for result in results), default=0.0) for name in _WORST},
+        "seconds": round(sum(result.seconds for result in results), 1),
+    }
 
 
-def row_of(run: Saved) -> dict[str, object]:
-    """The run in one row of a table, with short names."""
-    if run.result is None:
-        return {"seed": run.seed, **dict.fromkeys(_COLUMNS, ""), "differences": run.error.splitlines()[0]}
-    return {"seed": run.seed} | {short: getattr(run.result, name) for short, name in _COLUMNS.items()}
-
-
-def total_row(totals: SweepTotals) -> dict[str, object]:
-    """The totals as the last row of the same table."""
-    return {"seed": f"all {totals.runs}"} | {short: getattr(totals, name) for short, name in _COLUMNS.items()}
+def rows_of(runs: Sequence[Saved]) -> Iterator[dict[str, object]]:
+    """A row for each run with short names, and the totals as the last one."""
+    for run in runs:
+        found = structs.asdict(run.result) if run.result else {"differences": run.error.partition("\n")[0]}
+        yield {"seed": run.seed} | {short: found.get(name, "") for short, name in _COLUMNS.items()}
+    totals = totals_of(runs)
+    yield {"seed": f"all {totals['runs']}"} | {short: totals[name] for short, name in _COLUMNS.items()}
 
 
 _COLUMNS = {
@@ -143,17 +133,23 @@ def sweep(
         keep: Whether all folders stay.
         report: Told what happens.
     """
-    known = {_identity(run): run for run in (read_saved(save) if save else []) if not run.failed}
+    known = {run.again(): run for run in (read_saved(save) if save else []) if not run.failed}
     for number, seed in enumerate(seeds, 1):
         mine = structs.replace(options, seed=seed, data_dir=options.data_dir / f"seed-{seed}")
-        run = _blank(mine)
-        if (before := known.get(_identity(run))) is not None:
+        run = Saved(
+            seed=seed,
+            minutes=mine.minutes,
+            turns_per_s=mine.turns_per_s,
+            acts=sorted(mine.acts),
+            outage_s=mine.outage_s,
+        )
+        if (before := known.get(run.again())) is not None:
             report(f"seed {seed} ({number} of {len(seeds)}): done before")
             yield before
             continue
         report(f"seed {seed} ({number} of {len(seeds)})")
         try:
-            run.result = asyncio.run(ChaosRun(mine, report).run())
+            run.result = asyncio.run(run_chaos(mine, report))
         except TurntideError as error:
             run.error = f"{type(error).__name__}: {error}"
         if save:
@@ -164,17 +160,3 @@ def sweep(
         elif not keep:
             shutil.rmtree(mine.data_dir, ignore_errors=True)
         yield run
-
-
-def _blank(options: ChaosOptions) -> Saved:
-    return Saved(
-        seed=options.seed,
-        minutes=options.minutes,
-        turns_per_s=options.turns_per_s,
-        acts=sorted(options.acts),
-        outage_s=options.outage_s,
-    )
-
-
-def _identity(run: Saved) -> tuple[int, float, float, tuple[str, ...], float]:
-    return run.seed, run.minutes, run.turns_per_s, tuple(run.acts), run.outage_s

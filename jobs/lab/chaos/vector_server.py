@@ -2,8 +2,8 @@
 
 No Qdrant server runs from a wheel; its engine does (`streams.index.edge`). This process puts the part of the server's
 interface in front of it that the index role uses, so that the role speaks to a real process over a real socket, which
-can be killed, can hang, and can answer 503. What it has acknowledged is durable. For chaos only: it answers no other
-call of Qdrant's, and no other filter than those that the store builds.
+can be killed, can hang, and can answer 503. What it has acknowledged is durable. For chaos only: it answers what the
+role calls, so no searches, and no other filter than those that the store builds.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from starlette.exceptions import HTTPException
@@ -29,15 +30,14 @@ from streams.http.answering import ServedRoute
 from streams.http.health import Api, serve
 from streams.index.edge import EdgeStore
 from streams.index.edge_shard import read_info
-from streams.index.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id, stored_payload
-from streams.ports import Condition, PayloadValue, Point, SearchHit
+from streams.index.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id
+from streams.ports import Condition, Point
 
 ERRORS_PATH = "/chaos/errors"
 _UNAVAILABLE = 503
 _NOT_FOUND = 404
 _STOP_WITHIN_S = 10.0
 _Json = dict[str, Any]
-_Call = Callable[[str, _Json], Awaitable[_Json]]
 
 
 def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
@@ -70,119 +70,89 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
         return fail_if_asked
 
     routes = [ServedRoute("/readyz", ready, ["GET"]), ServedRoute(ERRORS_PATH, errors, ["POST"])]
-    routes += [*_collection_routes(store, folder), *_point_routes(store, _Keys(folder / "keys.txt"))]
+    routes += _Collections(store, folder).routes()
     api = Api(routes, [Middleware(failing)])
     api.state.everybody_reads = True
     return api, store
 
 
-def _route(method: str, end: str, call: _Call) -> ServedRoute:
-    """A call about a collection."""
+class _Collections:
+    """The calls about a collection: name and body of the request → the result."""
 
-    async def answer(request: Request) -> Response:
+    def __init__(self, store: EdgeStore, folder: Path) -> None:
+        self._store = store
+        self._folder = folder
+
+    def routes(self) -> list[ServedRoute]:
+        """All of them."""
+        calls = {
+            ("GET", "/exists"): self._exists,
+            ("GET", ""): self._described,
+            ("PUT", ""): self._create,
+            ("PUT", "/index"): self._index,
+            ("PUT", "/points"): self._upsert,
+            ("POST", "/points/count"): self._count,
+            ("POST", "/points/delete"): self._delete,
+            ("POST", "/points/scroll"): self._scroll,
+        }
+        return [
+            ServedRoute(f"/collections/{{name}}{end}", partial(self._answer, call), [method])
+            for (method, end), call in calls.items()
+        ]
+
+    async def _answer(self, call: Callable[[str, _Json], Awaitable[object]], request: Request) -> Response:
         body = await request.body()
-        return JSONResponse(await call(request.path_params["name"], json.loads(body) if body else {}))
+        found = await call(request.path_params["name"], json.loads(body) if body else {})
+        return JSONResponse({"result": found, "status": "ok", "time": 0.0})
 
-    return ServedRoute(f"/collections/{{name}}{end}", answer, [method])
+    async def _exists(self, name: str, _asked: _Json) -> object:
+        return {"exists": read_info(self._folder / name) is not None}
 
-
-def _collection_routes(store: EdgeStore, folder: Path) -> list[ServedRoute]:
-    async def exists(name: str, _asked: _Json) -> _Json:
-        return _result({"exists": read_info(folder / name) is not None})
-
-    async def described(name: str, _asked: _Json) -> _Json:
-        info = read_info(folder / name)
-        if info is None:
+    async def _described(self, name: str, _asked: _Json) -> object:
+        if (info := read_info(self._folder / name)) is None:
             raise HTTPException(_NOT_FOUND)
-        return _result(_description(info))
+        return _description(info)
 
-    async def create(name: str, asked: _Json) -> _Json:
-        await store.ensure(name, asked["vectors"]["size"])
-        return _result(True)
+    async def _create(self, name: str, asked: _Json) -> object:
+        await self._store.ensure(name, asked["vectors"]["size"])
+        return True
 
-    async def index(_name: str, _asked: _Json) -> _Json:
-        return _result(_COMPLETED)  # Edge has made its indexes with the collection
+    async def _index(self, _name: str, _asked: _Json) -> object:
+        return _COMPLETED  # Edge has made its indexes with the collection
 
-    return [
-        _route("GET", "/exists", exists),
-        _route("GET", "", described),
-        _route("PUT", "", create),
-        _route("PUT", "/index", index),
-    ]
+    async def _upsert(self, name: str, asked: _Json) -> object:
+        await self._store.upsert(name, [_point(each) for each in asked["points"]])
+        return _COMPLETED
 
+    async def _count(self, name: str, asked: _Json) -> object:
+        return {"count": await self._store.count(name, where=_where(asked).where)}
 
-class _Keys:
-    """The readable key of each id: who reads by id has made it of a key, which the engine's port wants.
+    async def _delete(self, name: str, asked: _Json) -> object:
+        within = _where(asked)
+        await self._store.delete(name, where=within.where, below=within.below)
+        return _COMPLETED
 
-    What was noted outlives the process, however it ends: the system has it.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        lines = file.read_text().splitlines() if file.exists() else []
-        self._keys = {point_id(key): key for key in map(json.loads, lines)}
-
-    def note(self, keys: Iterable[str]) -> None:
-        """Remember keys."""
-        new = {point_id(key): key for key in keys}.items() - self._keys.items()
-        with self._file.open("a") as file:
-            file.writelines(f"{json.dumps(key)}\n" for _, key in new)
-        self._keys.update(new)
-
-    def of(self, ids: Iterable[str]) -> list[str]:
-        """Those that are known."""
-        return [self._keys[each] for each in ids if each in self._keys]
-
-
-def _point_routes(store: EdgeStore, keys: _Keys) -> list[ServedRoute]:
-    async def upsert(name: str, asked: _Json) -> _Json:
-        points = [_point(each) for each in asked["points"]]
-        keys.note(point.key for point in points)
-        await store.upsert(name, points)
-        return _result(_COMPLETED)
-
-    async def count(name: str, asked: _Json) -> _Json:
-        where, _ = _where(asked)
-        return _result({"count": await store.count(name, where=where)})
-
-    async def delete(name: str, asked: _Json) -> _Json:
-        where, below = _where(asked)
-        await store.delete(name, where=where, below=below)
-        return _result(_COMPLETED)
-
-    async def scroll(name: str, asked: _Json) -> _Json:
-        where, _ = _where(asked)
-        if (ids := _ids(asked)) is not None:
-            found = await store.read(name, keys.of(ids), where=where)
-            return _result(
-                {
-                    "points": [_scored(SearchHit(key, 0.0, payload)) for key, payload in found.items()],
-                    "next_page_offset": None,
-                }
-            )
-        payloads = await store.latest(name, where=where, by=asked["order_by"]["key"], limit=asked["limit"])
-        points = [{"id": point_id(f"{n}"), "payload": _with_key(payload)} for n, payload in enumerate(payloads)]
-        return _result({"points": points, "next_page_offset": None})
-
-    async def query(name: str, asked: _Json) -> _Json:
-        where, _ = _where(asked)
-        nearest, top_k = asked["query"]["nearest"], asked["limit"]
-        if asked.get("using") == LEXICAL:
-            hits = await store.search_lexical(name, _sparse(nearest), where=where, top_k=top_k)
+    async def _scroll(self, name: str, asked: _Json) -> object:
+        within = _where(asked)
+        if within.ids is None:
+            by, limit = asked["order_by"]["key"], asked["limit"]
+            newest = await self._store.latest(name, where=within.where, by=by, limit=limit)
+            # The engine's port gives them without their keys, and who asks in order wants the payloads alone.
+            found = {f"{number}": payload for number, payload in enumerate(newest)}
         else:
-            hits = await store.search(name, np.array(nearest, dtype=np.float32), where=where, top_k=top_k)
-        return _result({"points": [_scored(hit) for hit in hits]})
+            keys = [key for each in within.ids for key in await _keys_from(self._store, name, each)]
+            found = await self._store.read(name, keys, where=within.where)
+        points = [{"id": point_id(key), "payload": {**payload, KEY_FIELD: key}} for key, payload in found.items()]
+        return {"points": points, "next_page_offset": None}
 
-    calls = {"count": count, "delete": delete, "scroll": scroll, "query": query}
-    posts = [_route("POST", f"/points/{name}", call) for name, call in calls.items()]
-    return [_route("PUT", "/points", upsert), *posts]
+
+async def _keys_from(store: EdgeStore, collection: str, asked: str) -> list[str]:
+    """The key whose id this is, which the engine's port wants; none where there is no such point."""
+    page, _ = await store.page(collection, asked, 1)
+    return [each.key for each in page if point_id(each.key) == asked]
 
 
 _COMPLETED = {"operation_id": 0, "status": "completed"}
-
-
-def _result(value: object) -> _Json:
-    return {"result": value, "status": "ok", "time": 0.0}
 
 
 def _description(info: CollectionInfo) -> _Json:
@@ -210,38 +180,27 @@ def _point(asked: Mapping[str, Any]) -> Point:
         payload[KEY_FIELD],
         np.array(dense, dtype=np.float32),
         given_payload(payload),
-        None if lexical is None else _sparse(lexical),
+        None
+        if lexical is None
+        else SparseVector(np.array(lexical["indices"], np.uint32), np.array(lexical["values"], np.float32)),
     )
 
 
-def _sparse(asked: Mapping[str, Any]) -> SparseVector:
-    return SparseVector(np.array(asked["indices"], dtype=np.uint32), np.array(asked["values"], dtype=np.float32))
+class _Within(NamedTuple):
+    """The filter of a request, in the terms of `streams.ports`; `ids` is None where it names none."""
+
+    where: dict[str, Condition]
+    below: tuple[str, int] | None
+    ids: list[str] | None
 
 
-def _scored(hit: SearchHit) -> _Json:
-    payload = stored_payload(Point(hit.key, np.zeros(0, dtype=np.float32), hit.payload))
-    return {"id": point_id(hit.key), "version": 0, "score": hit.score, "payload": payload}
-
-
-def _with_key(payload: Mapping[str, PayloadValue]) -> _Json:
-    """The engine's port gives payloads without the key; who asks in order wants the payload alone."""
-    return {**payload, KEY_FIELD: ""}
-
-
-def _ids(asked: Mapping[str, Any]) -> list[str] | None:
-    """Ids that a request names; None where it names none."""
-    conditions = (asked.get("filter") or {}).get("must") or []
-    return next((condition["has_id"] for condition in conditions if "has_id" in condition), None)
-
-
-def _where(asked: Mapping[str, Any]) -> tuple[dict[str, Condition], tuple[str, int] | None]:
-    """The conditions of a request, in the terms of `streams.ports`, and the `below` of a deletion."""
+def _where(asked: Mapping[str, Any]) -> _Within:
     where: dict[str, Condition] = {}
-    below: tuple[str, int] | None = None
+    below, ids = None, None
     for condition in (asked.get("filter") or {}).get("must") or []:
         if "has_id" in condition:
-            continue
-        if "is_null" in condition:
+            ids = condition["has_id"]
+        elif "is_null" in condition:
             where[condition["is_null"]["key"]] = None
         elif (match := condition.get("match")) is not None:
             where[condition["key"]] = tuple(match["any"]) if "any" in match else match["value"]
@@ -249,7 +208,7 @@ def _where(asked: Mapping[str, Any]) -> tuple[dict[str, Condition], tuple[str, i
             below = (condition["key"], int(limits["lt"]))
         else:
             where[condition["key"]] = (int(limits["gte"]), int(limits["lte"]))
-    return where, below
+    return _Within(where, below, ids)
 
 
 def main() -> None:
