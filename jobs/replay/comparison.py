@@ -8,20 +8,19 @@ Roles that never ran here are not compared, but for sessions: everything else re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from jobs.replay.index_read import read_index, read_projects, read_users
+from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
 from jobs.shared.role_groups import role_groups
 from models.entities import REGISTRY, TOPIC_OF
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.sessions import folded_offset
-from models.policy import Policy
 from models.wire.envelope import tag_of
 from streams.masking.records import RecordMasker, masker_of
 from streams.oracle.comparison import (
@@ -51,6 +50,15 @@ from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+__all__ = ["LogGrows", "Settled", "State", "read_archive", "settle"]
+
+_POLL_S = 0.5
+_ARCHIVE = "archive"
+ENRICH = "enrich"
+"""The role that answers what the memory role asks."""
+_NOTHING = Replayed({}, {}, 0, set())
 
 
 def read_archive(settings: Settings) -> Archived:
@@ -96,16 +104,6 @@ def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
     return ids
 
 
-__all__ = ["LogGrows", "Settled", "State", "settle"]
-
-_POLL_S = 0.5
-_ARCHIVE = "archive"
-ENRICH = "enrich"
-"""The role that answers what the memory role asks."""
-_NOTHING = Replayed({}, {}, 0, set())
-_Reader = Callable[[], Awaitable[State]]
-
-
 class LogGrows(TurntideError):  # noqa: N818 - it says what happens
     """New records kept arriving, so there is no one moment to compare at."""
 
@@ -148,8 +146,10 @@ async def settle(
         ConfigurationError: A topic is missing, or retention has removed the head of a log.
         StoreUnavailable: Kafka does not answer.
     """
-    settling = _Settling(settings, policy_of(settings), deadline_s=monotonic() + within_s, index_url=index_url)
-    await settling.open()
+    groups = await role_groups(settings, [USERS.role, ENRICH])
+    changelogs = {each.role: await changelog_reader(settings, each) for each in (SESSIONS, USERS)}
+    ran = {role for role, group in groups.items() if group.known}
+    settling = _Settling(settings, ran, changelogs, deadline_s=monotonic() + within_s, index_url=index_url)
     while True:
         settled = await settling.attempt(progress)
         if settled is not None:
@@ -162,25 +162,34 @@ async def settle(
 
 
 class _Settling:
-    """Replays that go on where they were, and readers of the changelogs, for one attempt after another."""
+    """Replays that go on where they were, and readers of the changelogs, for one attempt after another.
 
-    def __init__(self, settings: Settings, policy: Policy, *, deadline_s: float, index_url: str | None) -> None:
+    Args:
+        settings: Which cluster, prefix, policy and archive.
+        ran: Roles that have worked here.
+        changelogs: Role → a reader of its state.
+        deadline_s: Until when what follows may catch up, `monotonic`.
+        index_url: As of `settle`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ran: Collection[str],
+        changelogs: Mapping[str, Callable[[], Awaitable[State]]],
+        *,
+        deadline_s: float,
+        index_url: str | None,
+    ) -> None:
         self._settings = settings
-        self._policy = policy
+        self._policy = policy_of(settings)
+        self._ran = ran
+        self._changelogs = changelogs
         self._deadline_s = deadline_s
         self._index_url = index_url
         embedder = stream_embedder_of(settings)
-        self._sessions = SessionReplay(policy, embedder, scorer_of(settings, embedder))
-        self._users = UsersReplay(policy)
-        self._ran: Collection[str] = ()
-        self._changelogs: dict[str, _Reader] = {}
-
-    async def open(self) -> None:
-        """Find out who works here, and where the state is."""
-        groups = await role_groups(self._settings, [USERS.role, ENRICH])
-        self._ran = [role for role, group in groups.items() if group.known]
-        for each in (SESSIONS, USERS):
-            self._changelogs[each.role] = await changelog_reader(self._settings, each)
+        self._sessions = SessionReplay(self._policy, embedder, scorer_of(settings, embedder))
+        self._users = UsersReplay(self._policy)
 
     def too_late(self) -> bool:
         """Whether the time is over."""
@@ -270,9 +279,10 @@ class _Settling:
         compared: dict[str, Callable[[], Awaitable[Comparison]]] = {
             _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, oracle, users),
             INDEX: lambda: self._index_compared(oracle),
-            INDEX_USERS: lambda: self._users_index_compared(users),
-            INDEX_PROJECTS: lambda: self._projects_index_compared(users),
         }
+        if USERS.role in self._ran:
+            compared[INDEX_USERS] = lambda: self._users_index_compared(users)
+            compared[INDEX_PROJECTS] = lambda: self._projects_index_compared(users)
         result = Comparison()
         for where, compare in compared.items():
             result.include(await _until_equal(where, compare, given_up))
@@ -281,25 +291,15 @@ class _Settling:
     async def _index_compared(self, oracle: Replayed) -> Comparison:
         sessions = {session_id for session_id, _ in oracle.turn_keys}
         found = await read_index(self._settings, sessions, index_url=self._index_url)
-        if isinstance(found, str):
-            return Comparison(not_checked={INDEX: found})
         return compare_index(found, oracle, keep_turns=self._policy.memory.stored_vectors)
 
     async def _users_index_compared(self, users: Replayed) -> Comparison:
-        if USERS.role not in self._ran:
-            return Comparison()
         known = {user for user, _ in states_of(users, self._policy)}
         found = await read_users(self._settings, known, index_url=self._index_url)
-        if isinstance(found, str):
-            return Comparison(not_checked={INDEX_USERS: found})
         return compare_users_index(found, users, self._policy, mask=self._mask())
 
     async def _projects_index_compared(self, users: Replayed) -> Comparison:
-        if USERS.role not in self._ran:
-            return Comparison()
         found = await read_projects(self._settings, items_of(users).keys(), index_url=self._index_url)
-        if isinstance(found, str):
-            return Comparison(not_checked={INDEX_PROJECTS: found})
         return compare_projects_index(found, users, mask=self._mask())
 
     def _mask(self) -> RecordMasker | None:
@@ -314,6 +314,8 @@ async def _until_equal(
     while True:
         try:
             result = await compared()
+        except NobodyToAsk as error:
+            return Comparison(not_checked={where: str(error)})
         except StoreUnavailable as error:
             result = Comparison()
             result.add(where, DifferenceKind.MISSING, [str(error)])

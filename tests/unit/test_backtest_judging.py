@@ -153,7 +153,7 @@ def test_dialogues_of_a_file_are_sessions_of_their_sources_and_none_is_cut_short
         (b'{"session_id": "s"', "line 1"),
         (
             b'{"session_id":"s","source":"x","label":"benign","turns":[{"turn":1,"role":"user","content":"a"}]}\n' * 2,
-            "line 2: session s comes twice",
+            "line 2: session_id s comes twice",
         ),
     ],
 )

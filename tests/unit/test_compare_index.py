@@ -17,19 +17,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from jobs.replay.comparison import read_archive
-from jobs.replay.index_read import read_index, read_projects, read_users
+from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
 from models.events import DeadLetter, Output, ProjectItem, ProjectItemChanged
 from models.policy import Policy
-from streams.api.assembly import memory_api
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.http.answering import ServedRoute
-from streams.http.health import Api, create_api
+from streams.http.health import Api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
-from streams.observe.telemetry import metrics
 from streams.oracle.folded import OUTPUT_TOPICS
 from streams.oracle.followers import Indexed, IndexedUser, ProjectId
 from streams.oracle.tiers import UserId
@@ -57,6 +55,15 @@ def answering(monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     monkeypatch.setattr(httpx, "AsyncClient", client)
 
 
+def sized(prefix: str) -> Api:
+    """A role that says for which topics it is, and nothing else."""
+
+    async def index(_request: Request) -> Response:
+        return JSONResponse({"topic_prefix": prefix, "turns": 0})
+
+    return Api([ServedRoute("/v1/index", index, ["GET"])], [])
+
+
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     """A role that knows users of two apps."""
@@ -80,7 +87,6 @@ async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: p
     users = await read_users(settings(), [UserId("a", "u"), ODD, UserId("a", "nobody")], index_url=URL)
 
     assert Indexed(turns=[("s", 0), ("s", 1), ("..", 0)], at_most=1_000, points=3) == turns
-    assert isinstance(users, dict)
     assert [
         IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(21, 40), (1, 20)], turn_count=43),
         IndexedUser(facts=[("identity", "name", "Bo")], episodes=[], turn_count=3),
@@ -89,7 +95,11 @@ async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: p
 
 
 async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all kinds, over as many pages as there are; a project that the index does not know has none."""
+    """Of all kinds, over as many pages as there are; a project that the index does not know has none.
+
+    The role is another installation's: the same API reads the vector store that settings name.
+    """
+    answering(monkeypatch, sized("other"))
     store, odd = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter"), ProjectId("b/c", "a web/with ../ name")
     projects = ProjectMemories(store, MatterEmbedder(), Policy().projects)
     items: list[ProjectItem] = [
@@ -104,10 +114,9 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     await projects.add_items([(event, 1) for event in events])
     await projects.add_stats([(stands(app=odd.app_id, project=odd.project_id), 2)])
-    routes = memory_api(store, MatterEmbedder(), Policy(), HttpSettings(mcp=False), topic_prefix="test").routes
-    answering(monkeypatch, create_api(ready=lambda: (True, ""), registry=metrics.registry, routes=routes))
-    found = await read_projects(settings(), [odd, ProjectId("a", "unknown")], index_url=URL)
-    await store.close()
+    monkeypatch.setattr("streams.wiring.vector_store_of", lambda *_: store)
+    monkeypatch.setattr("jobs.replay.index_read.embedder_of", lambda _: MatterEmbedder())
+    found = await read_projects(settings(vectors={"url": URL}), [odd, ProjectId("a", "unknown")])
 
     assert {odd: items, ProjectId("a", "unknown"): []} == found
 
@@ -115,23 +124,15 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_another_prefix_is_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another installation's role answers at the port."""
     answering(monkeypatch, served.app)
-    found = await read_users(load_settings(topic_prefix="other"), [ODD])
-
-    assert isinstance(found, str)
-    assert "another topic prefix" in found
+    with pytest.raises(NobodyToAsk, match="another topic prefix"):
+        await read_users(load_settings(topic_prefix="other"), [ODD])
 
 
 async def test_a_role_without_these_routes_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of an older release answers 404: why nothing was compared is said."""
-
-    async def index(_request: Request) -> Response:
-        return JSONResponse({"topic_prefix": "test", "turns": 0})
-
-    answering(monkeypatch, Api([ServedRoute("/v1/index", index, ["GET"])], []))
-    found = await read_users(settings(), [ODD], index_url=URL)
-
-    assert isinstance(found, str)
-    assert "does not serve" in found
+    answering(monkeypatch, sized("test"))
+    with pytest.raises(NobodyToAsk, match="does not serve"):
+        await read_users(settings(), [ODD], index_url=URL)
 
 
 async def test_a_token_for_all_apps_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

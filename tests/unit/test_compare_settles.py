@@ -9,10 +9,11 @@ import pytest
 
 from jobs.replay import comparison as compare
 from jobs.replay.comparison import LogGrows, State, settle
+from jobs.replay.index_read import NobodyToAsk
 from jobs.shared.role_groups import RoleGroup
 from models.events.topics import Topic
 from models.risk.scorer import RuleScorer
-from streams.oracle.comparison import Comparison, DifferenceKind
+from streams.oracle.comparison import Comparison, DifferenceKind, TopicOutputs
 from streams.oracle.folded import USERS, Folded
 from streams.oracle.replay import Replayed, UsersReplay
 from streams.settings import Settings, load_settings
@@ -71,11 +72,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Everything but the archive is as the oracles have it."""
     cluster = Cluster()
 
-    def gives(value: Any) -> Callable[..., Any]:
-        async def give(*_args: Any, **_options: Any) -> Any:
-            return value
+    async def outputs(_settings: Settings) -> dict[str, TopicOutputs]:
+        return {}
 
-        return give
+    async def nobody(*_args: Any, **_options: Any) -> Any:
+        raise NobodyToAsk("nobody answers")
 
     monkeypatch.setattr(compare, "log_extent", cluster.extent)
     monkeypatch.setattr(compare, "role_groups", cluster.groups)
@@ -85,10 +86,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(compare, "scorer_of", lambda *_: RuleScorer())
     monkeypatch.setattr(compare, "compare_outputs", lambda *_: Comparison())
     monkeypatch.setattr(compare, "compare_tiers", lambda *_: Comparison())
-    monkeypatch.setattr(compare, "read_outputs", gives({}))
-    monkeypatch.setattr(compare, "read_index", gives("nobody answers"))
-    monkeypatch.setattr(compare, "read_users", gives("nobody answers"))
-    monkeypatch.setattr(compare, "read_projects", gives("nobody answers"))
+    monkeypatch.setattr(compare, "read_outputs", outputs)
+    monkeypatch.setattr(compare, "read_index", nobody)
+    monkeypatch.setattr(compare, "read_users", nobody)
+    monkeypatch.setattr(compare, "read_projects", nobody)
     monkeypatch.setattr(compare, "_POLL_S", 0.0)
     return cluster
 
