@@ -13,14 +13,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from jobs.replay.alert_rules import FoldRules, Origin, rules_of
+from jobs.replay.alert_rules import FoldRules, Origin, RuledFeed, rules_of
 from jobs.replay.alert_sources import AlertSource, ArchiveSource, Recorded, TopicSource
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Output, OutputEvent
 from models.events.topics import TURNS
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
-from streams.oracle.replay import ReplayFeed, SessionReplay
+from streams.oracle.replay import SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
@@ -133,11 +133,8 @@ async def replay_alert(
         records, erased = await source.count(partition, before), await source.erased(partition, before)
         replay = _AlertReplay(rules[0], embedder, last.session_id)
         with bar(records) as progress:
-            feed, waiting = ReplayFeed(replay, progress=progress), list(rules[1:])
+            feed = RuledFeed(replay, rules[1:], embedder, progress)
             async for record in source.turns(partition, before):
-                while waiting and record.offset >= waiting[0].first_offset:
-                    feed.finish()
-                    replay.go_on_with(waiting[0].policy, embedder, waiting.pop(0).scorer)
                 feed.take(record)
             feed.finish()
     first = recorded[0].event.source.offset
@@ -189,19 +186,19 @@ def compare(recorded: Sequence[Recorded], replayed: Sequence[AlertChanged], *, a
 
 
 def _compared(recorded: Recorded | None, replayed: AlertChanged | None) -> ChangeCompared:
-    emitted = None if recorded is None else recorded.event
+    emitted = recorded.event if recorded else None
     known = emitted or replayed
     assert known is not None, "a change that is compared is on one side at least"  # noqa: S101
     equal = recorded is not None and replayed is not None and recorded.value == encode(replayed)
     return ChangeCompared(
         offset=known.source.offset,
         turn=known.turn,
-        recorded=None if emitted is None else emitted.cause,
-        replayed=None if replayed is None else replayed.cause,
+        recorded=emitted.cause if emitted else None,
+        replayed=replayed.cause if replayed else None,
         equal=equal,
-        differs=[] if equal or emitted is None or replayed is None else differing(emitted, replayed),
-        recorded_score=None if emitted is None else emitted.score,
-        replayed_score=None if replayed is None else replayed.score,
+        differs=differing(emitted, replayed) if emitted and replayed and not equal else [],
+        recorded_score=emitted.score if emitted else None,
+        replayed_score=replayed.score if replayed else None,
     )
 
 

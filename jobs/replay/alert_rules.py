@@ -1,10 +1,12 @@
-"""By which rules an alert's partition was folded, from what workers kept (`streams.state.policy_versions`)."""
+"""Rules by which a partition was folded, as workers kept them (`streams.state.policy_versions`), and folds by them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+from aiokafka.structs import ConsumerRecord
 
 from models.errors import ConfigurationError
 from models.events import AlertChanged
@@ -12,6 +14,7 @@ from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.risk.turn_model import read_model
 from streams.inference.trained_scorer import model_at, trained_scorer
+from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.ports import Embedder, TurnScorer
 from streams.settings import ScorerSettings, Settings
 from streams.state import policy_versions as versions
@@ -82,17 +85,33 @@ def rules_of(
     stretches = _completed(noted, changes) if origin == "history" else _named_by(changes)
     last = changes[-1].source.offset
     found = [stretch for stretch in stretches if stretch.first_offset <= last]
-    for stretch in found:
-        if stretch.version.embedder not in ("", embedder.name):
-            raise ConfigurationError(
-                f"the alert was folded with the embedder {stretch.version.embedder}, configured is {embedder.name}: "
-                "set TURNTIDE_VECTORS__EMBEDDER"
-            )
-    rules = [_rules(settings, stretch, embedder, scorer) for stretch in found]
-    return FoldOrigin(origin, [rules[0]._replace(first_offset=0), *rules[1:]], found[0].first_offset)
+    return FoldOrigin(origin, _rules_of(settings, found, embedder, scorer), found[0].first_offset)
+
+
+def rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[FoldRules]:
+    """What folded a partition: as its history says, by the configured rules where there is none.
+
+    Raises:
+        ConfigurationError: A version is not kept here, or the embedder is another one.
+    """
+    if stretches := versions.history(settings, partition):
+        return _rules_of(settings, stretches, embedder, None)
+    return [FoldRules(0, policy_of(settings), scorer_of(settings, embedder))]
+
+
+def _rules_of(
+    settings: Settings, stretches: Sequence[Stretch], embedder: Embedder, scorer: str | None
+) -> list[FoldRules]:
+    first, *later = [_rules(settings, stretch, embedder, scorer) for stretch in stretches]
+    return [first._replace(first_offset=0), *later]
 
 
 def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str | None) -> FoldRules:
+    if stretch.version.embedder not in ("", embedder.name):
+        raise ConfigurationError(
+            f"partition {stretch.partition} was folded with the embedder {stretch.version.embedder}, configured is "
+            f"{embedder.name}: set TURNTIDE_VECTORS__EMBEDDER"
+        )
     policy = versions.kept_policy(settings, stretch.version.policy)
     if stretch.version.scorer:
         return FoldRules(stretch.first_offset, policy, scorer_named(settings, stretch.version.scorer, embedder))
@@ -149,3 +168,30 @@ def scorer_named(settings: Settings, name: str, embedder: Embedder) -> TurnScore
             "Restore it from another worker or a backup"
         )
     return trained_scorer(model, embedder)
+
+
+class RuledFeed(ReplayFeed):
+    """Records of one partition into a replay that goes on by other rules where they changed.
+
+    Args:
+        replay: Begun with the first rules.
+        later: The rules after them, in the order of their offsets.
+        embedder: Of the process.
+        progress: Told the number of records folded, batch by batch.
+    """
+
+    def __init__(
+        self, replay: SessionReplay, later: Sequence[FoldRules], embedder: Embedder, progress: Callable[[int], None]
+    ) -> None:
+        super().__init__(replay, progress=progress)
+        self._replay_of_rules = replay
+        self._later = list(later)
+        self._embedder = embedder
+
+    def take(self, record: ConsumerRecord) -> None:
+        """Take the next record in."""
+        while self._later and record.offset >= self._later[0].first_offset:
+            self.finish()
+            rules = self._later.pop(0)
+            self._replay_of_rules.go_on_with(rules.policy, self._embedder, rules.scorer)
+        super().take(record)

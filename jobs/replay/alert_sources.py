@@ -103,12 +103,7 @@ class TopicSource(AlertSource):
 
 
 class ArchiveSource(AlertSource):
-    """The archive.
-
-    Args:
-        settings: Whose topics were archived.
-        lake: A reader.
-    """
+    """The archive."""
 
     def __init__(self, settings: Settings, lake: duckdb.DuckDBPyConnection) -> None:
         self._topic = TURNS.full_name(settings.topic_prefix)
@@ -123,25 +118,15 @@ class ArchiveSource(AlertSource):
     async def count(self, partition: int, before: int) -> int:
         """See `AlertSource`."""
         from streams.archive.inputs import archived_count
-        from streams.archive.schema import EXPIRED, OFFSETS, RAW, SKIPPED
+        from streams.archive.schema import EXPIRED
 
-        place = [self._topic, partition]
-        landed = self._lake.execute(
-            f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?",  # noqa: S608
-            place,
-        ).fetchone()
-        start, end = landed or (0, 0)
+        start, end = landed(self._lake, self._topic, partition)
         if end < before:
             raise ConfigurationError(
                 f"the archive holds {self._topic}-{partition} up to offset {end} only, the alert came of one up to "
                 f"{before - 1}: let `turntide worker archive` catch up"
             )
-        lost = self._lake.execute(
-            f"SELECT count(*) FROM {RAW}.{SKIPPED} WHERE topic = ? AND kafka_partition = ? AND reason = ? "  # noqa: S608
-            "AND first_offset < ?",
-            [*place, EXPIRED, before],
-        ).fetchone()
-        if start > 0 or lost != (0,):
+        if start > 0 or skipped(self._lake, self._topic, partition, before).get(EXPIRED):
             raise ConfigurationError(
                 f"the archive lacks records of {self._topic}-{partition} below offset {before}: retention removed them "
                 "before they were archived. What came of them cannot be made again"
@@ -150,15 +135,9 @@ class ArchiveSource(AlertSource):
 
     async def erased(self, partition: int, before: int) -> int:
         """See `AlertSource`."""
-        from streams.archive.schema import ERASED, RAW, SKIPPED
+        from streams.archive.schema import ERASED
 
-        counted = self._lake.execute(
-            f"SELECT coalesce(sum(least(last_offset, ?) - first_offset + 1), 0) FROM {RAW}.{SKIPPED} "  # noqa: S608
-            "WHERE topic = ? AND kafka_partition = ? AND reason = ? AND first_offset < ?",
-            [before - 1, self._topic, partition, ERASED, before],
-        )
-        (count,) = counted.fetchone() or (0,)
-        return int(count)
+        return skipped(self._lake, self._topic, partition, before).get(ERASED, 0)
 
     async def turns(self, partition: int, before: int) -> AsyncIterator[ConsumerRecord]:
         """See `AlertSource`."""
@@ -166,3 +145,28 @@ class ArchiveSource(AlertSource):
 
         for record in archived_inputs(self._lake, self._topic, only=partition, before=before):
             yield record
+
+
+def landed(lake: duckdb.DuckDBPyConnection, topic: str, partition: int) -> tuple[int, int]:
+    """First and next offset of what the archive has taken of a partition."""
+    from streams.archive.schema import OFFSETS, RAW
+
+    found = lake.execute(
+        f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?",  # noqa: S608
+        [topic, partition],
+    ).fetchone()
+    return found or (0, 0)
+
+
+def skipped(lake: duckdb.DuckDBPyConnection, topic: str, partition: int, before: int | None = None) -> dict[str, int]:
+    """Reason → how many records of a partition, below an offset, are not in the archive because of it."""
+    from streams.archive.schema import RAW, SKIPPED
+
+    end = before if before is not None else 1 << 62
+    return dict(
+        lake.execute(
+            f"SELECT reason, sum(least(last_offset + 1, ?) - first_offset)::BIGINT FROM {RAW}.{SKIPPED} "  # noqa: S608
+            "WHERE topic = ? AND kafka_partition = ? AND first_offset < ? GROUP BY reason",
+            [end, topic, partition, end],
+        ).fetchall()
+    )

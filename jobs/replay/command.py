@@ -141,31 +141,30 @@ replay.epilog = examples(  # type: ignore[attr-defined]
 
 def digests(role: str, partitions: Mapping[int, Entities], *, single: bool) -> list[Digest]:
     """Digest of each partition, or of each single session or user, in order."""
-    if not single:
-        return [_digest(role, number, "", entities) for number, entities in sorted(partitions.items())]
     return [
-        _digest(role, number, name, {name: parts})
+        _digest(role, number, name, held)
         for number, entities in sorted(partitions.items())
-        for name, parts in sorted(entities.items())
-        if name != PARTITION_ENTITY
+        for name, held in (
+            [(name, {name: parts}) for name, parts in sorted(entities.items()) if name != PARTITION_ENTITY]
+            if single
+            else [("", entities)]
+        )
     ]
 
 
 def _digest(role: str, partition: int, entity: str, entities: Entities) -> Digest:
-    digest, size, count = sha256(), 0, 0
-    for name, parts in sorted(entities.items()):
-        for part, value in sorted(parts.items()):
-            for field in (name.encode(), part.encode(), value):
-                digest.update(len(field).to_bytes(8, "big") + field)
-            size += len(value)
-            count += 1
+    parts = [(name, part, value) for name, held in sorted(entities.items()) for part, value in sorted(held.items())]
+    digest = sha256()
+    for name, part, value in parts:
+        for field in (name.encode(), part.encode(), value):
+            digest.update(len(field).to_bytes(8, "big") + field)
     return Digest(
         role=role,
         partition=partition,
         entity=entity,
         entities=len(entities.keys() - {PARTITION_ENTITY}),
-        parts=count,
-        bytes=size,
+        parts=len(parts),
+        bytes=sum(len(value) for _, _, value in parts),
         sha256=digest.hexdigest(),
     )
 
@@ -209,16 +208,8 @@ def _compared(settings: Settings, wait_s: float) -> Comparison:
 
 
 def _print_comparison(found: Comparison, printed: Printer) -> None:
-    printed.record(
-        {
-            "differences": found.differences,
-            "counts": found.counts,
-            "checked": found.checked,
-            "not_checked": found.not_checked,
-            "repeats": found.repeats,
-            "examples": [msgspec.to_builtins(example) for example in found.examples],
-        }
-    )
+    shown = ("differences", "counts", "checked", "not_checked", "repeats", "examples")
+    printed.record(msgspec.to_builtins({name: getattr(found, name) for name in shown}))
     if found.differences:
         raise typer.Exit(_EXIT_DIFFERENT)
 

@@ -162,15 +162,7 @@ async def settle(
 
 
 class _Settling:
-    """Replays that go on where they were, and readers of the changelogs, for one attempt after another.
-
-    Args:
-        settings: Which cluster, prefix, policy and archive.
-        ran: Roles that have worked here.
-        changelogs: Role → a reader of its state.
-        deadline_s: Until when what follows may catch up, `monotonic`.
-        index_url: As of `settle`.
-    """
+    """Replays that go on where they were, and readers of the changelogs, for one attempt after another."""
 
     def __init__(
         self,

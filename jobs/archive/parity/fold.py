@@ -9,17 +9,16 @@ again. A partition without all of its records is left out, and why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import duckdb
 
 from jobs.archive.parity.found import Parity, checked
-from jobs.replay.alert_rules import FoldRules, scorer_named
+from jobs.replay.alert_rules import FoldRules, RuledFeed, rules_of_partition
+from jobs.replay.alert_sources import landed, skipped
 from jobs.shared.progress import Progress
 from models.entities import TOPIC_OF, carried_by
-from models.errors import ConfigurationError
 from models.events import DeadLetter, OutputEvent
 from models.events.base import Output
 from models.policy import IntakePolicy
@@ -29,13 +28,12 @@ from streams.archive.buffer import LandingBuffer
 from streams.archive.catalog import LAKE, literal
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.landed import land
-from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED, TABLE_OF, TABLES, Skipped
+from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, TABLE_OF, TABLES, Skipped
 from streams.oracle.folded import SESSIONS
-from streams.oracle.replay import ReplayFeed, SessionReplay
+from streams.oracle.replay import SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
-from streams.state import policy_versions as versions
-from streams.wiring import policy_of, scorer_of, stream_embedder_of
+from streams.wiring import stream_embedder_of
 
 _ROWS = 20_000
 """Outputs that are kept before they are landed."""
@@ -65,12 +63,7 @@ class _Outputs(SessionReplay):
 
     def __init__(self, first: FoldRules, embedder: Embedder, made: _Made) -> None:
         super().__init__(first.policy, embedder, first.scorer)
-        self._embedder = embedder
         self._made = made
-
-    def go_on(self, rules: FoldRules) -> None:
-        """Fold what comes next by other rules."""
-        self.go_on_with(rules.policy, self._embedder, rules.scorer)
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
@@ -86,7 +79,7 @@ class _Made:
         self._settings = settings
         self._intake = intake
         self._buffer = LandingBuffer()
-        self.tables: set[str] = set()
+        self._tables: set[str] = set()
 
     def take(self, event: OutputEvent) -> None:
         """Take one: as JSON, as it goes over the wire."""
@@ -101,22 +94,22 @@ class _Made:
     def settle(self) -> None:
         """Put what is kept into the tables."""
         for name, rows in self._buffer.rows.items():
-            frame = TABLES[name].frame(rows)
-            self._con.register("parity_landed", frame)
-            if name not in self.tables:
-                self._con.execute(
-                    f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0"
-                )
-                self.tables.add(name)
+            self._con.register("parity_landed", TABLES[name].frame(rows))
+            self.table(name)
             self._con.execute(f"INSERT INTO parity_made_{name} BY NAME SELECT * FROM parity_landed")
             self._con.unregister("parity_landed")
         self._buffer = LandingBuffer()
 
+    def table(self, name: str) -> None:
+        """Make the table of this name, if it is not there."""
+        if name not in self._tables:
+            self._con.execute(f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0")
+            self._tables.add(name)
+
     def drop(self) -> None:
         """Remove the tables."""
-        for name in self.tables:
+        for name in self._tables:
             self._con.execute(f"DROP TABLE temp.main.parity_made_{name}")
-        self.tables.clear()
 
 
 class _Record(NamedTuple):
@@ -134,134 +127,62 @@ def fold_again(
 ) -> Parity:
     """Fold every partition from its beginning, and note what its events are not.
 
-    Args:
-        con: A reader of the archive.
-        settings: Where the versions of rules are.
-        topic: Full name of `turns.v1`.
-        progress: Told how many records are folded, and of how many.
-
     Raises:
         ConfigurationError: A version that the history names is not kept here, or the embedder is another one.
     """
-    found, embedder, before, total = Parity(), stream_embedder_of(settings), 0, archived_count(con)
+    found, embedder, folded, total = Parity(), stream_embedder_of(settings), 0, archived_count(con)
     partitions = con.execute(
         f"SELECT kafka_partition FROM {RAW}.{OFFSETS} WHERE topic = ? ORDER BY kafka_partition", [topic]
     ).fetchall()
+
+    def report(_done: int) -> None:
+        progress(folded, total)
+
     rules_of: dict[TurnsPartition, list[FoldRules]] = {}
     for (partition,) in partitions:
         place = TurnsPartition(topic, int(partition))
         if why := _why_incomplete(con, place):
             found.leave_out("partitions", 1, why)
         else:
-            rules_of[place] = _rules_of_partition(settings, place.partition, embedder)
+            rules_of[place] = rules_of_partition(settings, place.partition, embedder)
     for place, rules in rules_of.items():
-        found.erased_records += _erased_records(con, place)
+        erased = skipped(con, *place).get(ERASED, 0)
+        found.erased_records += erased
         made = _Made(con, settings, rules[0].policy.intake)
-        replay = _Outputs(rules[0], embedder, made)
+        feed = RuledFeed(_Outputs(rules[0], embedder, made), rules[1:], embedder, report)
+        # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled
+        # here.
+        cursor = con.cursor()
+        cursor.execute(f"USE {LAKE}")
         try:
-            before += _fold(con, place, rules, replay, partial(_report, progress, before, total))
+            for record in archived_inputs(cursor, topic, only=place.partition):
+                feed.take(record)
+                folded += 1
+            feed.finish()
             made.settle()
-            _compare(con, place, made, found)
+            _compare(con, place, made, found, erased)
         finally:
+            cursor.close()
             made.drop()
     return found
 
 
-def _erased_records(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> int:
-    """How many records of the partition an erasure has removed from the archive."""
-    found = con.execute(
-        f"SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM {RAW}.{SKIPPED} "
-        "WHERE topic = ? AND kafka_partition = ? AND reason = ?",
-        [*place, ERASED],
-    ).fetchone()
-    return int(found[0]) if found else 0
-
-
 def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> str:
     """Why a partition cannot be counted again; empty where it can."""
-    held = con.execute(
-        f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?", list(place)
-    ).fetchone()
-    first, following = held or (0, 0)
-    (rows,) = con.execute(
-        f"SELECT (SELECT count(*) FROM {RAW}.turns WHERE kafka_partition = ?) "
-        f"+ (SELECT count(*) FROM {RAW}.controls WHERE kafka_partition = ?)",
-        [place.partition, place.partition],
-    ).fetchone() or (0,)
-    skipped = dict(
-        con.execute(
-            f"SELECT reason, sum(last_offset - first_offset + 1)::BIGINT FROM {RAW}.{SKIPPED} "
-            "WHERE topic = ? AND kafka_partition = ? GROUP BY reason",
-            list(place),
-        ).fetchall()
-    )
-    if first or skipped.get(EXPIRED):
+    first, following = landed(con, *place)
+    missing = skipped(con, *place)
+    rows = archived_count(con, only=place.partition)
+    if first or missing.get(EXPIRED):
         return "its beginning is not archived: retention removed it from the topic before"
-    if skipped.get(AGED):
+    if missing.get(AGED):
         return "records are not in the archive any more: its own retention removed them"
-    return "" if following <= rows + sum(skipped.values()) else "records are missing: see `turntide archive verify`"
+    return "" if following <= rows + sum(missing.values()) else "records are missing: see `turntide archive verify`"
 
 
-def _rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[FoldRules]:
-    """By what a partition was folded: as its history says, by the configured rules where there is none.
-
-    Raises:
-        ConfigurationError: A version is not kept here, or the embedder is another one.
-    """
-    stretches = versions.history(settings, partition)
-    for stretch in stretches:
-        if stretch.version.embedder not in ("", embedder.name):
-            raise ConfigurationError(
-                f"partition {partition} was folded with the embedder {stretch.version.embedder}, configured is "
-                f"{embedder.name}: set TURNTIDE_VECTORS__EMBEDDER"
-            )
-    if not stretches:
-        return [FoldRules(0, policy_of(settings), scorer_of(settings, embedder))]
-    found = [
-        FoldRules(
-            stretch.first_offset,
-            versions.kept_policy(settings, stretch.version.policy),
-            scorer_named(settings, stretch.version.scorer, embedder),
-        )
-        for stretch in stretches
-    ]
-    return [found[0]._replace(first_offset=0), *found[1:]]
-
-
-def _fold(
-    con: duckdb.DuckDBPyConnection,
-    place: TurnsPartition,
-    rules: Sequence[FoldRules],
-    replay: _Outputs,
-    progress: Callable[[int], None],
-) -> int:
-    """Fold a partition; gives its number of records."""
-    feed, waiting, records = ReplayFeed(replay, progress=progress), list(rules[1:]), 0
-    # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled here.
-    cursor = con.cursor()
-    cursor.execute(f"USE {LAKE}")
-    for record in archived_inputs(cursor, place.topic, only=place.partition):
-        while waiting and record.offset >= waiting[0].first_offset:
-            feed.finish()
-            replay.go_on(waiting.pop(0))
-        feed.take(record)
-        records += 1
-    feed.finish()
-    cursor.close()
-    return records
-
-
-def _report(progress: Progress, before: int, total: int, done: int) -> None:
-    progress(before + done, total)
-
-
-def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made, found: Parity) -> None:
+def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made, found: Parity, erased: int) -> None:
     """Every archived row of an event that the partition caused, against the one that was made."""
-    erased = _erased_records(con, place)
     for name in sorted(_OF_SESSIONS):
-        if name not in made.tables:
-            con.execute(f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0")
-            made.tables.add(name)
+        made.table(name)
         table = TABLES[name]
         fields = [column.name for column in table.columns if column.name not in _PLACE]
         key = "id, turn" if name == _POINTS else "id"

@@ -42,13 +42,7 @@ class Parity(Struct, kw_only=True):
         return sum(self.counts.values())
 
     def add(self, claim: str, checked: int, differing: list[tuple[str, int, list[str]]]) -> None:
-        """Note what was found of a claim on one partition.
-
-        Args:
-            claim: What is claimed.
-            checked: How many were looked at.
-            differing: `missing`, `false`, `changed` or `doubled`; how many, and some of them.
-        """
+        """Note what was found of a claim on one partition."""
         self.checked[claim] = self.checked.get(claim, 0) + checked
         for kind, number, some in differing:
             name = f"{claim} {kind}"
@@ -63,15 +57,7 @@ class Parity(Struct, kw_only=True):
 
 
 def checked(con: duckdb.DuckDBPyConnection, found: Parity, claim: str, *, of: str, differing: str) -> None:
-    """Count a claim's rows and those that differ.
-
-    Args:
-        con: The archive.
-        found: Where to note it.
-        claim: What is claimed.
-        of: A query of one number: how many claims there are.
-        differing: A query with the columns `kind` and `what`.
-    """
+    """Count a claim's rows and those that differ."""
     (number,) = con.execute(of).fetchone() or (0,)
     rows = con.execute(
         f"SELECT kind, count(*), min(what, {EXAMPLES}) FROM ({differing}) GROUP BY kind ORDER BY kind"

@@ -63,12 +63,7 @@ class SessionDifference(Struct, frozen=True):
 
 
 def figures_of(sessions: Iterable[JudgedSession], span: timedelta | None) -> BacktestFigures:
-    """Count.
-
-    Args:
-        sessions: Judged under one policy.
-        span: Event time over which the traffic goes; None: times are made up.
-    """
+    """Count."""
     all_of = list(sessions)
     escalating = [each for each in all_of if each.escalating is True]
     benign = [each for each in all_of if each.escalating is False]

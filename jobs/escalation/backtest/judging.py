@@ -34,12 +34,7 @@ from streams.ports import Embedder
 
 
 class RaisedAlert(Struct, frozen=True, gc=False):
-    """An alert when it was raised.
-
-    Attributes:
-        turn: Number of the turn that raised it.
-        turns_seen: The session's turns up to and with that one: how long detection took.
-    """
+    """An alert when it was raised."""
 
     alert_id: str
     at: datetime
@@ -93,9 +88,6 @@ class JudgingReplay(SessionReplay):
     """The fold of sessions, of which only what a judgement needs is kept.
 
     Memories are switched off: nothing of them enters a score, and the fold is faster without.
-
-    Attributes:
-        dead_letters: Records that could not be read or folded.
     """
 
     def __init__(self, contender: Contender, embedder: Embedder) -> None:
@@ -181,14 +173,7 @@ def judge(
     embedder: Embedder,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[JudgingReplay]:
-    """Fold the traffic for each contender, all of them in one reading.
-
-    Args:
-        traffic: Read once.
-        contenders: At least one.
-        embedder: The one that folds sessions.
-        progress: Told the number of records folded, batch by batch.
-    """
+    """Fold the traffic for each contender, all of them in one reading."""
     judgings = [JudgingReplay(contender, embedder) for contender in contenders]
     feeds = [ReplayFeed(judging) for judging in judgings[:-1]] + [ReplayFeed(judgings[-1], progress=progress)]
     for record in traffic.records:
@@ -217,14 +202,7 @@ def selected(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[JudgedSession]:
-    """Sessions of some apps that began within a time; no app and no bound: all of them.
-
-    Args:
-        sessions: Judged.
-        apps: Their names.
-        since: First moment, aware.
-        until: First moment after, aware.
-    """
+    """Sessions of some apps that began within a time; no app and no bound: all of them."""
     return [
         each
         for each in sessions
@@ -236,11 +214,6 @@ def selected(
 
 def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[JudgedSession]:
     """Every dialogue of the file judged by a scorer trained without its family, in the order of families.
-
-    Args:
-        file: Labelled.
-        policy: Whose thresholds raise alerts.
-        embedder: Of the process.
 
     Raises:
         ConfigurationError: All dialogues are of one family: it cannot be left out.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec import Struct, structs
 
 from jobs.escalation.backtest.contenders import Contender
@@ -112,15 +113,7 @@ def backtest_of(
     timed: bool,
     dead_letters: int,
 ) -> Backtest:
-    """Make the report.
-
-    Args:
-        traffic: Its name.
-        contenders: One or two.
-        judged: For each of them the same sessions, at least one.
-        timed: Whether event times mean anything.
-        dead_letters: As of `Backtest`.
-    """
+    """Make the report."""
     span = span_of(judged[0]) if timed else None
     different = differences(*judged) if len(judged) > 1 else []
     return Backtest(
@@ -167,18 +160,9 @@ def _outcome(name: str, contender: Contender, sessions: Sequence[JudgedSession],
         reliability=[] if base_rate is None else reliability_of(sessions, base_rate),
         learnt_from=contender.learnt_from([*by_app]) if span is None else [],
         first_alerts=[
-            FirstAlert(
-                session_id=each.session_id,
-                app_id=each.app_id,
-                escalating=each.escalating,
-                alert_id=first.alert_id,
-                turn=first.turn,
-                turns_seen=first.turns_seen,
-                turns=each.turns,
-                score=first.score,
-            )
+            msgspec.convert({**structs.asdict(each.first), **structs.asdict(each)}, FirstAlert)
             for each in sessions
-            if (first := each.first) is not None
+            if each.first is not None
         ],
     )
 

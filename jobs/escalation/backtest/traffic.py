@@ -59,11 +59,6 @@ def labelled_traffic(name: str, dialogues: Sequence[LabelledDialogue], topic: st
     A dialogue's source is its app, and its session its user's only one. Turns are a minute apart, further than turns
     that a policy merges. The label follows the last of them as somebody would have given it, and the session ends
     before the next begins: so none times out or is evicted because others are in the file.
-
-    Args:
-        name: What it is, for people.
-        dialogues: Each with a session of its own.
-        topic: Full name that the records carry.
     """
     count = sum(len(dialogue.turns) + 2 for dialogue in dialogues)
     return LabelledTraffic(name, _as_log(dialogues, topic), count, timed=False)

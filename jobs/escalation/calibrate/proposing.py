@@ -86,14 +86,7 @@ class CalibrationProposals(Struct, frozen=True, kw_only=True):
 
 
 class Basis(Struct, frozen=True):
-    """What the threshold of an app is learnt from.
-
-    Attributes:
-        sessions: Of the app.
-        highest: Of those of them that are not to alert.
-        allowed: How many of these may alert.
-        notes: As of `Proposal`.
-    """
+    """What the threshold of an app is learnt from."""
 
     sessions: list[JudgedSession]
     highest: list[float]
@@ -193,14 +186,7 @@ def proposed_modes(modes: ModePolicy, bases: dict[str, Basis]) -> ModePolicy:
 def calibrated(
     judged: Callable[[Policy], ShadowSessions], before: Policy, target: Target, apps: Sequence[str]
 ) -> CalibrationProposals:
-    """Learn thresholds from traffic under the present policy, and measure them on it under the proposed one.
-
-    Args:
-        judged: Judges the same traffic by a policy.
-        before: The present one.
-        target: What is to be kept, in each app.
-        apps: Those that get a threshold of their own; none: one for all.
-    """
+    """Learn thresholds from traffic under the present policy, and measure them on it under the proposed one."""
     seen = judged(before)
     bases = {app: basis_of(app, seen.sessions, target, seen.span) for app in apps or [""]}
     modes = proposed_modes(before.modes, bases)

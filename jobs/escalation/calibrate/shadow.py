@@ -78,10 +78,6 @@ class Shadow(Struct, frozen=True):
 def watched(settings: Settings, seconds: float) -> Opening:
     """Read the live topic for some time, and give what came as traffic. Ctrl-C ends it without a result.
 
-    Args:
-        settings: Which cluster and prefix.
-        seconds: How long.
-
     Raises:
         ConfigurationError: There is no such topic, or nothing was said.
         StoreUnavailable: Kafka does not answer.

@@ -20,9 +20,6 @@ def threshold_for(highest: Sequence[float], allowed: int) -> float | None:
     A session alerts only where a score of it reaches the threshold, so no more sessions than these can alert (beside
     single turns of a very high upstream risk, which ask for no threshold).
 
-    Args:
-        highest: Of each session, 0-1.
-        allowed: Sessions that may reach it.
 
     Returns:
         None where every session may alert: nothing limits the threshold. 1 at most, so that sessions at a score of 1
@@ -49,11 +46,6 @@ def moved(modes: ModePolicy, app_id: str, enter: float) -> ModePolicy:
     `elevated.leave` stays as far below `enter` as it was, and at least as high in proportion: a low threshold must not
     become one that is never left. `critical` keeps its place between `enter` and 1. `watch` gives way where it would
     lie above.
-
-    Args:
-        modes: The present ones.
-        app_id: Empty: for all.
-        enter: Of `elevated`.
     """
     watch, elevated, critical = modes.thresholds(app_id)
     new_elevated = ModeThreshold(enter=enter, leave=_leave(elevated, enter))

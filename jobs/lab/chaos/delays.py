@@ -63,11 +63,6 @@ def delays(alerts: Iterable[AlertTimes], faults: Sequence[Fault], *, session_tim
     turn and itself, nor had ended within two session time-outs before its turn: so long its rebalances may go on.
     What is done to other roles' workers, topics and to the vector store harms no alert and does not matter. Several
     kills count from the last one, for the figure says how soon alerts come again after a kill.
-
-    Args:
-        alerts: Alerts that were raised or became worse.
-        faults: Everything that was done, in any order.
-        session_timeout_s: Time-out of the consumer group.
     """
     before_ms = int((session_timeout_s + _AFTER_S) * 1000)
     kills = sorted(fault.began_ms for fault in faults if fault.act is FaultKind.KILL and fault.place in SESSIONS)

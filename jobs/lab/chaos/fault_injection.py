@@ -27,12 +27,6 @@ _LIMIT_BYTES = 32
 class FaultInjector:
     """Harms one run's processes.
 
-    Args:
-        settings: Of the run.
-        supervisor: Of its roles and vector store.
-        broker: Its only broker.
-        report: Told each act.
-
     Attributes:
         done: Every act that was done, as it ended.
         acts: How often each kind was.

@@ -83,12 +83,7 @@ def compared(settled: Settled, sent: Collection[tuple[str, int]], began_s: float
 
 
 def _lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:
-    """How many turns are missing somewhere, and how many are somewhere twice.
-
-    Args:
-        settled: What was compared; what the log itself lacks is added to it.
-        sent: Session and number of the turns that the broker acknowledged.
-    """
+    """How many turns are missing somewhere, and how many are somewhere twice."""
     found = settled.comparison
     found.ids(LOG, {f"{s}, turn {t}" for s, t in sent}, {f"{s}, turn {t}" for s, t in settled.oracle.turn_keys})
     expected, counted = turn_counts(settled.oracle.entities), turn_counts(settled.state)

@@ -76,13 +76,6 @@ async def roll(
 ) -> RollingResult:
     """Start, send, restart, compare, on topics that are there; everything that was started is ended on the way out.
 
-    Args:
-        settings: Cluster, prefix and data directory, of this run alone.
-        roles: Which are run and restarted.
-        turns_per_s: Load.
-        seed: Of the conversations.
-        report: Told what is done.
-
     Raises:
         TurntideError: A worker did not start, or the comparison could not be made.
     """

@@ -17,17 +17,7 @@ from models.errors import ConfigurationError, TurntideError
 
 
 class Saved(Struct, kw_only=True):
-    """A run as a line of the file of `--save`.
-
-    Attributes:
-        seed: What was run …
-        minutes: … for how long …
-        turns_per_s: … at which rate …
-        acts: … with which kinds of faults …
-        outage_s: … and outages of at most this length.
-        result: What it found; none if it could not be finished.
-        error: Why it could not.
-    """
+    """A run as a line of the file of `--save`."""
 
     seed: int
     minutes: float
@@ -125,13 +115,6 @@ def sweep(
 
     A run that is in the file of `save` with the same options is not done again, unless it failed. The folder of a run
     that differed in nothing is removed unless `keep`.
-
-    Args:
-        options: Of every run but for seed and folder; the folders are made below its `data_dir`.
-        seeds: Which ones.
-        save: Where each run is appended as a line.
-        keep: Whether all folders stay.
-        report: Told what happens.
     """
     known = {run.again(): run for run in (read_saved(save) if save else []) if not run.failed}
     for number, seed in enumerate(seeds, 1):

@@ -97,12 +97,6 @@ def traffic(seed: int, *, turns: int, ends_at: datetime, span: timedelta) -> Ite
 
     A fourth of the sessions end by an event, the others by silence. Some turns come twice, out of order or after the
     end; some records are poison.
-
-    Args:
-        seed: Any number.
-        turns: Distinct turns.
-        ends_at: Event time of the last turn.
-        span: Event time from the first to the last.
     """
     rng = random.Random(f"traffic {seed}")  # noqa: S311 - repeatable, not secret
     running: list[_Session] = []

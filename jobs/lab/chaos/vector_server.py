@@ -44,10 +44,6 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
     """The app and its store; close the store when the app has ended.
 
     Beside Qdrant's calls there is `POST /chaos/errors?seconds=S`: for so long, each of them is answered with 503.
-
-    Args:
-        folder: Where the points live.
-        embedder: Name of the embedder whose vectors come in.
     """
     store = EdgeStore(folder, embedder=embedder)
     failing_until_s = 0.0

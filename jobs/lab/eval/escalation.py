@@ -32,12 +32,7 @@ _TIMED_ROUNDS = 3
 
 
 class DialogueJudge(NamedTuple):
-    """Who judges a dialogue.
-
-    Attributes:
-        scorer: Of single turns.
-        policy: With the scorer's combination in it.
-    """
+    """Who judges a dialogue."""
 
     scorer: TrainedScorer
     policy: Policy

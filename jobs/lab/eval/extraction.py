@@ -151,13 +151,7 @@ class _JudgedSentence(Judged, frozen=True):
 
 
 def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> ExtractionScores:
-    """Run rules and source patterns over every message and count.
-
-    Args:
-        sentences: Labelled ones, at least one.
-        extract: From a message to statements.
-        promote_from: Statements less sure count as not found, as they become no memory.
-    """
+    """Run rules and source patterns over every message and count."""
     judged = [_judge(each, extract(each), promote_from) for each in sentences]
     bare = [_judge(each, by_seed_patterns(each), promote_from) for each in sentences]
     rules, patterns = figures(judged), figures(bare)

@@ -149,13 +149,7 @@ class _JudgedMessage(Judged, frozen=True):
 
 
 def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> FactScores:
-    """Run the extractor over every message and count.
-
-    Args:
-        messages: Labelled ones.
-        extract: From a message's text to facts and retractions.
-        policy: Facts below its confidence or importance count as not found, as they are not stored.
-    """
+    """Run the extractor over every message and count."""
     judged = [_judge(message, extract(message.content), policy) for message in messages]
     right, gold, found = (sum(each.retractions[n] for each in judged) for n in range(3))
     return FactScores(

@@ -50,11 +50,6 @@ class NotIndexed(TurntideError):  # noqa: N818 - says what happened
 def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> RetrievalScores:
     """Send everything, wait until it is indexed, ask everything.
 
-    Args:
-        dialogues: Turns and questions.
-        embedder: Name of the embedder.
-        progress: Told how far it is.
-
     Raises:
         TurntideError: The broker or the role failed.
     """

@@ -67,11 +67,6 @@ _sample = msgspec.json.Decoder(_QuestionSample)
 def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) -> Dialogues:
     """Read conversations and their questions.
 
-    Args:
-        file: LoCoMo's, a sample a line or in one array.
-        filling: What stands in for missing values.
-        limit: Only so many conversations.
-
     Raises:
         ConfigurationError: It cannot be read, or is no such file.
     """

@@ -94,14 +94,7 @@ class _User(NamedTuple):
 
 
 def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> TiersReport:
-    """Fold every user, embed the episodes, and compare them with the questions.
-
-    Args:
-        dialogues: Turns and questions.
-        embedder: Whose distances are measured.
-        policy: Sizes of the tiers.
-        progress: Told users done, and how many there are.
-    """
+    """Fold every user, embed the episodes, and compare them with the questions."""
     of_user: dict[str, list[Turn]] = {}
     for turn in sorted(dialogues.turns, key=lambda turn: turn.timestamp):
         of_user.setdefault(turn.user_id, []).append(turn)

@@ -20,13 +20,7 @@ BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
 class TopicDialogue(Struct, frozen=True):
-    """One conversation, told apart from others by where it stands.
-
-    Attributes:
-        source: File it comes from.
-        user_id: Whose it is.
-        turns: In order.
-    """
+    """One conversation, told apart from others by where it stands."""
 
     source: str
     user_id: str

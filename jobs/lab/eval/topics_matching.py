@@ -118,11 +118,6 @@ def inputs_of(session: MixedSession, vectors: Vectors) -> list[SessionInput]:
 def match(inputs: Sequence[SessionInput], places: Sequence[int], policy: Policy) -> tuple[list[str], int]:
     """Fold a session and follow its topic events.
 
-    Args:
-        inputs: The session.
-        places: Of the turns that are asked for.
-        policy: With the threshold.
-
     Returns:
         The topic of each of these turns, after all merging, and how many topics merged into others.
     """

@@ -104,12 +104,7 @@ def failures_of(sources: Collection[str]) -> list[str]:
 
 
 def measured_of(found: EscalationScores, interval: tuple[float, float] | None) -> dict[str, float]:
-    """The figures of a leave-one-family-out run, flat: `roc_auc`, `hh_harmless.roc_auc` …, to four digits.
-
-    Args:
-        found: By the run; what could not be reckoned is left out.
-        interval: Of the ROC-AUC.
-    """
+    """The figures of a leave-one-family-out run, flat: `roc_auc`, `hh_harmless.roc_auc` …, to four digits."""
     low, high = interval or (None, None)
     flat: Row = {**found.overall, "roc_auc_low": low, "roc_auc_high": high}
     flat |= {f"control.{name}": value for name, value in found.controls.items()}

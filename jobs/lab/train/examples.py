@@ -17,14 +17,7 @@ _FOLDER = files("jobs.lab.train")
 
 
 class MessagePair(Struct, frozen=True):
-    """Two messages that differ in their aim.
-
-    Attributes:
-        set: What the pair is to teach.
-        category: Of the harm.
-        harmful: Wants it.
-        benign: Does not.
-    """
+    """Two messages that differ in their aim."""
 
     set: str
     category: str

@@ -35,13 +35,7 @@ _DECIMALS = 4
 
 
 class Trainer:
-    """Trains on dialogues and pairs, also without some of them, and remembers what trainings share.
-
-    Args:
-        dialogues: Labelled; those in which no user speaks teach nothing.
-        pairs: Own contrasts.
-        embedder: Wordllama.
-    """
+    """Trains on dialogues and pairs, also without some of them, and remembers what trainings share."""
 
     def __init__(self, dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair], embedder: Embedder) -> None:
         self.dialogues = [dialogue for dialogue in dialogues if dialogue.said_by_user]

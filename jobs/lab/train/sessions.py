@@ -63,14 +63,7 @@ def turns_of_dialogue(
 def folded(
     dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors, policy: Policy
 ) -> Iterator[tuple[Turn, SessionState, list[OutputEvent]]]:
-    """Fold a dialogue turn by turn: each turn, the session after it, and what it emitted.
-
-    Args:
-        dialogue: Labelled or not.
-        risks: The scorer's, of its user turns.
-        vectors: Of its user turns, a row each.
-        policy: With the model that judges.
-    """
+    """Fold a dialogue turn by turn: each turn, the session after it, and what it emitted."""
     state: SessionState | None = None
     user_turn = 0
     for offset, turn in enumerate(turns_of_dialogue(dialogue)):

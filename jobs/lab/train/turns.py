@@ -164,13 +164,7 @@ def logistic(
 
 
 def quantised(weights: Floats, slope: float, offset: float) -> TurnWeights:
-    """The weights as a file holds them.
-
-    Args:
-        weights: As `fit_turns` gives them.
-        slope: Log-odds of a risk for one of the score.
-        offset: Log-odds of a turn that says nothing.
-    """
+    """The weights as a file holds them."""
     dense, words = weights[:DIMS] * DENSE_GAIN * slope, weights[DIMS:-1] * WORDS_GAIN * slope
     dense_bytes, dense_scale = _int8(dense)
     words_bytes, words_scale = _int8(words)
