@@ -26,7 +26,6 @@ from streams.ports import Embedder
 from streams.settings import load_settings
 from tests.backtest_sessions import judged, labelled_file
 from tests.command_line import printed, refused, turntide
-from tests.zero_embedder import ZeroEmbedder
 
 EMBEDDER = WordLlamaEmbedder()
 SHIPPED_MODEL = model_at(None)
@@ -146,14 +145,6 @@ def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monk
         ("north", ["own_fiction", "south_attack", "south_benign"]),
         ("south", ["north_attack", "north_benign", "own_fiction"]),
     ]
-
-
-def test_a_single_family_cannot_be_left_out(tmp_path: Path) -> None:
-    """Nothing would be learnt from but the project's own."""
-    data = labelled_file(tmp_path / "d.jsonl", [("s", "north_attack", "escalating", ["a"])])
-
-    with pytest.raises(ConfigurationError, match="one family"):
-        judged_left_out(data, Policy(), ZeroEmbedder())
 
 
 def test_columns_bear_what_tells_contenders_apart() -> None:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import JudgedSession, judge, selected
 from jobs.escalation.backtest.traffic import labelled_traffic
 from jobs.shared.dialogues import read_dialogues
-from models.errors import ConfigurationError
 from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
@@ -141,26 +139,3 @@ def test_dialogues_of_a_file_are_sessions_of_their_sources_and_none_is_cut_short
     assert judging.dead_letters == 0
     assert [(each.app_id, each.turns, each.escalating) for each in found] == [("ferries", 3, False)] * 5
     assert [each.started_at for each in found] == sorted({each.started_at for each in found})
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "no dialogue"),
-        (b'{"session_id": "s", "source": "x", "label": "perhaps", "turns": []}', "line 1"),
-        (b'{"session_id": "s", "source": "x", "label": "benign", "turns": []}', "line 1"),
-        (b'\n{"secret": 1}', "line 2"),
-        (b'{"session_id": "s"', "line 1"),
-        (
-            b'{"session_id":"s","source":"x","label":"benign","turns":[{"turn":1,"role":"user","content":"a"}]}\n' * 2,
-            "line 2: session_id s comes twice",
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_said_with_its_line(tmp_path: Path, content: bytes, said: str) -> None:
-    """Empty, of another form, or ambiguous."""
-    file = tmp_path / "d.jsonl"
-    file.write_bytes(content)
-
-    with pytest.raises(ConfigurationError, match=said):
-        read_dialogues(file)

@@ -5,27 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from msgspec import structs
-from numpy.typing import NDArray
 from typer.testing import Result
 
-from jobs.lab.eval.escalation import judging_by, us_per_turn
 from jobs.lab.eval.escalation_command import LeaveOut, sides_of
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role
-from models.policy import Policy
-from models.text.features import Features, features_of
-from streams.inference.trained_scorer import model_at
-from streams.inference.wordllama import WordLlamaEmbedder
 from tests.command_line import turntide
 from tests.labelled_dialogues import as_file, made_up, retold, spoken
 
@@ -73,53 +65,14 @@ def measured(data: Path, dialogues: Sequence[LabelledDialogue], *options: str) -
 
 def test_families_that_the_scorer_knows_are_judged_without_it() -> None:
     """Known by any source of the family; others by the scorer, and nobody judges where no user speaks."""
-    dialogues = [*of_families("red_attack", "red_benign", "slow_attack"), SILENT]
+    dialogues = [*of_families("red_attack", "red_safe", "slow_attack"), SILENT]
 
     def names(leave_out: LeaveOut) -> list[list[str]]:
         return [[each.session_id for each in side] for side in sides_of(dialogues, leave_out, {"red_attack"})]
 
-    assert names(LeaveOut.AUTO) == [["red_attack", "red_benign"], ["slow_attack"], ["silent"]]
-    assert names(LeaveOut.NOTHING) == [[], ["red_attack", "red_benign", "slow_attack"], ["silent"]]
+    assert names(LeaveOut.AUTO) == [["red_attack", "red_safe"], ["slow_attack"], ["silent"]]
+    assert names(LeaveOut.NOTHING) == [[], ["red_attack", "red_safe", "slow_attack"], ["silent"]]
     assert names(LeaveOut.FAMILY) == names(LeaveOut.SOURCE) == [names(LeaveOut.NOTHING)[1], [], ["silent"]]
-
-
-@pytest.mark.parametrize(("source", "known"), [("hh_safe", "hh_harmless"), ("trylock_harmful", "trylock_attack")])
-def test_a_new_source_of_a_known_family_is_judged_without_that_family(source: str, known: str) -> None:
-    """Though no source of these data was trained on."""
-    sides = sides_of(of_families(source, "other"), LeaveOut.AUTO, {known})
-
-    assert [each.source for each in sides.left_out] == [source]
-    assert [each.source for each in sides.as_it_is] == ["other"]
-
-
-class SlowAtFirst(WordLlamaEmbedder):
-    """An embedder whose first batch waits for something else."""
-
-    waited = False
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As ever, once late."""
-        if not self.waited:
-            self.waited = True
-            time.sleep(0.3)
-        return super().embed(texts)
-
-
-def test_what_a_turn_costs_is_the_best_of_three_rounds_and_counts_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wait in one round is not the turn's; features cost what they cost."""
-    dialogues, embedder = made_up()[:1], SlowAtFirst()
-    turns = len(dialogues[0].said_by_user)
-
-    def slow(text: str) -> Features:
-        time.sleep(0.01)
-        return features_of(text)
-
-    monkeypatch.setattr("jobs.lab.eval.escalation.features_of", slow)
-    took = us_per_turn(dialogues, judging_by(model_at(None), Policy(), embedder), embedder)
-
-    assert took["us_embedding"] < 0.3 / turns * 1e6
-    assert took["us_features"] >= 10_000
-    assert took["us_per_turn"] == pytest.approx(sum(each for name, each in took.items() if name != "us_per_turn"))
 
 
 def test_families_that_nobody_was_trained_on_are_judged_by_the_shipped_scorer(data: Path) -> None:
@@ -190,17 +143,6 @@ def test_without_a_trained_scorer_there_is_nothing_to_measure(data: Path, monkey
     monkeypatch.setenv("TURNTIDE_SCORER__KIND", "rules")
 
     assert "no trained scorer" in str(evaluate(data, made_up()).exception)
-
-
-@pytest.mark.parametrize("escalating", [True, False])
-def test_one_label_alone_has_no_areas(data: Path, escalating: bool) -> None:
-    """Null, not zero; what its alerts are worth is said all the same. One dialogue is enough."""
-    report = measured(data, [each for each in made_up() if each.escalating is escalating][:1])
-
-    assert report["roc_auc"] is report["pr_auc"] is report["recall_at_fpr_0.05"] is None
-    assert report["gain_over_first_turn"] is report["controls"]["turns"] is None
-    assert (report["recall"] is None, report["fpr"] is None) == (not escalating, escalating)
-    assert len(report["by_source"]) == report["dialogues"] == 1
 
 
 def test_a_source_with_both_labels_is_held_against_itself(data: Path) -> None:

@@ -15,7 +15,7 @@ from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import ExtractedStatement, extract
 from models.policy.project import LongTermPolicy
-from tests.command_line import printed, turntide
+from tests.command_line import printed
 
 DECISION, GOAL = MemoryType.DECISION, MemoryType.GOAL
 PROMOTED = LongTermPolicy().promote_from
@@ -93,11 +93,3 @@ def test_command_prints_json_with_the_machine_and_without_texts() -> None:
     assert {"rare"} == set(found["by_split"])
     assert "machine" in found
     assert "misses" not in found
-
-
-def test_command_prints_misses_when_asked() -> None:
-    """Which sentences to look at."""
-    result = turntide("eval", "extraction", "--split", "dev", "--show-misses", "--output", "csv")
-
-    assert 0 == result.exit_code
-    assert result.stdout.startswith("id,difficulty,message,missed,wrong")

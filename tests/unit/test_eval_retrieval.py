@@ -12,15 +12,12 @@ import pytest
 from jobs.lab.eval.retrieval_questions import LabelledQuestion, read_dialogues
 from jobs.lab.eval.retrieval_scoring import (
     QuestionResult,
-    RetrievalScores,
     query_times,
-    recall_rows,
     session_recalls,
     turn_recalls,
 )
 from jobs.produce.formats import Filling
 from models.errors import ConfigurationError
-from tests.command_line import turntide
 
 FILLING = Filling(source="talk", now=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -97,10 +94,6 @@ def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> 
 
     with pytest.raises(ConfigurationError, match=message):
         read_dialogues(file, filling=FILLING)
-
-
-def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
-    """With its name."""
     with pytest.raises(ConfigurationError, match=r"nowhere\.json"):
         read_dialogues(tmp_path / "nowhere.json", filling=FILLING)
 
@@ -123,37 +116,3 @@ def test_recall_is_the_mean_over_questions() -> None:
     assert recalls["4"]["recall@5"] == 0.75
 
     assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
-
-
-def test_rows_have_every_group_of_both() -> None:
-    """Turns first, then sessions."""
-    report = RetrievalScores(
-        embedder="wordllama",
-        conversations=1,
-        indexed_turns=3,
-        questions=3,
-        without_evidence=0,
-        unknown_evidence=0,
-        turns=turn_recalls(ANSWERS),
-        sessions=session_recalls(ANSWERS),
-        query_ms=query_times(ANSWERS),
-    )
-    rows = list(recall_rows(report))
-
-    assert [row["what"] for row in rows] == ["turns"] * 5 + ["sessions"] * 5
-    assert rows[0] == {
-        "what": "turns",
-        "categories": "1-4",
-        "questions": "all but adversarial",
-        "recall@5": "0.750",
-        "recall@10": "1.000",
-        "recall@20": "1.000",
-    }
-
-
-def test_the_command_needs_data() -> None:
-    """Without a file it says so; nothing is started."""
-    result = turntide("eval", "retrieval")
-
-    assert result.exit_code == 2
-    assert "--data" in result.output

@@ -19,7 +19,6 @@ from jobs.lab.eval.topics_matching import (
     inputs_of,
     match,
     pair_curve,
-    shortened,
     simulate,
 )
 from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
@@ -162,17 +161,6 @@ def test_topics_that_merge_count_as_one() -> None:
 
     assert (merged, len(set(joined))) == (1, 1)
     assert (none, [topic == apart[0] for topic in apart]) == (0, [row == 0 for row in rows])
-
-
-def test_vectors_are_shortened_as_topics_keep_them() -> None:
-    """256 whole numbers, of unit length again; a zero vector stays zero."""
-    vectors = np.zeros((2, 256), dtype=np.float32)
-    vectors[0, [3, 200]] = 0.6, 0.8
-
-    short = shortened(vectors)
-
-    assert short.shape == (2, 256)
-    assert np.linalg.norm(short, axis=1).tolist() == [1.0, 0.0]
 
 
 def test_too_few_dialogues_are_refused() -> None:

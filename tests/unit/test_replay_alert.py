@@ -104,14 +104,6 @@ def test_what_is_not_the_same_is_named(settings: Settings, monkeypatch: pytest.M
     assert [False, False, True, False] == [change.equal for change in found.changes]
 
 
-def test_a_lost_turn_is_noticed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log without one turn of the session does not give the same alert."""
-    log = [each for each in LOG if each.offset != 7]
-    found = again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)), log=log)
-
-    assert not found.equal
-
-
 def test_another_policy_tells_what_would_have_been(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -23,13 +23,6 @@ def test_sessions_in_order() -> None:
     assert [("memory", 0, "s-2"), ("memory", 1, "s-1")] == shown
 
 
-def test_order_of_parts_does_not_count() -> None:
-    """A state read from the changelog has its parts in another order."""
-    turned = {1: {"": {"clock": b"c"}, "s-1": {"b0": b"x", "head": b"h"}}, 0: STATE[0]}
-
-    assert digests("sessions", STATE, single=False) == digests("sessions", turned, single=False)
-
-
 @pytest.mark.parametrize(
     "entities",
     [

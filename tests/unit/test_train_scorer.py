@@ -89,16 +89,6 @@ def test_left_out_is_as_never_there_and_a_source_alone_can_be() -> None:
     assert kept != file_of(of_made_up(), "red")
 
 
-def test_weights_of_turns_do_not_change_with_texts_left_out() -> None:
-    """Those of a family, and of one of its sources; of what is left in its family they do."""
-    attack, benign = (trainer_of(retold(made_up(), source)) for source in ("red_attack", "red_benign"))
-
-    for without in (["red_attack", "red_benign"], ["red_attack"]):
-        assert np.array_equal(of_made_up().weights(without), attack.weights(without))
-    assert not np.array_equal(of_made_up().weights(()), attack.weights(()))
-    assert not np.array_equal(of_made_up().weights(()), benign.weights(()))
-
-
 def test_own_dialogues_and_dialogues_without_user_teach_no_turn_weights() -> None:
     """Own ones serve the combination alone; where no user speaks there is nothing to learn."""
     own = own_dialogues()[::60]
