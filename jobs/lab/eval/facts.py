@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -33,27 +33,11 @@ from jobs.lab.eval.judged import (
     share_clean,
 )
 from jobs.shared.dialogues import read_labelled
-from models.events.user import ExtractedFact, FactCategory, FactKey, FactValue, Retraction
+from models.events.user import ExtractedFact, FactCategory, FactKey, FactValue
+from models.language.facts.extraction import Extraction
 from models.policy.user import FactPolicy
 
 Split = Literal["dev", "test"]
-Kind = Literal[
-    "fact",
-    "multi",
-    "change",
-    "correction",
-    "retraction",
-    "hypothetical",
-    "quote",
-    "other_person",
-    "negation",
-    "temporary",
-    "question",
-    "detail",
-    "roleplay",
-    "pasted",
-]
-"""The first five say something to remember or to forget; most of the others only look as if they did."""
 _ARTICLES = frozenset({"a", "an", "the"})
 _NUMBERS = {
     word: str(number)
@@ -86,7 +70,7 @@ class LabelledMessage(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         id: Unique in the set.
         split: Rules may be written by looking at `dev`; `test` is for measuring alone.
-        kind: Why the message is in the set.
+        kind: Why the message is in the set; free, figures are given for each.
         content: As the user writes it.
         facts: What it states, in order.
         retractions: What it takes back, in order.
@@ -94,7 +78,7 @@ class LabelledMessage(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     split: Split
-    kind: Kind
+    kind: str
     content: str
     facts: list[LabelledFact]
     retractions: list[LabelledRetraction]
@@ -110,21 +94,7 @@ def read_messages(file: Path | None = None) -> list[LabelledMessage]:
     return read_labelled(file or files(__package__).joinpath("fact_messages.jsonl"), LabelledMessage, "message")
 
 
-class AnyExtraction(Protocol):
-    """What an extractor returns, as far as it is scored."""
-
-    @property
-    def facts(self) -> Sequence[ExtractedFact]:
-        """Facts the message states."""
-        ...
-
-    @property
-    def retractions(self) -> Sequence[Retraction]:
-        """What it takes back."""
-        ...
-
-
-Extract = Callable[[str], AnyExtraction]
+Extract = Callable[[str], Extraction]
 
 
 class FactScores(ScoreFigures, frozen=True):
@@ -194,7 +164,7 @@ def same_value(one: str, other: str) -> bool:
     return any(longer[at : at + len(shorter)] == shorter for at in range(len(longer) - len(shorter) + 1))
 
 
-def _judge(message: LabelledMessage, extracted: AnyExtraction, policy: FactPolicy) -> _JudgedMessage:
+def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) -> _JudgedMessage:
     stored = [
         fact
         for fact in extracted.facts
