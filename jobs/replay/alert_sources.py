@@ -10,6 +10,7 @@ from typing import NamedTuple
 import duckdb
 from aiokafka.structs import ConsumerRecord
 
+from jobs.replay.archive_read import landed, skipped
 from jobs.shared.log_read import log_extent
 from models.errors import ConfigurationError
 from models.events import AlertChanged
@@ -145,28 +146,3 @@ class ArchiveSource(AlertSource):
 
         for record in archived_inputs(self._lake, self._topic, only=partition, before=before):
             yield record
-
-
-def landed(lake: duckdb.DuckDBPyConnection, topic: str, partition: int) -> tuple[int, int]:
-    """First and next offset of what the archive has taken of a partition."""
-    from streams.archive.schema import OFFSETS, RAW
-
-    found = lake.execute(
-        f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?",  # noqa: S608
-        [topic, partition],
-    ).fetchone()
-    return found or (0, 0)
-
-
-def skipped(lake: duckdb.DuckDBPyConnection, topic: str, partition: int, before: int | None = None) -> dict[str, int]:
-    """Reason → how many records of a partition, below an offset, are not in the archive because of it."""
-    from streams.archive.schema import RAW, SKIPPED
-
-    end = before if before is not None else 1 << 62
-    return dict(
-        lake.execute(
-            f"SELECT reason, sum(least(last_offset + 1, ?) - first_offset)::BIGINT FROM {RAW}.{SKIPPED} "  # noqa: S608
-            "WHERE topic = ? AND kafka_partition = ? AND first_offset < ? GROUP BY reason",
-            [end, topic, partition, end],
-        ).fetchall()
-    )

@@ -3,25 +3,21 @@
 Roles that never ran here are not compared, but for sessions: everything else rests on it.
 """
 
-# ruff: noqa: S608 - tables and columns are constants of this project, values travel as parameters
-
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
 from jobs.shared.role_groups import role_groups
-from models.entities import REGISTRY, TOPIC_OF
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.sessions import folded_offset
-from models.wire.envelope import tag_of
 from streams.masking.records import RecordMasker, masker_of
 from streams.oracle.comparison import (
     USERS_STATE,
@@ -36,7 +32,6 @@ from streams.oracle.followers import (
     INDEX,
     INDEX_PROJECTS,
     INDEX_USERS,
-    Archived,
     compare_archive,
     compare_index,
     compare_projects_index,
@@ -48,60 +43,13 @@ from streams.oracle.tiers import ANSWERS, compare_answers, compare_tiers, states
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-
-__all__ = ["LogGrows", "Settled", "State", "read_archive", "settle"]
+__all__ = ["LogGrows", "Settled", "State", "settle"]
 
 _POLL_S = 0.5
 _ARCHIVE = "archive"
 ENRICH = "enrich"
 """The role that answers what the memory role asks."""
 _NOTHING = Replayed({}, {}, 0, set())
-
-
-def read_archive(settings: Settings) -> Archived:
-    """Identities of everything in the archive, from one snapshot.
-
-    Raises:
-        ConfigurationError: There is none.
-        StoreUnavailable: It cannot be read.
-    """
-    from streams.archive.catalog import paths_of, reading
-    from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED
-
-    prefix = settings.topic_prefix
-    turns_topic = TURNS.full_name(prefix)
-    with reading(paths_of(settings)) as lake:
-        lake.execute("BEGIN")
-        turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
-        doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
-        ((doubled_rows,),) = doubled.fetchall()
-        ids = _ids_in(lake)
-        ((refused,),) = lake.execute(
-            "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
-            "WHERE topic = ? AND reason NOT IN (?, ?, ?, ?)",
-            [turns_topic, ABSENT, AGED, ERASED, EXPIRED],
-        ).fetchall()
-        absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
-        lake.execute("ROLLBACK")
-    compacted = {str(topic).removeprefix(f"{prefix}.") for (topic,) in absent}
-    return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
-
-
-def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
-    """Output topic → its ids in the archive."""
-    from streams.archive.schema import TABLE_OF
-
-    ids: dict[str, set[str]] = {}
-    folded = {each.event for kind in REGISTRY.kinds for each in kind.emits}
-    for event, table in TABLE_OF.items():
-        if event in folded:
-            of_event = f" WHERE type = '{tag_of(event)}'" if len(table.carries) > 1 else ""
-            found = lake.execute(f"SELECT id FROM raw.{table.name}{of_event}").fetchall()
-            ids.setdefault(TOPIC_OF[event].name, set()).update(str(each) for (each,) in found)
-    return ids
 
 
 class LogGrows(TurntideError):  # noqa: N818 - it says what happens

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.judging import JudgedSession, judge, selected
+from jobs.escalation.backtest.judging import JudgedSession, judge
 from jobs.escalation.backtest.traffic import labelled_traffic
 from jobs.shared.dialogues import read_dialogues
 from models.events import AlertChanged, InputEvent, Role, SessionErased
@@ -114,16 +114,6 @@ def test_an_erased_session_is_not_judged() -> None:
     erased = SessionErased(session_id="rising", timestamp=NOW + timedelta(days=3), request_id="r-1")
 
     assert set(sessions(events=[*EVENTS, erased])) == {"calm", "loud"}
-
-
-def test_selection_by_app_and_by_begin() -> None:
-    """Since is within, until is not."""
-    found = list(sessions().values())
-    day = timedelta(days=1)
-
-    assert [each.session_id for each in selected(found, apps=["shop"])] == ["loud"]
-    assert [each.session_id for each in selected(found, since=NOW + day)] == ["rising", "loud"]
-    assert [each.session_id for each in selected(found, until=NOW + day)] == ["calm"]
 
 
 def test_dialogues_of_a_file_are_sessions_of_their_sources_and_none_is_cut_short(tmp_path: Path) -> None:

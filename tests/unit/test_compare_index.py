@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from jobs.replay.comparison import read_archive
+from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable

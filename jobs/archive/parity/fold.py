@@ -16,7 +16,7 @@ import duckdb
 
 from jobs.archive.parity.found import Parity, checked
 from jobs.replay.alert_rules import FoldRules, RuledFeed, rules_of_partition
-from jobs.replay.alert_sources import landed, skipped
+from jobs.replay.archive_read import landed, skipped
 from jobs.shared.progress import Progress
 from models.entities import TOPIC_OF, carried_by
 from models.events import DeadLetter, OutputEvent

@@ -35,11 +35,10 @@ def written(present: Path | None, version: str, modes: ModePolicy, *, said: str)
         modes: The new ones, written out in full.
         said: Where they come from; stands above everything, a line.
     """
-    fields = _fields(present) | {"version": version, "modes": msgspec.to_builtins(modes)}
-    ordered = {"version": version} | fields
-    text = f"# {said}\n{tomli_w.dumps(ordered)}"
-    load_policy(text.encode(), "toml")
-    return text.encode()
+    fields = {"version": "", **_fields(present), "modes": msgspec.to_builtins(modes)} | {"version": version}
+    content = f"# {said}\n{tomli_w.dumps(fields)}".encode()
+    load_policy(content, "toml")
+    return content
 
 
 def require_new(file: Path) -> None:

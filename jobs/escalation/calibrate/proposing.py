@@ -86,9 +86,8 @@ class CalibrationProposals(Struct, frozen=True, kw_only=True):
 
 
 class Basis(Struct, frozen=True):
-    """What the threshold of an app is learnt from."""
+    """What the threshold of an app is learnt from: highest scores of sessions, and how many of them may alert."""
 
-    sessions: list[JudgedSession]
     highest: list[float]
     allowed: int
     notes: list[str]
@@ -130,10 +129,10 @@ def basis_of(app: str, judged: Sequence[JudgedSession], target: Target, span: ti
             notes.append(f"a rate by day from {span / timedelta(hours=1):.1f} hours: other hours may differ")
     if len(learnt) < FEW_SESSIONS:
         notes.append(f"learnt from {len(learnt)} sessions, fewer than {FEW_SESSIONS}: a rough threshold")
-    return Basis(sessions, [each.highest for each in learnt], allowed, notes)
+    return Basis([each.highest for each in learnt], allowed, notes)
 
 
-def expected_of(judged: Sequence[JudgedSession], app: str, span: timedelta | None) -> BacktestFigures:
+def _expected(judged: Sequence[JudgedSession], app: str, span: timedelta | None) -> BacktestFigures:
     """What a proposal does, by the same reading of labels as its basis: without a label is benign.
 
     Where there are such, labels come from alerts: recall and precision would be of what has alerted anyway, so they
@@ -144,14 +143,6 @@ def expected_of(judged: Sequence[JudgedSession], app: str, span: timedelta | Non
     if all(each.escalating is not None for each in sessions):
         return found
     return structs.replace(found, precision=None, recall=None, recall_interval=None)
-
-
-def in_sample(seen: ShadowSessions, app: str) -> list[str]:
-    """A note where the scorer knows the traffic."""
-    known = [source for source in seen.learnt_from if app in {"", source}]
-    if not known:
-        return []
-    return [f"the scorer was trained on {', '.join(known)}: it is surer there than elsewhere, measure on other traffic"]
 
 
 def missed(target: Target, expected: BacktestFigures) -> list[str]:
@@ -172,30 +163,29 @@ def missed(target: Target, expected: BacktestFigures) -> list[str]:
     return []
 
 
-def proposed_modes(modes: ModePolicy, bases: dict[str, Basis]) -> ModePolicy:
-    """The modes with each app's threshold; where the target allows every session to alert, the present one stays."""
-    for app, basis in bases.items():
-        enter = threshold_for(basis.highest, basis.allowed)
-        if enter is None:
-            basis.notes.append("the target allows every session to alert: the present threshold stays")
-        else:
-            modes = moved(modes, app, enter)
-    return modes
-
-
 def calibrated(
     judged: Callable[[Policy], ShadowSessions], before: Policy, target: Target, apps: Sequence[str]
 ) -> CalibrationProposals:
     """Learn thresholds from traffic under the present policy, and measure them on it under the proposed one."""
     seen = judged(before)
     bases = {app: basis_of(app, seen.sessions, target, seen.span) for app in apps or [""]}
-    modes = proposed_modes(before.modes, bases)
+    modes = before.modes
+    for app, basis in bases.items():
+        if (enter := threshold_for(basis.highest, basis.allowed)) is None:
+            basis.notes.append("the target allows every session to alert: the present threshold stays")
+        else:
+            modes = moved(modes, app, enter)
     after = structs.replace(before, version=next_version(before.version), modes=modes)
     again = judged(after)
     proposals = []
     for app, basis in bases.items():
         _, elevated, critical = modes.thresholds(app)
-        expected = expected_of(again.sessions, app, again.span)
+        expected = _expected(again.sessions, app, again.span)
+        if known := [source for source in seen.learnt_from if app in {"", source}]:
+            basis.notes.append(
+                f"the scorer was trained on {', '.join(known)}: it is surer there than elsewhere, measure on other "
+                "traffic"
+            )
         proposals.append(
             Proposal(
                 app=app,
@@ -206,7 +196,7 @@ def calibrated(
                 critical_enter=critical.enter,
                 critical_leave=critical.leave,
                 expected=expected,
-                notes=basis.notes + in_sample(seen, app) + missed(target, expected),
+                notes=basis.notes + missed(target, expected),
             )
         )
     return CalibrationProposals(

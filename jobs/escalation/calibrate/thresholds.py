@@ -20,7 +20,6 @@ def threshold_for(highest: Sequence[float], allowed: int) -> float | None:
     A session alerts only where a score of it reaches the threshold, so no more sessions than these can alert (beside
     single turns of a very high upstream risk, which ask for no threshold).
 
-
     Returns:
         None where every session may alert: nothing limits the threshold. 1 at most, so that sessions at a score of 1
         are still reached.

@@ -150,7 +150,6 @@ def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: LeaveOut, known_s
     With `AUTO`, those of families that the configured scorer was trained on are judged by models without them, also
     where their own source is new. Where that is one family, its model is trained on the project's own texts alone.
 
-
     Raises:
         ConfigurationError: No user speaks in any of them.
     """
