@@ -10,7 +10,7 @@ from jobs.lab.eval.extraction import (
     measure,
     read_sentences,
 )
-from jobs.lab.eval.judged import ScoreFigures
+from jobs.lab.eval.scores import ScoreFigures
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import ExtractedStatement, extract

@@ -19,7 +19,7 @@ from jobs.lab.eval.facts import (
     read_messages,
     same_value,
 )
-from jobs.lab.eval.judged import ScoreFigures
+from jobs.lab.eval.scores import ScoreFigures
 from models.errors import ConfigurationError
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts.extraction import Extraction

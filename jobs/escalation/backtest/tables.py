@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +20,8 @@ _SHOWN = {
     "median_delay_ratio": "share of the session until then",
 }
 """What the table and the page show of `BacktestFigures`, and its name there."""
+_AREAS = {"roc_auc": "ROC-AUC", "first_turn_roc_auc": "ROC-AUC of the first user turn alone"}
+"""Likewise of `Outcome`."""
 _LABELLED_ALONE = ", of labelled sessions alone"
 _INTERVALS = {"recall": "recall_interval", "false_alarm_ratio": "false_alarm_interval"}
 
@@ -41,29 +42,22 @@ def show(printed: Printer, report: Backtest) -> None:
 
 def compared_rows(report: Backtest) -> list[dict[str, str]]:
     """A row for each figure, a column for each contender, and what the second changes."""
-    rows = []
     among = among_labelled(report)
-    for name, shown in _SHOWN.items():
-        values = [getattr(outcome.overall, name) for outcome in report.outcomes]
-        rows.append(_compared(report, shown + (among if name in _INTERVALS else ""), values, _INTERVALS.get(name)))
-    rows.append(_compared(report, f"ROC-AUC{among}", [outcome.roc_auc for outcome in report.outcomes]))
-    first_turn = [outcome.first_turn_roc_auc for outcome in report.outcomes]
-    rows.append(_compared(report, f"ROC-AUC of the first user turn alone{among}", first_turn))
+    rows = []
+    for name, shown in {**_SHOWN, **_AREAS}.items():
+        interval = _INTERVALS.get(name, "")
+        row, values = {"": shown + (among if interval or name in _AREAS else "")}, []
+        for outcome in report.outcomes:
+            value = getattr(outcome if name in _AREAS else outcome.overall, name)
+            values.append(value)
+            row[outcome.policy] = cell(value) + between(getattr(outcome.overall, interval, None))
+        rows.append(row | ({"change": _change(*values)} if len(values) > 1 else {}))
     return rows
 
 
 def among_labelled(report: Backtest) -> str:
     """Stands behind figures that need labels, where only what had alerted could be given one."""
     return "" if report.span_days is None else _LABELLED_ALONE
-
-
-def _compared(
-    report: Backtest, shown: str, values: Sequence[float | None], interval: str | None = None
-) -> dict[str, str]:
-    row = {"": shown}
-    for outcome, value in zip(report.outcomes, values, strict=True):
-        row[outcome.policy] = cell(value) + (between(getattr(outcome.overall, interval)) if interval else "")
-    return row | ({"change": _change(*values)} if len(values) > 1 else {})
 
 
 def source_rows(report: Backtest) -> list[dict[str, str]]:

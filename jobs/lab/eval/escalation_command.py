@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jobs.lab.eval.scores import cell
 from jobs.shared.dialogues import LabelledDialogue, family_of, read_dialogues
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
@@ -116,18 +117,14 @@ def _print(report: Mapping[str, Any], printed: Printer) -> None:
     if printed.form is OutputFormat.TABLE:
         flat = {name: value for name, value in report.items() if name not in {"by_source", "controls"}}
         flat |= {f"control: {name}": value for name, value in report["controls"].items()}
-        printed.record({name: _cell(value) for name, value in flat.items()})
+        printed.record({name: cell(value) for name, value in flat.items()})
     from jobs.lab.train.card import COLUMNS
 
     rows = [
-        {"source": name, **{each: _cell(row[each]) for each in ("label", *COLUMNS)}}
+        {"source": name, **{each: cell(row[each]) for each in ("label", *COLUMNS)}}
         for name, row in report["by_source"].items()
     ]
     printed.rows("by source", rows)
-
-
-def _cell(value: object) -> object:
-    return f"{value:.3f}" if isinstance(value, float) else value
 
 
 class Sides(NamedTuple):

@@ -26,19 +26,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from jobs.lab.eval.judged import (
-    GroupFigures,
-    Judged,
-    Miss,
-    ScoreFigures,
-    by_kind,
-    by_split,
-    figures,
-    figures_of,
-    misses,
-    paired,
-    share_clean,
-)
+from jobs.lab.eval import scores
 from jobs.shared.dialogues import read_labelled
 from models.events.base import Role
 from models.events.project_items import MemoryType
@@ -96,16 +84,16 @@ _ROUNDS = 5
 class ExtractionScores(Struct, frozen=True):
     """All figures of the rules on one set, and those of the source's bare patterns beside."""
 
-    all: ScoreFigures
-    held_out: ScoreFigures
+    all: scores.ScoreFigures
+    held_out: scores.ScoreFigures
     """Of all splits but `dev`."""
-    by_split: dict[str, ScoreFigures]
-    by_type: dict[str, ScoreFigures]
-    by_difficulty: dict[str, GroupFigures]
-    subjects: ScoreFigures
+    by_split: dict[str, scores.ScoreFigures]
+    by_type: dict[str, scores.ScoreFigures]
+    by_difficulty: dict[str, scores.GroupFigures]
+    subjects: scores.ScoreFigures
     """Of statements whose type is right: a wrong subject counts against precision, an absent one against recall."""
-    seed_patterns: ScoreFigures
-    seed_patterns_held_out: ScoreFigures
+    seed_patterns: scores.ScoreFigures
+    seed_patterns_held_out: scores.ScoreFigures
     f1_ratio: float | None
     """Rules to source patterns, both on all messages."""
     messages: int
@@ -114,10 +102,10 @@ class ExtractionScores(Struct, frozen=True):
     negatives_clean: float | None
     us_per_message: float
     """Of the rules, the best of some rounds over the set."""
-    misses: list[Miss]
+    misses: list[scores.Miss]
 
 
-class _JudgedSentence(Judged, frozen=True):
+class _JudgedSentence(scores.Judged, frozen=True):
     """With the subjects that were labelled, each beside what was found."""
 
     subjects: list[tuple[str, str]]
@@ -127,22 +115,22 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
     """Run rules and source patterns over every message and count."""
     judged = [_judge(each, extract(each), promote_from) for each in sentences]
     bare = [_judge(each, by_seed_patterns(each), promote_from) for each in sentences]
-    rules, patterns = figures(judged), figures(bare)
+    rules, patterns = scores.figures(judged), scores.figures(bare)
     return ExtractionScores(
         all=rules,
-        held_out=figures(_held_out(judged)),
-        by_split=by_split(judged),
-        by_type={type_.value: figures(judged, type_) for type_ in MemoryType},
-        by_difficulty=by_kind(judged, "difficulty"),
+        held_out=scores.figures(_held_out(judged)),
+        by_split=scores.by_split(judged),
+        by_type={type_.value: scores.figures(judged, type_) for type_ in MemoryType},
+        by_difficulty=scores.by_kind(judged, "difficulty"),
         subjects=_subjects([pair for each in judged for pair in each.subjects]),
         seed_patterns=patterns,
-        seed_patterns_held_out=figures(_held_out(bare)),
+        seed_patterns_held_out=scores.figures(_held_out(bare)),
         f1_ratio=rules.f1 / patterns.f1 if rules.f1 is not None and patterns.f1 else None,
         messages=len(sentences),
         negatives=sum(not each.expected for each in sentences),
-        negatives_clean=share_clean(judged),
+        negatives_clean=scores.share_clean(judged),
         us_per_message=_microseconds(sentences, extract),
-        misses=misses(judged),
+        misses=scores.misses(judged),
     )
 
 
@@ -159,7 +147,7 @@ def by_seed_patterns(sentence: LabelledSentence) -> list[ExtractedStatement]:
 
 def _judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> _JudgedSentence:
     promoted = [each for each in found if each.confidence >= promote_from]
-    right, absent, left = paired(sentence.expected, promoted, lambda label, each: label.type is each.type)
+    right, absent, left = scores.paired(sentence.expected, promoted, lambda label, each: label.type is each.type)
     other_subjects = [
         f"{label.type.value}: {label.subject or '-'}, not {each.subject or '-'}"
         for label, each in right
@@ -179,12 +167,14 @@ def _judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], prom
     )
 
 
-def _subjects(pairs: Sequence[tuple[str, str]]) -> ScoreFigures:
+def _subjects(pairs: Sequence[tuple[str, str]]) -> scores.ScoreFigures:
     right = sum(label == found != "" for label, found in pairs)
-    return figures_of(right, gold=sum(label != "" for label, _ in pairs), found=sum(found != "" for _, found in pairs))
+    return scores.figures_of(
+        right, gold=sum(label != "" for label, _ in pairs), found=sum(found != "" for _, found in pairs)
+    )
 
 
-def _held_out(judged: Iterable[Judged]) -> list[Judged]:
+def _held_out(judged: Iterable[scores.Judged]) -> list[scores.Judged]:
     return [each for each in judged if each.message["split"] != "dev"]
 
 

@@ -19,19 +19,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from jobs.lab.eval.judged import (
-    GroupFigures,
-    Judged,
-    Miss,
-    ScoreFigures,
-    by_kind,
-    by_split,
-    figures,
-    figures_of,
-    misses,
-    paired,
-    share_clean,
-)
+from jobs.lab.eval import scores
 from jobs.shared.dialogues import read_labelled
 from models.events.user import ExtractedFact, FactCategory, FactKey, FactValue
 from models.language.facts.extraction import Extraction
@@ -97,22 +85,22 @@ def read_messages(file: Path | None = None) -> list[LabelledMessage]:
 Extract = Callable[[str], Extraction]
 
 
-class FactScores(ScoreFigures, frozen=True):
+class FactScores(scores.ScoreFigures, frozen=True):
     """All figures of one extractor on one set."""
 
-    by_category: dict[str, ScoreFigures]
-    by_kind: dict[str, GroupFigures]
-    by_split: dict[str, ScoreFigures]
-    retractions: ScoreFigures
+    by_category: dict[str, scores.ScoreFigures]
+    by_kind: dict[str, scores.GroupFigures]
+    by_split: dict[str, scores.ScoreFigures]
+    retractions: scores.ScoreFigures
     messages: int
     negatives: int
     """Messages with nothing to remember or to forget."""
     negatives_clean: float | None
     """Share of them in which nothing was found, retractions included."""
-    misses: list[Miss]
+    misses: list[scores.Miss]
 
 
-class _JudgedMessage(Judged, frozen=True):
+class _JudgedMessage(scores.Judged, frozen=True):
     """With how many retractions are right, labelled and found."""
 
     retractions: tuple[int, int, int]
@@ -123,15 +111,15 @@ def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactP
     judged = [_judge(message, extract(message.content), policy) for message in messages]
     right, gold, found = (sum(each.retractions[n] for each in judged) for n in range(3))
     return FactScores(
-        **asdict(figures(judged)),
-        by_category={category: figures(judged, category) for category in FactCategory},
-        by_kind=by_kind(judged, "kind"),
-        by_split=by_split(judged),
-        retractions=figures_of(right, gold=gold, found=found),
+        **asdict(scores.figures(judged)),
+        by_category={category: scores.figures(judged, category) for category in FactCategory},
+        by_kind=scores.by_kind(judged, "kind"),
+        by_split=scores.by_split(judged),
+        retractions=scores.figures_of(right, gold=gold, found=found),
         messages=len(judged),
         negatives=sum(each.clean is not None for each in judged),
-        negatives_clean=share_clean(judged),
-        misses=misses(judged),
+        negatives_clean=scores.share_clean(judged),
+        misses=scores.misses(judged),
     )
 
 
@@ -171,7 +159,7 @@ def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) 
         if fact.confidence >= policy.min_confidence and fact.importance >= policy.min_importance
     ]
     with_key_first = sorted(message.facts, key=lambda label: label.key is None)
-    right, absent, left = paired(with_key_first, stored, _agree)
+    right, absent, left = scores.paired(with_key_first, stored, _agree)
     said = Counter((retraction.category, retraction.key) for retraction in message.retractions)
     taken_back = Counter((retraction.category, retraction.key) for retraction in extracted.retractions)
     return _JudgedMessage(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.lab.eval.judged import ScoreFigures, cell, print_judged
+from jobs.lab.eval.scores import ScoreFigures, cell, print_judged
 from jobs.shared.output import OutputFormat, Printer
 
 _SET = "Labelled messages, JSON lines. None: the set that Turntide brings."

@@ -184,10 +184,10 @@ def figures_of(right: int, *, gold: int, found: int) -> ScoreFigures:
     )
 
 
-def cell(value: float | None) -> str:
-    """A ratio or a count in a table; empty for none.
+def cell(value: object) -> str:
+    """A value in a table: ratios with three digits, empty for none.
 
     >>> cell(0.5), cell(3), cell(None)
     ('0.500', '3', '')
     """
-    return "" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
