@@ -56,7 +56,7 @@ def of_made_up() -> Trainer:
 
 def file_of(trainer: Trainer, *without: str, without_sources: Sequence[str] = ()) -> bytes:
     """The file that comes of it."""
-    return write_model(trainer.train("test-1", CARD, without, without_sources=without_sources))
+    return write_model(trainer.train("test-1", CARD, trainer.sources_of(without).union(without_sources)))
 
 
 def test_the_same_data_give_the_same_bytes() -> None:

@@ -50,30 +50,19 @@ class Trainer:
             self._weights[key] = fit_turns(self.turns, self._families(key))
         return self._weights[key]
 
-    def train(
-        self, version: str, card: ModelCard, without: Collection[str] = (), *, without_sources: Collection[str] = ()
-    ) -> ScorerFile:
-        """A scorer's file, learnt without these families and sources.
-
-        Args:
-            version: Of the file.
-            card: Day, seed, failures; sources and base rate are filled in.
-            without: Families that nothing may be learnt from.
-            without_sources: Sources likewise; others of their families are learnt from.
-        """
-        left_out = self._sources_of(without).union(without_sources)
-        kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in left_out]
-        scores = {n: self._unseen_scores(n, left_out) for n in kept}
-        slope, offset = self._turn_calibration(left_out)
+    def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
+        """A scorer's file, learnt without these sources; the card's sources and base rate are filled in."""
+        kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in without]
+        slope, offset = self._turn_calibration(without)
         sessions = LabelledSessions(
-            [self._session_signals(n, scores[n], slope, offset) for n in kept],
+            [self._signals(n, without, slope, offset) for n in kept],
             np.array([self.dialogues[n].escalating for n in kept]),
             [self.dialogues[n].source for n in kept],
         )
         combination = fit_combination(sessions)
         return ScorerFile(
             version=version,
-            turn=quantised(self.weights(left_out), slope, offset),
+            turn=quantised(self.weights(without), slope, offset),
             base=combination.base,
             weights=combination.weights,
             card=structs.replace(
@@ -84,7 +73,7 @@ class Trainer:
     @cached_property
     def _taught_by(self) -> frozenset[str]:
         """Sources that the turn weights are learnt from."""
-        return self._sources_of(both_labels(self.turns, self._families(())))
+        return self.sources_of(both_labels(self.turns, self._families(())))
 
     @cached_property
     def _family_of(self) -> dict[str, str]:
@@ -95,21 +84,15 @@ class Trainer:
         """Of the dialogues, as `fit_turns` wants them: the project's own dialogues do not teach turn weights."""
         return ["" if each.own or each.source in without else self._family_of[each.source] for each in self.dialogues]
 
-    def _sources_of(self, families: Collection[str]) -> frozenset[str]:
+    def sources_of(self, families: Collection[str]) -> frozenset[str]:
+        """All sources of these families."""
         return frozenset(source for source, family in self._family_of.items() if family in families)
 
     def model_without(self, families: Collection[str] = (), *, sources: Collection[str] = ()) -> TurnModel:
         """A model that knows nothing of these families, or of these sources; for measuring, its card says nothing."""
         card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
-        file = self.train(f"without-{'-'.join([*families, *sources])}", card, families, without_sources=sources)
+        file = self.train(f"without-{'-'.join([*families, *sources])}", card, self.sources_of(families).union(sources))
         return TurnModel(file, write_model(file))
-
-    def _unseen_scores(self, index: int, without: Collection[str]) -> Floats:
-        """Scores of a dialogue's user turns, by weights that have not seen its family either."""
-        here = self.turns.dialogue == index
-        weights = self.weights(self._sources_of([self._family_of[self.dialogues[index].source]]).union(without))
-        found: Floats = np.asarray(self.turns.features[here] @ weights)
-        return found
 
     def _turn_calibration(self, without: Collection[str]) -> tuple[float, float]:
         """Slope and offset of a turn's log-odds over its score."""
@@ -117,9 +100,12 @@ class Trainer:
         slope = TURN_SPREAD / float(halves.std())
         return slope, float(logit(TURN_BASE_RATE)) - slope * float(np.median(halves))
 
-    def _session_signals(self, index: int, scores: Floats, slope: float, offset: float) -> Floats:
+    def _signals(self, index: int, without: Collection[str], slope: float, offset: float) -> Floats:
+        """Signals of a dialogue, from risks by weights that have not seen its family either."""
+        here, dialogue = self.turns.dialogue == index, self.dialogues[index]
+        scores = self.turns.features[here] @ self.weights(self.sources_of([dialogue.family]).union(without))
         risks = [round(sigmoid(slope * score + offset), _DECIMALS) for score in scores.tolist()]
-        return signals_of(self.dialogues[index], risks, self.turns.vectors[self.turns.dialogue == index])
+        return signals_of(dialogue, risks, self.turns.vectors[here])
 
 
 def _sources(dialogues: Sequence[LabelledDialogue]) -> list[SourceCard]:
