@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
 from importlib import import_module, metadata
 from typing import Annotated, Any, NamedTuple
 
@@ -19,97 +20,91 @@ _EXIT_FAILED = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
-class _CommandEntry(NamedTuple):
-    """Where a command stands, and what the list of commands says about it."""
+class CommandEntry(NamedTuple):
+    """One row of the table of commands.
 
-    module: str
-    attribute: str
+    Attributes:
+        path: Words after `turntide`: a name of the first page, or a group and a name within it.
+        target: `module:attribute` of a function or a `typer.Typer`; empty for a group that has only rows of its own.
+        summary: Its line on the help page.
+    """
+
+    path: str
+    target: str
     summary: str
 
+    @property
+    def alias(self) -> str:
+        """Its name of earlier releases, when all commands stood on the first page; hidden, goes with 0.4."""
+        return _RENAMED.get(self.path) or self.path.rpartition(" ")[2]
 
-_COMMANDS = {
-    "demo": _CommandEntry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
-    "worker": _CommandEntry("jobs.operate.worker", "worker", "Run one role, or all of them on this machine."),
-    "produce": _CommandEntry("jobs.produce.command", "produce", "Send conversations from a file or stdin."),
-    "memory": _CommandEntry(
-        "jobs.memory.topics", "app", "Read a session's topics in the archive, restore an evicted one."
+
+_RENAMED = {"memory apps": "memories"}
+
+
+COMMANDS = (
+    CommandEntry("demo", "jobs.demo:demo", "Run everything on this machine and watch it work."),
+    CommandEntry("kafka", "jobs.operate.broker.command:app", "Run a local Apache Kafka, without Docker or Java."),
+    CommandEntry("topics", "jobs.operate.topics:app", "Compare the broker's topics with the wanted ones; apply them."),
+    CommandEntry("worker", "jobs.operate.worker:worker", "Run one role, or all of them on this machine."),
+    CommandEntry("produce", "jobs.produce.command:produce", "Send conversations from a file or stdin."),
+    CommandEntry("query", "jobs.archive.query:query", "Query the archive in SQL."),
+    CommandEntry("doctor", "jobs.operate.doctor:doctor", "Print the settings and check everything they name."),
+    CommandEntry("memory", "jobs.memory.topics:app", "Read, correct, export and erase memory; topics of a session."),
+    CommandEntry("memory apps", "jobs.memory.memories:app", "Read and correct memories of apps."),
+    CommandEntry("memory project", "jobs.memory.project:app", "Read and correct a project's memory."),
+    CommandEntry("memory export", "jobs.memory.export:export", "Save memories of apps as JSON."),
+    CommandEntry(
+        "memory consolidate", "jobs.memory.consolidate:consolidate", "Archive what is old and weak in a project, now."
     ),
-    "memories": _CommandEntry("jobs.memory.memories", "app", "Read, search, edit, pin and delete what apps remember."),
-    "export": _CommandEntry("jobs.memory.export", "export", "Save what apps remember as JSON."),
-    "project": _CommandEntry(
-        "jobs.memory.project", "app", "Read and put right what is remembered of a project; travel in time."
+    CommandEntry(
+        "memory erase", "jobs.memory.erase:erase", "Erase a user, a session or an app everywhere, with a proof."
     ),
-    "consolidate": _CommandEntry(
-        "jobs.memory.consolidate", "consolidate", "Archive what is old and weak in a project, now."
+    CommandEntry("memory mcp", "jobs.memory.mcp:mcp", "Serve memory of a running role to assistants over MCP."),
+    CommandEntry("alerts", "jobs.alerts.command:app", "List and label alerts, test sinks; judge and tune policies."),
+    CommandEntry(
+        "alerts backtest",
+        "jobs.escalation.backtest.command:backtest",
+        "Judge known traffic by two policies.",
     ),
-    "query": _CommandEntry("jobs.archive.query", "query", "Ask the archive in SQL."),
-    "shell": _CommandEntry("jobs.archive.shell", "shell", "Ask the archive in SQL, statement by statement."),
-    "dictionary": _CommandEntry(
-        "jobs.archive.dictionary", "dictionary", "Say what the archive's views and columns mean."
+    CommandEntry(
+        "alerts calibrate",
+        "jobs.escalation.calibrate.command:calibrate",
+        "Propose thresholds by false alarms or alerts per day.",
     ),
-    "mine": _CommandEntry(
-        "jobs.analyse.mining.command", "mine", "Find patterns across sessions, each with its evidence."
+    CommandEntry("archive", "jobs.archive.command:app", "Verify, merge, upgrade and publish the archive; retention."),
+    CommandEntry("archive shell", "jobs.archive.shell:shell", "Query the archive, statement by statement."),
+    CommandEntry(
+        "archive dictionary", "jobs.archive.dictionary:dictionary", "Explain the archive's views and columns."
     ),
-    "report": _CommandEntry(
-        "jobs.analyse.report.command", "report", "Write what the archive shows as one page, and pictures for chat."
+    CommandEntry("analyse", "", "Mine the archive for patterns; report on it, explore it in a notebook."),
+    CommandEntry("analyse mine", "jobs.analyse.mining.command:mine", "Find patterns across sessions, with evidence."),
+    CommandEntry("analyse report", "jobs.analyse.report.command:report", "Write a page and pictures on a period."),
+    CommandEntry(
+        "analyse notebook", "jobs.analyse.report.notebook_command:notebook", "Open a marimo notebook over the archive."
     ),
-    "notebook": _CommandEntry(
-        "jobs.analyse.report.notebook_command", "notebook", "Open a marimo notebook over the archive."
+    CommandEntry("ops", "", "Operate: dead letters, replay, reset, migration, monitoring, sizing."),
+    CommandEntry("ops dlq", "jobs.operate.dlq:app", "List, show and replay dead letters."),
+    CommandEntry(
+        "ops replay", "jobs.replay.command:replay", "Fold the log again, and compare it with what the roles left."
     ),
-    "archive": _CommandEntry(
-        "jobs.archive.command", "app", "Verify, merge, upgrade and publish the archive; retention; versions."
+    CommandEntry("ops reset", "jobs.operate.reset:reset", "Rebuild a role's lost state from the log."),
+    CommandEntry("ops reindex", "jobs.operate.reindex:reindex", "Embed the vector store with another model, live."),
+    CommandEntry("ops migrate", "jobs.operate.migrate:migrate", "Bring an earlier release's data to this one."),
+    CommandEntry(
+        "ops monitoring", "jobs.operate.monitoring.command:app", "Write or check dashboards, rules, runbooks."
     ),
-    "topics": _CommandEntry(
-        "jobs.operate.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."
-    ),
-    "kafka": _CommandEntry("jobs.operate.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
-    "erase": _CommandEntry(
-        "jobs.memory.erase", "erase", "Forget a user, a session or an app everywhere, with a proof."
-    ),
-    "replay": _CommandEntry(
-        "jobs.replay.command", "replay", "Fold the log again; compare what the roles left with it."
-    ),
-    "backtest": _CommandEntry(
-        "jobs.escalation.backtest.command", "backtest", "Judge known traffic by two policies, side by side."
-    ),
-    "calibrate": _CommandEntry(
-        "jobs.escalation.calibrate.command", "calibrate", "Propose thresholds by false alarms or alerts per day."
-    ),
-    "chaos": _CommandEntry(
-        "jobs.lab.chaos.command", "chaos", "Kill, freeze and restart everything under load, then compare."
-    ),
-    "reset": _CommandEntry("jobs.operate.reset", "reset", "Rebuild a role's state from the log, after it was lost."),
-    "reindex": _CommandEntry(
-        "jobs.operate.reindex", "reindex", "Embed the vector store anew with another model, without downtime."
-    ),
-    "mcp": _CommandEntry("jobs.memory.mcp", "mcp", "Serve memory to assistants over MCP, from a running role."),
-    "sizing": _CommandEntry(
-        "jobs.operate.sizing.command", "sizing", "Plan workers, disks and money for a number of turns a day."
-    ),
-    "soak": _CommandEntry("jobs.lab.soak", "soak", "Run everything under steady load and see whether memory grows."),
-    "dlq": _CommandEntry("jobs.operate.dlq", "app", "List, show and replay dead letters."),
-    "alerts": _CommandEntry("jobs.alerts.command", "app", "List, acknowledge and label alerts, test the sinks."),
-    "doctor": _CommandEntry("jobs.operate.doctor", "doctor", "Print the settings and check everything they name."),
-    "metrics": _CommandEntry(
-        "jobs.operate.metrics", "metrics", "List every metric: what it means, and what to do about it."
-    ),
-    "migrate": _CommandEntry(
-        "jobs.operate.migrate", "migrate", "Say what of an earlier release stands here, and bring it to this one."
-    ),
-    "bench": _CommandEntry(
-        "jobs.lab.bench.command", "app", "Measure speed on this machine, beside other ways to do the same."
-    ),
-    "eval": _CommandEntry(
-        "jobs.lab.eval.command", "app", "Measure how good a judgement is, on your dialogues or the demo's."
-    ),
-    "train": _CommandEntry("jobs.lab.train.command", "app", "Learn the scorer's weights from labelled dialogues."),
-    "monitoring": _CommandEntry(
-        "jobs.operate.monitoring.command", "app", "Write or check dashboards, rules and runbooks."
-    ),
-    "contracts": _CommandEntry(
-        "jobs.contracts.command", "app", "Write or check schemas, AsyncAPI and data dictionary."
-    ),
-}
+    CommandEntry("ops metrics", "jobs.operate.metrics:metrics", "List every metric with its meaning."),
+    CommandEntry("ops sizing", "jobs.operate.sizing.command:sizing", "Plan workers, disks and cost for turns a day."),
+    CommandEntry("ops contracts", "jobs.contracts.command:app", "Write or check schemas, AsyncAPI and dictionary."),
+    CommandEntry("lab", "", "Measure and test Turntide itself: benchmarks, evaluation, training, chaos."),
+    CommandEntry("lab bench", "jobs.lab.bench.command:app", "Measure speed beside other ways to do the same."),
+    CommandEntry("lab eval", "jobs.lab.eval.command:app", "Measure the quality of judgements and memory."),
+    CommandEntry("lab train", "jobs.lab.train.command:app", "Learn the scorer's weights from dialogues."),
+    CommandEntry("lab chaos", "jobs.lab.chaos.command:chaos", "Kill, freeze and restart roles under load; compare."),
+    CommandEntry("lab soak", "jobs.lab.soak:soak", "Run everything under steady load; see whether memory grows."),
+)
+"""Every command, in the order of the help pages."""
 
 
 def examples(*lines: str) -> str:
@@ -118,26 +113,58 @@ def examples(*lines: str) -> str:
 
 
 def command_names() -> tuple[str, ...]:
-    """Every command of the first level."""
-    return tuple(_COMMANDS)
+    """Every name that may follow `turntide`, those of earlier releases included."""
+    return tuple(dict(_named("")))
 
 
 class _LazyGroup(TyperGroup):
     """Lists commands by their summaries and imports the one that is called."""
 
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, *, path: str = "", **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name, help=entry.summary) for name, entry in _COMMANDS.items()}
+        self._entries = dict(_named(path))
+        for name, entry in self._entries.items():
+            hidden = not path and entry.path != name
+            self.add_command(TyperCommand(name, help=entry.summary, hidden=hidden))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, None if name is None or command is None else _load(name), rest
+        if name is None or name not in self._entries:
+            return name, command, rest
+        entry = self._entries[name]
+        if self.commands[name].hidden and sys.stderr.isatty():
+            typer.echo(f"`turntide {name}` is now `turntide {entry.path}`", err=True)
+        return name, _load(entry, name), rest
 
 
-def _load(name: str) -> Any:
-    entry = _COMMANDS[name]
+def _named(group: str) -> Iterator[tuple[str, CommandEntry]]:
+    """Entries of a group by name; the first page also takes the names of earlier releases."""
+    for entry in COMMANDS:
+        parent, _, name = entry.path.rpartition(" ")
+        if parent == group:
+            yield name, entry
+        elif not group:
+            yield entry.alias, entry
+
+
+def _load(entry: CommandEntry, name: str) -> Any:
+    command = _imported(entry, name) if entry.target else TyperGroup(name=name)
+    if not any(_named(entry.path)):
+        return command
+    return _LazyGroup(
+        path=entry.path,
+        name=name,
+        commands=command.commands,
+        help=entry.summary,
+        rich_markup_mode="rich",
+        no_args_is_help=True,
+    )
+
+
+def _imported(entry: CommandEntry, name: str) -> Any:
+    module, _, attribute = entry.target.partition(":")
     try:
-        target = getattr(import_module(entry.module), entry.attribute)
+        target = getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
         raise _missing(name, error) from error
     if not isinstance(target, typer.Typer):

@@ -11,6 +11,7 @@ import typer
 from jobs.alerts import labels as alert_labels
 from jobs.alerts.rendering import described, explained
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError, TurntideError
@@ -28,7 +29,6 @@ _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)
 _TEST_NAME = "turntide-test"
 
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -11,6 +11,7 @@ import typer
 
 from jobs.archive.parity.command import parity
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
@@ -18,7 +19,6 @@ from streams.settings import load_settings
 
 _EXIT_FINDINGS = 1
 
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +42,7 @@ def publish(
     ),
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Publish the archive as Iceberg tables: what is new is added, what was erased or grew too old is withdrawn.
 

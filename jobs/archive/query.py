@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from streams.archive.views.definitions import VIEW_NAMES
@@ -49,9 +50,7 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Run it, and say which of the archive's files it read and for how long.")
     ] = False,
-    without_damage: Annotated[
-        bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
-    ] = False,
+    without_damage: WithoutDamageOption = False,
 ) -> None:
     """Ask the archive in SQL, read-only."""
     from jobs.archive import query_files

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption, WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import TurntideError
 from streams.settings import load_settings
@@ -37,10 +38,8 @@ an earlier version: `FROM raw.turns AT (VERSION => 12);` or `AT (TIMESTAMP => no
 def shell(
     *,
     command: Annotated[str | None, typer.Option("--command", help="Run these statements and leave.")] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How rows are printed.")] = OutputFormat.TABLE,
-    without_damage: Annotated[
-        bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
-    ] = False,
+    output: OutputOption = OutputFormat.TABLE,
+    without_damage: WithoutDamageOption = False,
 ) -> None:
     """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
     from streams.archive.catalog import open_reader, paths_of

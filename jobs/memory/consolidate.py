@@ -12,8 +12,9 @@ import typer
 
 from jobs.cli import examples
 from jobs.shared import role_api as roles
+from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
 from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.role_api import EXIT_PENDING, TOKEN_VARIABLE, OutputOption, RoleApi, TokenOption, UrlOption
+from jobs.shared.role_api import EXIT_PENDING, RoleApi
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 

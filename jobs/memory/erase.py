@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import RoleGroup, role_groups
 from models.errors import ConfigurationError
@@ -53,9 +54,9 @@ def erase(
     ] = False,
     by: Annotated[str, typer.Option(help="Who asks for it; stands in the proof.")] = "",
     status: Annotated[str, typer.Option(metavar="ID", help="Only show the proof of an earlier erasure.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: YesOption = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for the proof.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the proof is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Forget a user, a session or an app: state, topics, vectors and archive, with a proof of what was removed.
 

@@ -13,8 +13,9 @@ import typer
 
 from jobs.cli import examples
 from jobs.shared import role_api as roles
+from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
 from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.role_api import TOKEN_VARIABLE, RoleApi, TokenOption, UrlOption
+from jobs.shared.role_api import RoleApi
 from models.errors import ConfigurationError
 
 _MOST_SPACES = 10_000
@@ -28,9 +29,7 @@ def export(
     user: Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")] = "",
     url: UrlOption = None,
     token: TokenOption = TOKEN_VARIABLE,
-    output: Annotated[
-        OutputFormat, typer.Option("--output", help="How what was written to a file is told.")
-    ] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Save memories of apps as JSON: their texts, importance, tags, sources and conflicts."""
     if every == (app_id is not None):

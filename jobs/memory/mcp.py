@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import UrlOption
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.api.listed import LISTINGS
 from streams.api.projects.commands import ProjectCommandRoutes
@@ -28,9 +29,7 @@ _Routes = TypeVar("_Routes")
 
 def mcp(
     *,
-    url: Annotated[
-        str | None, typer.Option("--url", help="Where the index role answers; none: as the settings say.")
-    ] = None,
+    url: UrlOption = None,
     variable: Annotated[
         str, typer.Option("--token-env", help="Environment variable that holds the bearer token; it may be unset.")
     ] = "TURNTIDE_TOKEN",

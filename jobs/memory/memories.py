@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.shared.options import AppArgument, YesOption
 from jobs.shared.role_api import CommandContext, role_command
 
-AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Id of the app.")]
 MemoryArgument = Annotated[int, typer.Argument(metavar="ID", min=1, help="Number of the memory, as `list` shows it.")]
 UserOption = Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask whether you are sure.")]
 
 
 class MemorySearchMode(StrEnum):

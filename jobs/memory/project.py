@@ -8,15 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from jobs.memory import project_commands, project_graph, project_report, project_saving
-from jobs.memory.project_asking import (
-    AppArgument,
-    ConversationOption,
-    MemoryArgument,
-    ProjectArgument,
-    app,
-    flat,
-    utc_time,
-)
+from jobs.memory.project_asking import ConversationOption, MemoryArgument, app, flat, utc_time
+from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.role_api import CommandContext, columns, role_command
 from models.events.project_items import MemoryType
 

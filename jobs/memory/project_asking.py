@@ -12,8 +12,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Memory of projects, from a running role: memories, relationships, episodes, time travel, files.",
 )
-AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Id of the app.")]
-ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="Id of the project.")]
 MemoryArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, as `memories` shows it.")]
 ConversationOption = Annotated[str, typer.Option("--conversation", help="Only of this one; none: all.")]
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.memory.project_asking import AppArgument, MemoryArgument, ProjectArgument, app, flat, utc_time
+from jobs.memory.project_asking import MemoryArgument, app, flat, utc_time
+from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.role_api import CommandContext, role_command
 from models.events.project_items import MemoryType
 

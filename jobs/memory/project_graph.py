@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from jobs.memory.project_asking import AppArgument, ProjectArgument, app, flat
+from jobs.memory.project_asking import app, flat
+from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.role_api import CommandContext, role_command
 
 

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from jobs.memory.project_asking import AppArgument, ProjectArgument, app
+from jobs.memory.project_asking import app
 from jobs.memory.project_saving import exported
+from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.role_api import CommandContext, role_command
 from models.errors import ConfigurationError
 from models.events.project_items import ProjectEpisode, ProjectMemory

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from jobs.memory.project_asking import AppArgument, ProjectArgument, app
+from jobs.memory.project_asking import app
+from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeError, RoleAnswer, RoleApi, role_command
 from models.errors import ConfigurationError, StoreUnavailable

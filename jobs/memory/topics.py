@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.events import RestoredMessage, TopicRestored
@@ -28,7 +29,6 @@ _SHOWN = ("topic_id", "standing", "cause", "messages", "at_hand", "packed", "rel
 
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of the session.")]
 TopicOption = Annotated[str, typer.Option("--topic", help="Id of the topic, as `topics` shows it.")]
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
@@ -25,7 +26,6 @@ REPLAYED_FROM = "replayed_from"
 """Header of a replayed record: topic-partition-offset of the original."""
 
 Reason = Annotated[str | None, typer.Option(help="Only this reason, as `list` shows it.")]
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -17,6 +17,7 @@ from jobs.operate.doctor.scoring import check_policy, check_scorer
 from jobs.operate.doctor.vectors import check_vectors
 from jobs.operate.doctor.verdict import Status
 from jobs.operate.topics import apply_topics, differences
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from jobs.shared.state_versions import READ, StateVersions, state_versions
@@ -62,7 +63,7 @@ class Step(Struct, frozen=True, kw_only=True):
 def migrate(
     *,
     check: Annotated[bool, typer.Option("--check/--apply", help="Only say what is needed, or do it.")] = True,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the steps are printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """List what of topics, state, archive, index and policy is of another release, and bring it to this one.
 

@@ -15,6 +15,7 @@ from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
@@ -64,7 +65,7 @@ def reindex(
     switch: Annotated[
         bool, typer.Option("--switch", help="Afterwards, on a server, point the aliases `<collection>-current` to it.")
     ] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Embed all collections anew with another model, into collections of their own; those that serve stay as they are.
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from jobs.cli import examples
 from jobs.operate.topics import apply_topics
 from jobs.shared.log_read import Extent, log_extent
+from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import group_of, role_groups
 from models.entities import REGISTRY
@@ -82,8 +83,8 @@ def reset(
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Read the log again from its first record.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    yes: YesOption = False,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Rebuild a role's work from its logs: its offsets go back to the beginning, and its changelog is emptied.
 

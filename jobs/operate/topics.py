@@ -11,6 +11,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.operate.strimzi import rendered, topic_resources, user_resources
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.topic_drift import DriftKind, TopicDrift, compare, refused, wanted_topics
 from models.errors import ConfigurationError
@@ -20,7 +21,6 @@ from streams.settings import Settings, load_settings
 
 _EXIT_DRIFT = 1
 
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the differences are printed.")]
 AllowRepartition = Annotated[
     bool,
     typer.Option(

@@ -22,6 +22,7 @@ from jobs.produce.formats import FORMATS, Filling, Malformed
 from jobs.produce.formats.filling import in_utc
 from jobs.produce.formats.source import InputReading, InputSource
 from jobs.produce.production import Sending, send
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -99,7 +100,7 @@ def produce(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Send lines as they stand, to try out bad input.")] = False,
-    output: Annotated[OutputFormat, typer.Option(help="How the summary is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Send conversations."""
     if rate is not None and speedup is not None:

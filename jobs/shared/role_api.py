@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 import msgspec
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.http.problems import ProblemDetails
@@ -35,14 +36,6 @@ _DO = {
     HTTPStatus.FORBIDDEN: "use a token of http.tokens with `admin: true` and this app, or with no apps",
 }
 
-UrlOption = Annotated[
-    str | None, typer.Option("--url", help="Where the index or api role answers; none: as the settings say.")
-]
-TokenOption = Annotated[
-    str, typer.Option("--token-env", help="Environment variable with an admin token; may be unset.")
-]
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
-TOKEN_VARIABLE = "TURNTIDE_TOKEN"  # noqa: S105 - the name of a variable
 
 _SHARED: Mapping[str, tuple[Any, Any]] = {
     "url": (UrlOption, None),

@@ -27,7 +27,7 @@ ELSEWHERE = re.compile(r"streams\.(index\.edge|archive\.iceberg)")
 COMMANDS = ("worker", "topics", "doctor", "erase", "alerts", "dlq", "replay", "reset", "archive", "query", "produce")
 """What is run beside the roles, in the same image."""
 
-COMMAND_MODULES = {name: entry.module for name, entry in cli._COMMANDS.items()}
+COMMAND_MODULES = {entry.alias: entry.target.partition(":")[0] for entry in cli.COMMANDS}
 
 IMPORTED = """
 import importlib, json, pkgutil, sys

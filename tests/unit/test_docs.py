@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import command_names
+from jobs.cli import COMMANDS, command_names
 from models.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +24,7 @@ DOCUMENTS = sorted(
 PATH_IN_BACKTICKS = re.compile(r"`((?:models|streams|jobs|tests|deploy|\.ci)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"turntide ([a-z]+)")
+GROUPED = re.compile(r"turntide ((?:analyse|ops|lab) [a-z]+)")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -35,6 +36,7 @@ def test_named_files_and_commands_exist(document: Path) -> None:
 
     assert [str(path) for path in [*paths, *links] if not path.exists()] == []
     assert set(COMMAND.findall(text)) - set(command_names()) == set()
+    assert set(GROUPED.findall(text)) - {entry.path for entry in COMMANDS} == set()
 
 
 def test_every_metric_is_exported_by_some_role() -> None:

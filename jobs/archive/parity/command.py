@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from streams.settings import load_settings
@@ -24,7 +25,7 @@ def parity(
         bool,
         typer.Option("--fold", help="What is always done: fold the archived inputs again."),
     ] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Fold every archived input of sessions again, and compare each event with the archived one, field by field.
 

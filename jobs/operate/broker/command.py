@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ def _default_data_dir() -> Path:
     return default_data_dir()
 
 
-OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 DataDir = Annotated[
     Path,
     typer.Option(

@@ -12,6 +12,7 @@ from jobs.operate.doctor.checks import CHECKS, RESTS_ON, RUNBOOKS
 from jobs.operate.doctor.running import verdicts
 from jobs.operate.doctor.shown import setting_rows
 from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
@@ -26,9 +27,7 @@ def doctor(
         list[str] | None, typer.Option("--check", help="Only this check, and no list of settings; may be repeated.")
     ] = None,
     within: Annotated[float, typer.Option(min=0.1, help="How long each check may take, seconds.")] = 20.0,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How settings and checks are printed.")] = (
-        OutputFormat.TABLE
-    ),
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Print every setting, secrets redacted, and check whether what they name is there and works.
 

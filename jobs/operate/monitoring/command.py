@@ -12,6 +12,7 @@ from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
 from jobs.operate.monitoring.rules import OPERATORS, for_the_operator, read
 from jobs.operate.monitoring.runbooks import FOLDER, INDEX, index
 from jobs.shared.generated_files import differing, write_differing
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -28,7 +29,6 @@ _DIRECTORY = Path("deploy")
 _DASHBOARDS = Path("grafana") / "dashboards"
 
 Directory = Annotated[Path, typer.Option("--directory", help="Folder with prometheus/, grafana/ and runbooks/.")]
-Form = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,7 +39,7 @@ app = typer.Typer(
 
 
 @app.command(epilog=examples("turntide monitoring write", "turntide monitoring write --directory ops --output json"))
-def write(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
+def write(directory: Directory = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Write the dashboards, the index of the runbooks and the rules for Kubernetes where they differ."""
     generated = documents(directory)
     changed = differing(directory, generated, only_json_of=_DASHBOARDS)
@@ -51,7 +51,7 @@ def write(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) 
 
 
 @app.command(epilog=examples("turntide monitoring check", "turntide monitoring check --output json | jq '.[]'"))
-def check(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
+def check(directory: Directory = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Exit with code 1 when something is out of step.
 
     That is a metric or label that there is not, an alert without runbook or panel, a metric that no panel shows, or a

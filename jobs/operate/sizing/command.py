@@ -13,6 +13,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.operate.sizing.plan import Cost, ExpectedLoad, Plan, Prices, plan
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -56,7 +57,7 @@ def sizing(
     measured: Annotated[
         Path | None, typer.Option(help="Output of `turntide bench roles --output json` on your machine.")
     ] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the plans are printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Plan partitions, workers, memory, disk and money for a number of turns a day.
 
