@@ -17,15 +17,12 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from jobs.cli import app as turntide
-from jobs.operate.monitoring.board import MonitoringBoard, Panel, PanelRow, Query, rate, total
-from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
+from jobs.operate.monitoring.boards import BOARDS, MonitoringBoard, Panel, PanelRow, Query, render
 from jobs.operate.monitoring.checks import findings
 from jobs.operate.monitoring.command import app as monitoring
 from jobs.operate.monitoring.command import documents, drift
 from jobs.operate.monitoring.expressions import WrongExpression, labels_of
-from jobs.operate.monitoring.grafana import render
-from jobs.operate.monitoring.rules import AlertRule, MonitoringRules, read
-from jobs.operate.monitoring.runbooks import commands_in
+from jobs.operate.monitoring.rules import AlertRule, MonitoringRules, commands_in, read
 from models.errors import ConfigurationError
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -37,7 +34,7 @@ LIKED = RULES.alerts[0]
 
 def test_everything_is_in_step() -> None:
     """No metric that there is not, no alert without runbook or panel, no metric that nobody sees, no file by hand."""
-    assert findings(RULES, BOARDS, UNSHOWN, DEPLOY) == []
+    assert findings(RULES, BOARDS, DEPLOY) == []
     assert drift(DEPLOY) == {}
 
 
@@ -69,7 +66,7 @@ def altered(**changes: Any) -> MonitoringRules:
 )
 def test_a_rule_out_of_step_is_found(changes: dict[str, Any], what: str) -> None:
     """Each fault of an alert is named, so that its author need not look for it."""
-    said = [finding.what for finding in findings(altered(**changes), BOARDS, UNSHOWN, DEPLOY)]
+    said = [finding.what for finding in findings(altered(**changes), BOARDS, DEPLOY)]
 
     assert [each for each in said if what in each] != []
 
@@ -78,29 +75,29 @@ def test_a_rule_out_of_step_is_found(changes: dict[str, Any], what: str) -> None
     ("panel", "what"),
     [
         (Panel(title="p", queries=(Query("turntide_gone"),)), "there is no series 'turntide_gone'"),
-        (Panel(title="p", queries=(Query(rate("ready", "sink")),)), "has no label sink"),
-        (Panel(title="p", queries=(Query(total("ready", "job"), "{{topic}}"),)), "its legend names labels that"),
+        (Panel(title="p", queries=(Query("sum by (sink) (rate(turntide_ready[5m]))"),)), "has no label sink"),
+        (
+            Panel(title="p", queries=(Query("sum by (job) (turntide_ready)", "{{topic}}"),)),
+            "its legend names labels that",
+        ),
         (Panel(title="p", queries=(Query("up"),), alerts=("TurntideHttpSlow",)), "shows nothing that it asks for"),
     ],
 )
 def test_a_panel_out_of_step_is_found(panel: Panel, what: str) -> None:
     """A panel that would stay empty, or that explains what it does not show."""
     board = MonitoringBoard(uid="u", title="t", description="d", rows=(PanelRow("r", (panel,)),))
-    said = [finding.what for finding in findings(RULES, (*BOARDS, board), UNSHOWN, DEPLOY) if finding.where == "u: p"]
+    said = [finding.what for finding in findings(RULES, (*BOARDS, board), DEPLOY) if finding.where == "u: p"]
 
     assert len(said) == 1
     assert what in said[0]
 
 
 def test_a_metric_that_nobody_sees_is_found() -> None:
-    """Also one that is said not to be shown though it is, or that there is not."""
+    """Each metric of the catalogue has a panel."""
     fewer = tuple(board for board in BOARDS if board.uid != "turntide-memory")
-    unshown = {"episodes_total": "asked by hand", "ready": "wrong", "gone_total": "wrong"}
-    said = {finding.where: finding.what for finding in findings(RULES, fewer, unshown, DEPLOY)}
+    said = {finding.where: finding.what for finding in findings(RULES, fewer, DEPLOY)}
 
     assert said["fact_changes_total"].startswith("no panel shows it")
-    assert (said["ready"], said["gone_total"]) == ("is said not to be shown, and is", "is in UNSHOWN, and no metric")
-    assert "episodes_total" not in said
 
 
 def test_a_runbook_out_of_step_is_found(tmp_path: Path) -> None:
@@ -111,7 +108,7 @@ def test_a_runbook_out_of_step_is_found(tmp_path: Path) -> None:
 
     def said(text: str) -> list[str]:
         (tmp_path / "runbooks" / f"{LIKED.name}.md").write_text(text)
-        return [each.what for each in findings(alone, BOARDS, UNSHOWN, tmp_path) if each.where.startswith("runbooks/")]
+        return [each.what for each in findings(alone, BOARDS, tmp_path) if each.where.startswith("runbooks/")]
 
     assert said(good) == []
     assert said(good.replace("## Impact", "## Effect")) == [

@@ -7,11 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.operate.monitoring.board import MonitoringBoard, Panel
-from jobs.operate.monitoring.expressions import Labels, WrongExpression, asked, labels_of, values_asked
-from jobs.operate.monitoring.known import METRIC_NAMED, SERIES, names_of
-from jobs.operate.monitoring.rules import AlertRule, MonitoringRules
-from jobs.operate.monitoring.runbooks import FIRST_COMMANDS, FOLDER, HEADINGS, INDEX, commands_in, path_of, section
+from jobs.operate.monitoring.boards import MonitoringBoard, Panel
+from jobs.operate.monitoring.expressions import (
+    METRIC_NAMED,
+    SERIES,
+    Labels,
+    WrongExpression,
+    asked,
+    labels_of,
+    names_of,
+    values_asked,
+)
+from jobs.operate.monitoring.rules import (
+    FIRST_COMMANDS,
+    HEADINGS,
+    INDEX,
+    RUNBOOKS,
+    AlertRule,
+    MonitoringRules,
+    commands_in,
+    path_of,
+    section,
+)
 from models.metrics import METRICS
 
 SEVERITIES = ("page", "ticket")
@@ -29,27 +46,34 @@ class CheckFinding(NamedTuple):
     what: str
 
 
-def findings(
-    rules: MonitoringRules, boards: Sequence[MonitoringBoard], unshown: Mapping[str, str], directory: Path
-) -> list[CheckFinding]:
+def findings(rules: MonitoringRules, boards: Sequence[MonitoringBoard], directory: Path) -> list[CheckFinding]:
     """Everything that is out of step; none is as it should be.
 
     Args:
         rules: The alerts and what is recorded.
         boards: The dashboards.
-        unshown: Metrics that no panel shows, each with the reason.
         directory: deploy/, where the runbooks are.
     """
     found: list[CheckFinding] = []
     known = _recorded(rules, found)
     for alert in rules.alerts:
         found += [CheckFinding(f"{alert.file}: {alert.name}", what) for what in _of_alert(alert, known)]
-        found += [CheckFinding(f"{FOLDER}/{alert.name}.md", what) for what in _of_runbook(alert, directory)]
+        found += [CheckFinding(f"{RUNBOOKS}/{alert.name}.md", what) for what in _of_runbook(alert, directory)]
     for board in boards:
         for panel in board.panels():
             found += [CheckFinding(f"{board.uid}: {panel.title}", what) for what in _of_panel(panel, known, rules)]
-    found += _unexplained(rules, boards)
-    found += _not_shown(rules, boards, unshown)
+    explained = {name for board in boards for panel in board.panels() for name in panel.alerts}
+    found += [
+        CheckFinding(f"{each.file}: {each.name}", "no panel explains it")
+        for each in rules.alerts
+        if each.name not in explained
+    ]
+    shown = {name for board in boards for panel in board.panels() for name in _series_of(panel, rules)}
+    found += [
+        CheckFinding(each.name, "no panel shows it: add one to boards.toml")
+        for each in METRICS
+        if not shown & set(names_of(each))
+    ]
     return found + _left_over(rules, directory)
 
 
@@ -97,7 +121,7 @@ def _undocumented(expression: str) -> Iterator[str]:
 
 
 def _of_runbook(alert: AlertRule, directory: Path) -> Iterator[str]:
-    page = directory / FOLDER / f"{alert.name}.md"
+    page = directory / RUNBOOKS / f"{alert.name}.md"
     if not page.is_file():
         yield "is missing"
         return
@@ -130,32 +154,10 @@ def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: MonitoringRules)
             yield f"explains {name}, and shows nothing that it asks for"
 
 
-def _unexplained(rules: MonitoringRules, boards: Sequence[MonitoringBoard]) -> list[CheckFinding]:
-    explained = {name for board in boards for panel in board.panels() for name in panel.alerts}
-    return [
-        CheckFinding(f"{a.file}: {a.name}", "no panel explains it") for a in rules.alerts if a.name not in explained
-    ]
-
-
-def _not_shown(
-    rules: MonitoringRules, boards: Sequence[MonitoringBoard], unshown: Mapping[str, str]
-) -> list[CheckFinding]:
-    shown = {name for board in boards for panel in board.panels() for name in _series_of(panel, rules)}
-    found: list[CheckFinding] = []
-    for metric in METRICS:
-        is_shown = bool(shown & set(names_of(metric)))
-        if is_shown and metric.name in unshown:
-            found.append(CheckFinding(metric.name, "is said not to be shown, and is"))
-        elif not is_shown and not unshown.get(metric.name):
-            found.append(CheckFinding(metric.name, "no panel shows it: add one, or give the reason in UNSHOWN"))
-    gone = set(unshown) - {metric.name for metric in METRIC_NAMED.values()}
-    return found + [CheckFinding(name, "is in UNSHOWN, and no metric") for name in sorted(gone)]
-
-
 def _left_over(rules: MonitoringRules, directory: Path) -> list[CheckFinding]:
     wanted = {INDEX, *(f"{alert.name}.md" for alert in rules.alerts)}
-    pages = sorted(path.name for path in (directory / FOLDER).glob("*.md"))
-    return [CheckFinding(f"{FOLDER}/{name}", "belongs to no alert") for name in pages if name not in wanted]
+    pages = sorted(path.name for path in (directory / RUNBOOKS).glob("*.md"))
+    return [CheckFinding(f"{RUNBOOKS}/{name}", "belongs to no alert") for name in pages if name not in wanted]
 
 
 def _series_of(panel: Panel, rules: MonitoringRules) -> set[str]:

@@ -8,17 +8,15 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
-from jobs.operate.monitoring.rules import OPERATORS, for_the_operator, read
-from jobs.operate.monitoring.runbooks import FOLDER, INDEX, index
+from jobs.operate.monitoring.rules import INDEX, OPERATORS, RUNBOOKS, for_the_operator, index, read
 from jobs.shared.generated_files import differing, write_differing
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 try:
+    from jobs.operate.monitoring.boards import BOARDS, render
     from jobs.operate.monitoring.checks import CheckFinding, findings
-    from jobs.operate.monitoring.grafana import render
 except ModuleNotFoundError as error:
     raise ConfigurationError(
         f"`turntide monitoring` needs the Python package `{error.name}`: install `turntide[monitoring]`"
@@ -58,7 +56,7 @@ def check(directory: Directory = _DIRECTORY, output: OutputOption = OutputFormat
     file that `write` would change.
     """
     found = [
-        *findings(read(directory), BOARDS, UNSHOWN, directory),
+        *findings(read(directory), BOARDS, directory),
         *(CheckFinding(name, f"{state}: run `turntide monitoring write`") for name, state in drift(directory).items()),
     ]
     printed = Printer(output)
@@ -70,8 +68,8 @@ def check(directory: Directory = _DIRECTORY, output: OutputOption = OutputFormat
 
 def documents(directory: Path) -> dict[str, str]:
     """Every generated file: its path below the folder, and its text."""
-    boards = {str(_DASHBOARDS / f"{board.uid}.json"): render(board, f"deploy/{FOLDER}") for board in BOARDS}
-    pages = {f"{FOLDER}/{INDEX}": index(directory, read(directory).alerts)}
+    boards = {str(_DASHBOARDS / f"{board.uid}.json"): render(board, f"deploy/{RUNBOOKS}") for board in BOARDS}
+    pages = {f"{RUNBOOKS}/{INDEX}": index(directory, read(directory).alerts)}
     return {**boards, **pages, str(OPERATORS): for_the_operator(directory)}
 
 

@@ -1,14 +1,16 @@
-"""Analysis of PromQL expressions: their series, and the labels of their result (extra `monitoring`)."""
+"""Analysis of PromQL: series there are, series an expression asks for, labels of its result (extra `monitoring`)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import promql_parser as promql
 
 from models.errors import TurntideError
+from models.metrics import METRICS, Metric, MetricKind
+from streams.observe.telemetry import PREFIX
 
 Labels = frozenset[str]
 
@@ -175,3 +177,53 @@ def _need(there: Labels, wanted: Any, where: str) -> None:
 
 def _list(labels: Labels) -> str:
     return ", ".join(sorted(labels)) or "none"
+
+
+# --- every series that rules and panels may ask for
+
+SCRAPED = frozenset({"job", "instance"})
+"""What Prometheus adds to every series that it scrapes."""
+
+OF_OTHERS: Mapping[str, Labels] = {
+    "up": SCRAPED,
+    **dict.fromkeys(
+        (
+            "process_cpu_seconds_total",
+            "process_max_fds",
+            "process_open_fds",
+            "process_resident_memory_bytes",
+            "process_start_time_seconds",
+            "process_virtual_memory_bytes",
+        ),
+        SCRAPED,
+    ),
+    "ALERTS": frozenset({"alertname", "alertstate", "severity", *SCRAPED}),
+}
+"""Series of Prometheus itself and of its client in each process."""
+
+
+def names_of(metric: Metric) -> tuple[str, ...]:
+    """What a metric of the catalogue is called in Prometheus; a histogram has three names."""
+    name = PREFIX + metric.name
+    return (
+        tuple(name + end for end in ("_bucket", "_sum", "_count")) if metric.kind is MetricKind.HISTOGRAM else (name,)
+    )
+
+
+def _scraped() -> Iterator[tuple[str, Labels]]:
+    for metric in METRICS:
+        for name in names_of(metric):
+            le = {"le"} if name.endswith("_bucket") else set()
+            yield name, SCRAPED.union(metric.labels, le)
+
+
+SERIES: Mapping[str, Labels] = {**dict(_scraped()), **OF_OTHERS}
+"""All of them but what rules record."""
+
+METRIC_NAMED: Mapping[str, Metric] = {name: metric for metric in METRICS for name in names_of(metric)}
+
+
+def means(expression: str) -> tuple[str, ...]:
+    """What the catalogue says of each metric that an expression asks for: its meaning, and what to do."""
+    metrics = [METRIC_NAMED[name] for name in asked(expression) if name in METRIC_NAMED]
+    return tuple(f"{metric.help} {metric.what_to_do}" for metric in dict.fromkeys(metrics))

@@ -1,7 +1,9 @@
-"""The rules as they stand in deploy/prometheus/rules, read."""
+"""Alert rules as deploy/prometheus/rules has them, and their runbooks: a page for each alert, and the index."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,10 +11,17 @@ from msgspec import Struct
 
 from models.errors import ConfigurationError
 
-FOLDER = Path("prometheus") / "rules"
+_RULES = Path("prometheus") / "rules"
 OPERATORS = Path("prometheus") / "operator.yaml"
 """The same rules for the Prometheus operator of Kubernetes."""
 _BY_WHOM = "# Made of rules/ by `turntide monitoring write`; do not edit.\n"
+RUNBOOKS = "runbooks"
+INDEX = "README.md"
+HEADINGS = ("Meaning", "Impact", "First three commands", "Next", "Escalate")
+"""Of every runbook, in this order."""
+FIRST_COMMANDS = 3
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class AlertRule(Struct, frozen=True, kw_only=True):
@@ -67,7 +76,15 @@ def read(directory: Path) -> MonitoringRules:
             if rule.record:
                 recorded[rule.record] = rule.expr
             else:
-                alerts.append(_alert(rule, file))
+                alert = AlertRule(
+                    name=rule.alert,
+                    expression=rule.expr,
+                    waits=rule.waits,
+                    labels=rule.labels,
+                    annotations=rule.annotations,
+                    file=file.name,
+                )
+                alerts.append(alert)
     return MonitoringRules(tuple(alerts), recorded)
 
 
@@ -88,9 +105,9 @@ def for_the_operator(directory: Path) -> str:
 
 
 def _files(directory: Path) -> list[Path]:
-    files = sorted((directory / FOLDER).glob("*.yml"))
+    files = sorted((directory / _RULES).glob("*.yml"))
     if not files:
-        raise ConfigurationError(f"no rules in {directory / FOLDER}: run it in the repository, or say --directory")
+        raise ConfigurationError(f"no rules in {directory / _RULES}: run it in the repository, or say --directory")
     return files
 
 
@@ -102,12 +119,53 @@ def _rules(file: Path) -> list[_Rule]:
     return [rule for group in groups for rule in group.rules]
 
 
-def _alert(rule: _Rule, file: Path) -> AlertRule:
-    return AlertRule(
-        name=rule.alert,
-        expression=rule.expr,
-        waits=rule.waits,
-        labels=rule.labels,
-        annotations=rule.annotations,
-        file=file.name,
-    )
+def path_of(alert: str, folder: str = f"deploy/{RUNBOOKS}") -> str:
+    """Where an alert's runbook is, as annotations and panels name it."""
+    return f"{folder}/{alert}.md"
+
+
+def commands_in(text: str) -> list[str]:
+    """Every command of a runbook's shell blocks; lines that end in a backslash go on, comments are left out."""
+    lines = [line for block in _BLOCK.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below one heading."""
+    _, _, after = text.partition(f"\n## {heading}\n")
+    return after.partition("\n## ")[0]
+
+
+def meaning(text: str) -> str:
+    """First sentence below `Meaning`, on one line."""
+    said = " ".join(section(text, "Meaning").split())
+    return said.partition(". ")[0].rstrip(".") + "."
+
+
+_INDEX_HEAD = """# Runbooks
+
+One page for each alert of `deploy/prometheus/rules`. Made by `turntide monitoring write`; do not edit.
+`deploy/monitoring.md` says how all of it is used.
+
+On Kubernetes `turntide …` runs where it may do what is asked, and `curl` on your machine beside a
+`kubectl port-forward` to the role:
+
+```sh
+kubectl scale deployment/turntide-ops --replicas=1
+kubectl exec -it deployment/turntide-ops -- turntide doctor
+```
+"""
+
+
+def index(directory: Path, alerts: Sequence[AlertRule]) -> str:
+    """The runbooks' README: pages first, then tickets, each with what it means."""
+    lines = [_INDEX_HEAD]
+    for severity, title in (("page", "Somebody is woken up"), ("ticket", "In the morning")):
+        lines += [f"## {title}\n", "| alert | fires after | meaning |", "|---|---|---|"]
+        for alert in alerts:
+            if alert.labels.get("severity") == severity:
+                page = directory / RUNBOOKS / f"{alert.name}.md"
+                said = meaning(page.read_text(encoding="utf-8")) if page.is_file() else "No runbook yet."
+                lines.append(f"| [{alert.name}]({alert.name}.md) | {alert.waits or 'at once'} | {said} |")
+        lines.append("")
+    return "\n".join(lines[:-1]) + "\n"

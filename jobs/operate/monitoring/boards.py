@@ -1,9 +1,12 @@
-"""Dashboards as Grafana's JSON, by Grafana's own library of its schema (grafana-foundation-sdk, extra `monitoring`)."""
+"""Dashboards: their data (`boards.toml`), and Grafana's JSON of it by Grafana's own library (extra `monitoring`)."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from itertools import count
+from typing import Literal, NamedTuple
 
+import msgspec
 from grafana_foundation_sdk.builders import dashboard, prometheus, stat, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import (
@@ -12,16 +15,73 @@ from grafana_foundation_sdk.models.dashboard import (
     DataSourceRef,
     VariableRefresh,
 )
+from msgspec import Struct
 
-from jobs.operate.monitoring.board import MonitoringBoard, Panel, Shows
-from jobs.operate.monitoring.known import means
-from jobs.operate.monitoring.runbooks import path_of
+from jobs.operate.monitoring.expressions import means
+from jobs.operate.monitoring.rules import path_of
 from models.errors import ConfigurationError
 
 _COLUMNS = 24
 _HEIGHT = 8
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _PANELS = timeseries.Panel | stat.Panel
+
+
+class Query(NamedTuple):
+    """One expression, and what each of its series is called (`{{label}}`)."""
+
+    expression: str
+    legend: str = ""
+
+
+class Panel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One picture.
+
+    Attributes:
+        unit: As Grafana calls it: `s`, `bytes`, `percentunit`, `ops`, …
+        alerts: Alerts of the rules that this panel explains; each uses a metric that is shown here.
+        width: Of 24 columns.
+    """
+
+    title: str
+    queries: tuple[Query, ...]
+    unit: str = "short"
+    alerts: tuple[str, ...] = ()
+    shows: Literal["lines", "number"] = "lines"
+    width: int = 8
+
+
+class PanelRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """Panels that belong together."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+class MonitoringBoard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One dashboard; its file is `<uid>.json`.
+
+    Attributes:
+        of_one_role: Whether role and worker are chosen above it, as `$job` and `$instance`.
+    """
+
+    uid: str
+    title: str
+    description: str
+    rows: tuple[PanelRow, ...]
+    of_one_role: bool = False
+
+    def panels(self) -> tuple[Panel, ...]:
+        """All of them, from top to bottom."""
+        return tuple(panel for row in self.rows for panel in row.panels)
+
+
+class _BoardsFile(Struct):
+    boards: tuple[MonitoringBoard, ...]
+
+
+BOARDS = msgspec.toml.decode(files(__package__).joinpath("boards.toml").read_bytes(), type=_BoardsFile).boards
+"""Every dashboard."""
 
 
 def render(board: MonitoringBoard, folder: str) -> str:
@@ -81,7 +141,7 @@ def _choice(name: str, label: str, query: str) -> dashboard.QueryVariable:
 
 
 def _panel(panel: Panel, number: int, folder: str) -> _PANELS:
-    made: _PANELS = timeseries.Panel() if panel.shows is Shows.LINES else stat.Panel()
+    made: _PANELS = timeseries.Panel() if panel.shows == "lines" else stat.Panel()
     made = (
         made.id(number)
         .title(panel.title)
@@ -91,7 +151,7 @@ def _panel(panel: Panel, number: int, folder: str) -> _PANELS:
         .span(panel.width)
         .datasource(_SOURCE)
     )
-    if panel.unit == "percentunit" or panel.shows is Shows.LINES:
+    if panel.unit == "percentunit" or panel.shows == "lines":
         made = made.min(0)
     for letter, query in zip("ABCDEFGH", panel.queries, strict=False):
         made = made.with_target(
