@@ -12,10 +12,9 @@ import typer
 from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.operate.doctor.running import guarded
 from jobs.operate.doctor.scoring import check_policy, check_scorer
 from jobs.operate.doctor.vectors import check_vectors
-from jobs.operate.doctor.verdict import Status
+from jobs.operate.doctor.verdict import Status, guarded
 from jobs.operate.topics import apply_topics, differences
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer

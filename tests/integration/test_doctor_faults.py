@@ -26,7 +26,7 @@ import typer
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
-from jobs.operate.doctor import CHECKS, clocks, doctor
+from jobs.operate.doctor import CHECKS, doctor, serving
 from jobs.operate.topics import apply_topics, differences
 from jobs.shared.broker_config import free_port
 from jobs.shared.role_process import environment_of
@@ -205,7 +205,7 @@ async def _clock_of_a_role(_: Setup) -> AsyncIterator[Environment]:
 
 
 def _own_clock(setup: Setup) -> Environment:
-    setup.monkeypatch.setattr(clocks, "now", lambda: datetime.now(UTC) - timedelta(minutes=10))
+    setup.monkeypatch.setattr(serving, "now", lambda: datetime.now(UTC) - timedelta(minutes=10))
     return {}
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from threading import Event
+from unittest.mock import MagicMock
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from jobs.operate.doctor import CHECKS, doctor, redacted, setting_rows
-from jobs.operate.doctor.checks import RESTS_ON, RUNBOOKS
-from jobs.operate.doctor.running import verdicts
-from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.doctor.verdict import Check, Status, Verdict, verdicts
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 
@@ -57,18 +56,21 @@ def test_runbooks_are_there() -> None:
     """Each check that names one names a page, and none names a check that there is not."""
     folder = Path(__file__).parents[2] / "deploy" / "runbooks"
 
-    assert [name for name in RUNBOOKS.values() if not (folder / f"{name}.md").is_file()] == []
-    assert {*RUNBOOKS, *RESTS_ON, *RESTS_ON.values()} <= {*CHECKS}
+    named = {check.runbook for check in CHECKS.values() if check.runbook}
+
+    assert [name for name in named if not (folder / f"{name}.md").is_file()] == []
+    assert {check.rests_on for check in CHECKS.values() if check.rests_on} <= {*CHECKS}
 
 
 def test_a_runbook_stands_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """For people: its path would fold the columns. Programs find it beside its check."""
-    name = next(iter(RUNBOOKS))
-    monkeypatch.setitem(CHECKS, name, lambda _settings: Verdict(Status.FAIL, "full", "make room"))
+    name = "disk"
+    failing = CHECKS[name]._replace(look=lambda _settings: Verdict(Status.FAIL, "full", "make room"))
+    monkeypatch.setitem(CHECKS, name, failing)
     shown = CliRunner().invoke(_app, ["--check", name]).stdout.splitlines()
     (told,) = json.loads(CliRunner().invoke(_app, ["--check", name, "--output", "json"]).stdout)["checks"]
 
-    assert told["runbook"] == f"deploy/runbooks/{RUNBOOKS[name]}.md"
+    assert told["runbook"] == f"deploy/runbooks/{failing.runbook}.md"
     assert [line for line in shown if told["runbook"] in line] == [f"more on {name}: {told['runbook']}"]
 
 
@@ -86,11 +88,14 @@ def test_a_check_that_hangs_does_not_hang_the_others() -> None:
     def breaks(_settings: Settings) -> Verdict:
         raise RuntimeError("hunter2")
 
-    checks = {"topics": refuses, "broker": hangs, "odd": breaks, "fine": lambda _: Verdict(Status.OK, "well")}
+    checks = {
+        "topics": Check(refuses, rests_on="broker"),
+        "broker": Check(hangs),
+        "odd": Check(breaks),
+        "fine": Check(lambda _: Verdict(Status.OK, "well")),
+    }
     told: list[tuple[int, int]] = []
-    found = verdicts(
-        checks, load_settings(), within_s=0.2, rests_on={"topics": "broker"}, done=lambda n, of: told.append((n, of))
-    )
+    found = verdicts(checks, load_settings(), within_s=0.2, done=lambda n, of: told.append((n, of)))
     never.set()
 
     assert [*found] == [*checks]
@@ -119,8 +124,11 @@ def test_what_rests_on_something_that_fails_is_told_once() -> None:
         "warned": (warns, fails),
         "fine": (fails, warns),
     }.items():
-        checks = {"broker": lambda _settings, told=broker: told, "topics": lambda _settings, told=topics: told}
-        found = verdicts(checks, load_settings(), within_s=60, rests_on=RESTS_ON)
+        checks = {
+            "broker": Check(MagicMock(return_value=broker)),
+            "topics": Check(MagicMock(return_value=topics), rests_on="broker"),
+        }
+        found = verdicts(checks, load_settings(), within_s=60)
         statuses[name] = found["topics"].status, found["topics"].detail
 
     assert statuses == {

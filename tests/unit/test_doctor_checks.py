@@ -16,15 +16,13 @@ import pytest
 
 from jobs.operate.doctor import (
     CHECKS,
-    clocks,
     cluster,
     scoring,
     serving,
     setting_rows,
     vectors,
 )
-from jobs.operate.doctor.running import guarded
-from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError, JudgeFailed
 from streams.index.points import CollectionInfo
@@ -36,7 +34,7 @@ from streams.wiring import ROLES
 def test_disk_that_cannot_be_written(tmp_path: Path) -> None:
     """A data directory below a file can never be made."""
     (tmp_path / "file").write_text("", encoding="utf-8")
-    verdict = CHECKS["disk"](load_settings(data_dir=tmp_path / "file" / "data"))
+    verdict = CHECKS["disk"].look(load_settings(data_dir=tmp_path / "file" / "data"))
 
     assert Status.FAIL is verdict.status
 
@@ -51,7 +49,7 @@ def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Path, "exists", look)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    disk = CHECKS["disk"](load_settings(data_dir=tmp_path / "data"))
+    disk = CHECKS["disk"].look(load_settings(data_dir=tmp_path / "data"))
     other = guarded(
         lambda settings: Verdict(Status.OK, str(settings.data_dir.exists())), load_settings(data_dir="data")
     )
@@ -62,7 +60,7 @@ def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_missing_data_directory_is_fine(tmp_path: Path) -> None:
     """It is made when it is needed, and the check makes nothing."""
-    verdict = CHECKS["disk"](load_settings(data_dir=tmp_path / "data"))
+    verdict = CHECKS["disk"].look(load_settings(data_dir=tmp_path / "data"))
 
     assert verdict.status in {Status.OK, Status.WARN}
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +68,7 @@ def test_missing_data_directory_is_fine(tmp_path: Path) -> None:
 
 def test_missing_archive_is_a_warning(tmp_path: Path) -> None:
     """Before the first worker there is none."""
-    assert Status.WARN is CHECKS["archive"](load_settings(data_dir=tmp_path)).status
+    assert Status.WARN is CHECKS["archive"].look(load_settings(data_dir=tmp_path)).status
 
 
 # urllib3, which wordllama imports, probes for IPv6 when it is loaded.
@@ -78,9 +76,9 @@ def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None
     """One that somebody else has is named with its role; port 0 picks a free one."""
     taken = {8705, 8706}
     monkeypatch.setattr(serving, "_is_free", lambda _host, port: port not in taken)
-    verdict = CHECKS["ports"](load_settings(http={"enrich_port": 0}))
+    verdict = CHECKS["ports"].look(load_settings(http={"enrich_port": 0}))
     taken.clear()
-    free = CHECKS["ports"](load_settings())
+    free = CHECKS["ports"].look(load_settings())
 
     assert (Status.WARN, True) == (verdict.status, verdict.detail.endswith("memory 8705"))
     assert (Status.OK, len(ROLES)) == (free.status, free.detail.count(",") + 1)
@@ -89,9 +87,9 @@ def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(("ahead_s", "told"), [(60, "60 s ahead"), (-60, "60 s behind"), (-30, "")])
 def test_a_clock_that_differs_is_named_either_way(monkeypatch: pytest.MonkeyPatch, ahead_s: int, told: str) -> None:
     """By more than `max_clock_skew`, ahead or behind."""
-    monkeypatch.setattr(clocks, "_roles", lambda _settings: [("role x", timedelta(seconds=ahead_s))])
-    monkeypatch.setattr(clocks, "_broker", lambda _settings: [])
-    verdict = CHECKS["clock"](load_settings(max_clock_skew="PT30S"))
+    monkeypatch.setattr(serving, "_roles", lambda _settings: [("role x", timedelta(seconds=ahead_s))])
+    monkeypatch.setattr(serving, "_broker", lambda _settings: [])
+    verdict = CHECKS["clock"].look(load_settings(max_clock_skew="PT30S"))
 
     assert verdict.status is (Status.FAIL if told else Status.OK)
     assert told in verdict.detail
@@ -105,7 +103,7 @@ def test_deliveries_that_nobody_signs_are_a_warning(
     monkeypatch.setattr(serving, "_unreachable", lambda _url: "")
     notify = {"webhook_url": "http://127.0.0.1:9/hook", "webhook_secret": secret}
 
-    assert CHECKS["sinks"](load_settings(notify=notify)).status is status
+    assert CHECKS["sinks"].look(load_settings(notify=notify)).status is status
 
 
 @pytest.mark.parametrize(("copies", "status"), [(3, Status.OK), (4, Status.FAIL)])
@@ -118,7 +116,7 @@ def test_there_are_as_many_brokers_as_copies(monkeypatch: pytest.MonkeyPatch, co
 
     monkeypatch.setattr(cluster, "admin", three)
 
-    assert CHECKS["broker"](load_settings(kafka={"replication": copies})).status is status
+    assert CHECKS["broker"].look(load_settings(kafka={"replication": copies})).status is status
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,7 @@ def test_a_disk_that_fills_is_told_in_time(
     """Below 5 GiB a warning, below half of one a failure."""
     monkeypatch.setattr("jobs.operate.doctor.places.shutil.disk_usage", lambda _place: MagicMock(free=free_bytes))
 
-    assert CHECKS["disk"](load_settings(data_dir=tmp_path)).status is status
+    assert CHECKS["disk"].look(load_settings(data_dir=tmp_path)).status is status
 
 
 def test_reading_from_elsewhere_needs_a_token() -> None:
@@ -140,12 +138,12 @@ def test_reading_from_elsewhere_needs_a_token() -> None:
         load_settings(http=http)
         for http in ({}, {"host": "0.0.0.0"}, {"host": "0.0.0.0", "tokens": [{"token": token}]})  # noqa: S104
     )
-    verdict = CHECKS["access"](guarded)
+    verdict = CHECKS["access"].look(guarded)
 
-    assert Status.OK is CHECKS["access"](here).status
+    assert Status.OK is CHECKS["access"].look(here).status
     assert (Status.OK, "1 tokens, 1 of them for all apps") == verdict[:2]
     with pytest.raises(ConfigurationError, match="listen on"):
-        CHECKS["access"](open_door)
+        CHECKS["access"].look(open_door)
     assert token not in json.dumps(list(setting_rows(guarded)))
 
 
@@ -165,7 +163,7 @@ def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: 
         return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
 
     monkeypatch.setattr(cluster, "role_groups", groups)
-    verdict = CHECKS["workers"](load_settings())
+    verdict = CHECKS["workers"].look(load_settings())
 
     assert (Status.WARN if advice else Status.OK) is verdict.status
     assert advice in verdict.advice

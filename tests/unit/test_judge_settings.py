@@ -97,13 +97,13 @@ def test_doctor_tries_the_judge(tmp_path: Path) -> None:
     """A classifier by judging, one that is missing by saying so, none by saying that."""
     model = str(write_classifier(tmp_path))
     tried, none = (
-        CHECKS["judge"](load_settings(judge=judge)) for judge in ({"kind": "onnx", "onnx": {"model": model}}, {})
+        CHECKS["judge"].look(load_settings(judge=judge)) for judge in ({"kind": "onnx", "onnx": {"model": model}}, {})
     )
 
     assert (tried.status, none.status) == (Status.OK, Status.OK)
     assert "onnx:model@" in tried.detail
     with pytest.raises(ConfigurationError, match="no such file"):
-        CHECKS["judge"](load_settings(judge={"kind": "onnx", "onnx": {"model": f"{model}.old"}}))
+        CHECKS["judge"].look(load_settings(judge={"kind": "onnx", "onnx": {"model": f"{model}.old"}}))
 
 
 @pytest.mark.parametrize(("judge", "status"), [({}, Status.OK), (SERVER, Status.WARN)])
@@ -116,7 +116,7 @@ def test_doctor_misses_the_role_where_a_judge_is_configured(
         return {role: RoleGroup("Dead", 0) if role == "judge" else RoleGroup("Stable", 1) for role in roles}
 
     monkeypatch.setattr(cluster, "role_groups", groups)
-    verdict = CHECKS["workers"](load_settings(judge=judge))
+    verdict = CHECKS["workers"].look(load_settings(judge=judge))
 
     assert (verdict.status, "turntide worker judge" in verdict.advice) == (status, status is Status.WARN)
 

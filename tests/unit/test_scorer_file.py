@@ -170,7 +170,7 @@ async def test_a_role_does_not_start_with_a_wrong_file(
 def test_doctor_finds_a_wrong_file(tmp_path: Path, wrong: Callable[[Path], Path]) -> None:
     """As a role would, before one is started."""
     with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide train scorer"):
-        CHECKS["scorer"](naming(wrong(tmp_path), tmp_path))
+        CHECKS["scorer"].look(naming(wrong(tmp_path), tmp_path))
 
 
 def test_doctor_names_what_judges(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_doctor_names_what_judges(tmp_path: Path) -> None:
     file = tmp_path / "mine.scorer"
     file.write_bytes(write_model(replace(FILE, version="shop-2")))
     shipped, mine, rules = (
-        CHECKS["scorer"](settings)
+        CHECKS["scorer"].look(settings)
         for settings in (
             naming(None, tmp_path),
             naming(file, tmp_path),
@@ -204,7 +204,7 @@ def test_doctor_compares_the_policys_model_with_the_scorer(tmp_path: Path, model
     """A policy file may bring its own; of another scorer it is a guess, of signals unknown here a mistake."""
     policy = tmp_path / "p.toml"
     policy.write_text(f"[escalation.model]\n{model}\n")
-    verdict = CHECKS["scorer"](load_settings(policy_file=policy))
+    verdict = CHECKS["scorer"].look(load_settings(policy_file=policy))
 
     assert verdict.status is status
     assert bool(verdict.advice) is (status is not Status.OK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
 from jobs.shared.role_groups import role_groups
 from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import StoreUnavailable
@@ -30,19 +30,17 @@ def check_broker(settings: Settings) -> Verdict:
     try:
         brokers = asyncio.run(ask())
     except StoreUnavailable as error:
-        return Verdict(
-            Status.FAIL,
+        return fail(
             str(error),
             f"start the broker at {settings.kafka.bootstrap}, or set TURNTIDE_KAFKA__BOOTSTRAP to where it is",
         )
     took_ms = (time.monotonic() - began) * 1000
     if brokers < settings.kafka.replication:
-        return Verdict(
-            Status.FAIL,
+        return fail(
             f"{brokers} brokers, replication {settings.kafka.replication}",
             "start more brokers or lower TURNTIDE_KAFKA__REPLICATION",
         )
-    return Verdict(Status.OK, f"{settings.kafka.bootstrap}: {brokers} brokers, connected in {took_ms:.0f} ms")
+    return ok(f"{settings.kafka.bootstrap}: {brokers} brokers, connected in {took_ms:.0f} ms")
 
 
 def check_topics(settings: Settings) -> Verdict:
@@ -51,26 +49,22 @@ def check_topics(settings: Settings) -> Verdict:
 
     found = asyncio.run(differences(settings))
     if not found:
-        return Verdict(Status.OK, f"all as wanted under {settings.topic_prefix}")
+        return ok(f"all as wanted under {settings.topic_prefix}")
     missing, counts = _named(found, DriftKind.MISSING), _named(found, *_COUNTS)
     if missing:
-        return Verdict(
-            Status.FAIL,
+        return fail(
             f"missing: {missing}",
             "`turntide topics plan`, then `turntide topics apply`; or check TURNTIDE_TOPIC_PREFIX",
         )
     if counts:
         standing = sorted({d.standing for d in found if d.kind in _COUNTS})
-        return Verdict(
-            Status.FAIL,
+        return fail(
             f"partitions not as wanted: {counts}",
             f"TURNTIDE_KAFKA__PARTITIONS={standing[0]} takes them as they are, where all have so many; "
             "`turntide topics plan` shows each. Sessions would be looked for in the wrong partition: mend it before "
             "a worker starts",
         )
-    return Verdict(
-        Status.WARN, f"{len(found)} entries differ: {_named(found, *DriftKind)}", "`turntide topics plan`, then `apply`"
-    )
+    return warn(f"{len(found)} entries differ: {_named(found, *DriftKind)}", "`turntide topics plan`, then `apply`")
 
 
 def _named(found: list[TopicDrift], *kinds: DriftKind) -> str:
@@ -87,9 +81,5 @@ def check_workers(settings: Settings) -> Verdict:
     follows = _FOLLOWS if settings.judge.kind == "off" else {**_FOLLOWS, "judge": "sessions"}
     away = [role for role, before in follows.items() if members[before] and not members[role]]
     if not away:
-        return Verdict(Status.OK, shown)
-    return Verdict(
-        Status.WARN,
-        shown,
-        f"`turntide worker {away[0]}` is not running: what it reads waits, until retention removes it",
-    )
+        return ok(shown)
+    return warn(shown, f"`turntide worker {away[0]}` is not running: what it reads waits, until retention removes it")

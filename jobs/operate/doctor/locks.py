@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
 from streams.settings import Settings
 
 _LOCKS = Path("/proc/locks")
@@ -47,15 +47,13 @@ def check_locks(settings: Settings) -> Verdict:
     held = [found for file in files if (found := holder(file)) is not None]
     for each in held:
         if each.state in {"stopped", "tracing-stop", "zombie"}:
-            return Verdict(
-                Status.FAIL,
+            return fail(
                 f"{each.file} is held by process {each.pid}, which is {each.state}: nobody else can work there",
                 f"wake it with `kill -CONT {each.pid}`, or end it with `kill -KILL {each.pid}`: the lock goes with it. "
                 "Leave the file where it is",
             )
         if not each.pid:
-            return Verdict(
-                Status.FAIL,
+            return fail(
                 f"{each.file} is held by a process that cannot be seen from here",
                 "look in the other containers and machines that have this folder: one of them works there. Let each "
                 "have a data directory of its own",
@@ -63,13 +61,12 @@ def check_locks(settings: Settings) -> Verdict:
     strangers = [each for each in held if not each.ours]
     if strangers:
         each = strangers[0]
-        return Verdict(
-            Status.WARN,
+        return warn(
             f"{each.file} is held by process {each.pid}, which is not one of Turntide's",
             f"`ps -fp {each.pid}` tells what it is; end it if it should not be there",
         )
     shown = ", ".join(f"{each.file.name} of {each.file.parent.name} by process {each.pid}" for each in held)
-    return Verdict(Status.OK, f"held by live workers: {shown}" if shown else f"{len(files)} files, none is held")
+    return ok(f"held by live workers: {shown}" if shown else f"{len(files)} files, none is held")
 
 
 def lock_files(settings: Settings) -> Iterator[Path]:

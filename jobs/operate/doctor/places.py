@@ -1,4 +1,4 @@
-"""Checks of folders: is there room, and may they be written to."""
+"""Checks of folders and of the archive: room, permissions, damage, upkeep; and of the Iceberg tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
-from jobs.operate.doctor.verdict import Status, Verdict
+import duckdb
+
+from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
+from models.errors import ConfigurationError
 from streams.settings import Settings
 
 _WARN_FREE_BYTES = 5 * 1024**3
@@ -20,17 +23,16 @@ def check_disk(settings: Settings) -> Verdict:
     room = {name: (place, shutil.disk_usage(existing(place)).free) for name, place in places.items()}
     for name, (place, free_bytes) in room.items():
         if free_bytes < _FAIL_FREE_BYTES:
-            return Verdict(
-                Status.FAIL,
+            return fail(
                 _shown(place, free_bytes),
                 f"free some space there (`turntide archive retain`, old logs), or set {name} to another disk",
             )
     if not writable(settings.data_dir):
-        return Verdict(Status.FAIL, f"{existing(settings.data_dir)} cannot be written to", _write_advice("DATA_DIR"))
+        return fail(f"{existing(settings.data_dir)} cannot be written to", _write_advice("DATA_DIR"))
     place, least = min(room.values(), key=lambda each: each[1])
     if least < _WARN_FREE_BYTES:
-        return Verdict(Status.WARN, _shown(place, least), "the archive grows: plan for more space")
-    return Verdict(Status.OK, _shown(place, least))
+        return warn(_shown(place, least), "the archive grows: plan for more space")
+    return ok(_shown(place, least))
 
 
 def check_lake(settings: Settings) -> Verdict:
@@ -38,14 +40,12 @@ def check_lake(settings: Settings) -> Verdict:
     places = lake_places(settings)
     for name, place in places.items():
         if not writable(place):
-            return Verdict(
-                Status.FAIL,
-                f"{place}: {existing(place)} cannot be written to",
-                _write_advice(name.removeprefix("TURNTIDE_")),
+            return fail(
+                f"{place}: {existing(place)} cannot be written to", _write_advice(name.removeprefix("TURNTIDE_"))
             )
     if not places:
-        return Verdict(Status.OK, "in PostgreSQL and on S3: `archive` says whether they answer")
-    return Verdict(Status.OK, f"{', '.join(str(place) for place in places.values())} can be written to")
+        return ok("in PostgreSQL and on S3: `archive` says whether they answer")
+    return ok(f"{', '.join(str(place) for place in places.values())} can be written to")
 
 
 def lake_places(settings: Settings) -> dict[str, Path]:
@@ -92,3 +92,78 @@ def _is_seen(place: Path) -> bool:
         return place.exists()
     except PermissionError:
         return False
+
+
+_UNSETTLED_ROWS = 1_000_000
+"""Not settled, each query looks for repeats among so many rows itself: from here on that is felt."""
+
+
+def check_archive(settings: Settings) -> Verdict:
+    """Whether it opens, has every file, and is kept up."""
+    from streams.archive.catalog import open_reader, paths_of, reading
+    from streams.archive.damage import damaged, foreign_files, render_damage
+
+    paths = paths_of(settings)
+    try:
+        open_reader(paths).close()
+    except ConfigurationError as error:
+        return warn(str(error), "none is needed before the first turns; then start the archive role")
+    with reading(paths) as con:
+        hurt, foreign, unsettled = damaged(con), foreign_files(con), unsettled_rows(con)
+    if hurt:
+        return fail(render_damage(hurt), "`turntide archive verify` names every file")
+    place = f"{paths.shown} with data in {paths.data}"
+    if unsettled > _UNSETTLED_ROWS:
+        return warn(
+            f"{place} opens; {unsettled:,} rows are not settled, every query looks for repeats among them",
+            "run `turntide archive merge`; where its log says archive_not_settled, `turntide archive verify` finds the "
+            "damaged file that keeps it from settling",
+        )
+    if foreign:
+        return warn(f"{place} opens; {len(foreign)} files there are not the archive's", "move them elsewhere")
+    return ok(f"{place} opens, every file is there")
+
+
+def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
+    """Records that landed behind the marks below which repeats are written down (`streams.archive.deduplication`)."""
+    from streams.archive.catalog import LAKE
+    from streams.archive.schema import OFFSETS, RAW, TABLES
+    from streams.archive.views.definitions import ONCE
+    from streams.archive.views.published import marks_of
+
+    marks = marks_of(con, LAKE)
+    least: dict[tuple[str, int], int] = {}
+    for rule in ONCE.values():
+        topic = TABLES[rule.table].topic.name
+        for partition, mark in marks.get(rule.table, {}).items():
+            place = (topic, partition)
+            least[place] = min(mark, least.get(place, mark))
+    topics = {TABLES[rule.table].topic.name for rule in ONCE.values()}
+    landed = con.execute(
+        f"SELECT topic, kafka_partition, min(first_offset), max(next_offset) FROM {RAW}.{OFFSETS} GROUP BY ALL"  # noqa: S608 - constants
+    ).fetchall()
+    return sum(
+        following - max(first, least.get((name, partition), 0))
+        for full, partition, first, following in landed
+        for name in topics
+        if full.endswith(f".{name}")
+    )
+
+
+def check_iceberg(settings: Settings) -> Verdict:
+    """Whether the catalog answers, where one is configured or its file is there."""
+    from streams.archive.iceberg.place import place_of
+
+    place = place_of(settings)
+    if place.file is not None and not place.file.exists():
+        return ok("not published: `turntide archive publish` makes Iceberg tables")
+    from streams.archive.iceberg.catalog import opened
+
+    with opened(settings) as catalog:
+        named = {name for (name, *_) in catalog.list_namespaces()}
+    if settings.iceberg.namespace not in named:
+        return warn(
+            f"{place.shown} answers, without the namespace {settings.iceberg.namespace}",
+            "`turntide archive publish` makes it, or check TURNTIDE_ICEBERG__NAMESPACE",
+        )
+    return ok(f"{place.shown} answers")

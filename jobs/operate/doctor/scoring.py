@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import httpx
 
-from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
 from models.errors import ConfigurationError
 from streams.settings import Settings
 
@@ -23,7 +23,7 @@ def check_policy(settings: Settings) -> Verdict:
     """Whether the policy's file can be read."""
     from streams.wiring import policy_of
 
-    return Verdict(Status.OK, f"{settings.policy_file or 'defaults'}, version {policy_of(settings).version}")
+    return ok(f"{settings.policy_file or 'defaults'}, version {policy_of(settings).version}")
 
 
 def check_embedder(settings: Settings) -> Verdict:
@@ -36,13 +36,13 @@ def check_embedder(settings: Settings) -> Verdict:
         shape = embedder.embed(["a turn"]).shape
     except (ImportError, ConfigurationError) as error:
         what = f"package {error.name} is not installed" if isinstance(error, ImportError) else str(error)
-        return Verdict(Status.FAIL, f"{name}: {what}", _embedder_advice(name))
+        return fail(f"{name}: {what}", _embedder_advice(name))
     except OSError as error:
         missing = error.filename or type(error).__name__
-        return Verdict(Status.FAIL, f"{name}: its weights cannot be read ({missing})", _embedder_advice(name))
+        return fail(f"{name}: its weights cannot be read ({missing})", _embedder_advice(name))
     if shape != (1, embedder.dim):
-        return Verdict(Status.FAIL, f"{embedder.name} gives {shape}, not (1, {embedder.dim})", "reinstall its package")
-    return Verdict(Status.OK, f"{embedder.name}, {embedder.dim} dimensions")
+        return fail(f"{embedder.name} gives {shape}, not (1, {embedder.dim})", "reinstall its package")
+    return ok(f"{embedder.name}, {embedder.dim} dimensions")
 
 
 def _embedder_advice(name: str) -> str:
@@ -71,20 +71,18 @@ def check_scorer(settings: Settings) -> Verdict:
     )
     model, detail = escalation.model_in_force, f"{scorer.name}, a greeting has risk {scorer.score([turn])[0]:.2f}"
     if model is None:
-        return Verdict(Status.OK, f"{detail}; the source formulas judge sessions")
+        return ok(f"{detail}; the source formulas judge sessions")
     if unknown := sorted(model.weights.keys() - set(SIGNAL_NAMES)):
-        return Verdict(
-            Status.FAIL,
+        return fail(
             f"the policy's escalation.model weighs signals that there are not: {', '.join(unknown)}",
             "leave escalation.model out of the policy file: that of the scorer's file is taken",
         )
     if isinstance(scorer, RuleScorer) or model.name != scorer.name:
-        return Verdict(
-            Status.WARN,
+        return warn(
             f"{detail}; the policy's escalation.model is {model.name}, learnt with another scorer",
             "leave escalation.model out of the policy file, or name its scorer in TURNTIDE_SCORER__FILE",
         )
-    return Verdict(Status.OK, f"{detail}; trained on {scorer.model.file.card.trained_on}, judges sessions")
+    return ok(f"{detail}; trained on {scorer.model.file.card.trained_on}, judges sessions")
 
 
 def check_judge(settings: Settings) -> Verdict:
@@ -94,7 +92,7 @@ def check_judge(settings: Settings) -> Verdict:
 
     judge = judge_of(settings)
     if judge is None:
-        return Verdict(Status.OK, "none configured, the built-in judgement stands alone")
+        return ok("none configured, the built-in judgement stands alone")
 
     async def ask() -> float:
         try:
@@ -105,23 +103,22 @@ def check_judge(settings: Settings) -> Verdict:
     began = time.monotonic()
     probability = asyncio.run(ask())
     took_ms = (time.monotonic() - began) * 1000
-    return Verdict(Status.OK, f"{judge.name} answers in {took_ms:.0f} ms, a greeting is harmful by {probability:.2f}")
+    return ok(f"{judge.name} answers in {took_ms:.0f} ms, a greeting is harmful by {probability:.2f}")
 
 
 def check_llm(settings: Settings) -> Verdict:
     """Whether the configured language model's server answers, takes the key and has the model; nothing is generated."""
     llm = settings.llm
     if not llm.base_url:
-        return Verdict(Status.OK, "none configured: summaries are extractive, facts are the rules'")
+        return ok("none configured: summaries are extractive, facts are the rules'")
     if not llm.model:
-        return Verdict(Status.FAIL, "llm.base_url is set without llm.model", "set TURNTIDE_LLM__MODEL")
+        return fail("llm.base_url is set without llm.model", "set TURNTIDE_LLM__MODEL")
     headers = {"Authorization": f"Bearer {llm.api_key.get_secret_value()}"} if llm.api_key else {}
     within_s = min(llm.timeout.total_seconds(), _ASKED_WITHIN_S)
     try:
         answer = httpx.get(f"{llm.base_url.rstrip('/')}/models", headers=headers, timeout=within_s, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Verdict(
-            Status.FAIL,
+        return fail(
             f"llm.base_url is set, and nobody answers there within {within_s:g} s ({type(error).__name__})",
             "start the server, mend TURNTIDE_LLM__BASE_URL (it ends with the version, /v1), or leave it out: then the "
             "extractive summaries and the rules' facts stand",
@@ -131,13 +128,12 @@ def check_llm(settings: Settings) -> Verdict:
 
 def _as_answered(answer: httpx.Response, model: str) -> Verdict:
     if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return Verdict(Status.FAIL, "the language model's server refuses the key", "set TURNTIDE_LLM__API_KEY")
+        return fail("the language model's server refuses the key", "set TURNTIDE_LLM__API_KEY")
     if answer.status_code != HTTPStatus.OK:
-        return Verdict(
-            Status.WARN,
+        return warn(
             f"it answers {answer.status_code} when asked for its models",
             "fine if that server lists none; else check TURNTIDE_LLM__BASE_URL",
         )
     if f'"{model}' not in answer.text:
-        return Verdict(Status.WARN, f"it does not list {model}", "check TURNTIDE_LLM__MODEL, or load the model")
-    return Verdict(Status.OK, f"answers and has {model}")
+        return warn(f"it does not list {model}", "check TURNTIDE_LLM__MODEL, or load the model")
+    return ok(f"answers and has {model}")

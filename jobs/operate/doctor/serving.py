@@ -1,19 +1,124 @@
-"""Checks of what is served and told: ports, tokens, sinks of alerts."""
+"""Checks of what roles serve and tell: clocks, ports, tokens, sinks of alerts.
+
+Kafka has no clock to ask. A turn stamped ahead of this clock says that this clock is behind; a broker that is behind
+shows in no record. The roles' clocks show by the `Date` of their answers, in either direction.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import httpx
+from aiokafka import TopicPartition
 from pydantic import SecretStr
 
-from jobs.operate.doctor.roles_asked import asked
-from jobs.operate.doctor.verdict import Status, Verdict
-from streams.settings import Settings
+from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
+from models.errors import ConfigurationError, StoreUnavailable
+from models.events.topics import TURNS
+from streams.kafka.client import consumer, require_topic
+from streams.settings import KafkaSettings, Settings
+from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
+
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared, not listened on
+
+
+def asked(http: HttpSettings) -> Iterator[tuple[str, str]]:
+    """Each role with its base address; none where the port is chosen anew at each start."""
+    host = _ANYWHERE.get(http.host, http.host)
+    for role in ROLES:
+        port: int = getattr(http, f"{role}_port")
+        if port:
+            yield role, f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+_RESOLUTION = timedelta(seconds=1)
+"""Of the header `Date`."""
+_APPENDED = 1
+"""Kafka's timestamp type of a record that the broker stamped."""
+_FETCH_MS = 2_000
+
+
+def check_clock(settings: Settings) -> Verdict:
+    """Whether anybody's clock differs from this one's by more than `max_clock_skew`."""
+    at_most, compared, wrong = settings.max_clock_skew, [], []
+    for name, ahead in (*_roles(settings), *_broker(settings)):
+        compared.append(name)
+        if abs(ahead) > at_most:
+            wrong.append(
+                f"{name} is {abs(ahead).total_seconds():.0f} s {'ahead' if ahead > timedelta(0) else 'behind'}"
+            )
+    if wrong:
+        return fail(
+            f"{', '.join(wrong)} of this machine's clock; at most {at_most.total_seconds():g} s",
+            "let NTP set the clock of the one that is wrong (`timedatectl` or `chronyc tracking` tells which): "
+            "windows, time-outs and retention go by it",
+        )
+    if not compared:
+        return ok("nobody to compare with: no role answers, no turn stands in the log")
+    return ok(f"within {at_most.total_seconds():g} s of {', '.join(compared)}")
+
+
+def now() -> datetime:
+    """This machine's clock."""
+    return datetime.now(UTC)
+
+
+def _roles(settings: Settings) -> Iterator[tuple[str, timedelta]]:
+    """Each role that answers, and how far its clock is ahead."""
+    with httpx.Client(trust_env=False, timeout=2.0) as client:
+        for role, url in asked(settings.http):
+            with suppress(httpx.HTTPError, ValueError, KeyError):
+                began = now()
+                answer = client.get(f"{url}/livez")
+                theirs = parsedate_to_datetime(answer.headers["date"])
+                yield f"role {role}", _ahead(theirs, began, now())
+
+
+def _ahead(theirs: datetime, began: datetime, ended: datetime) -> timedelta:
+    """How far a clock is ahead that was read between two readings of ours, to the second below.
+
+    >>> at = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> _ahead(at, at, at + timedelta(seconds=2)), _ahead(at + timedelta(minutes=1), at, at)
+    (datetime.timedelta(0), datetime.timedelta(seconds=60))
+    """
+    if theirs + _RESOLUTION < began:
+        return theirs + _RESOLUTION - began
+    return max(theirs - ended, timedelta(0))
+
+
+def _broker(settings: Settings) -> Iterator[tuple[str, timedelta]]:
+    """Whether the broker has stamped a turn ahead of this clock."""
+    with suppress(StoreUnavailable, ConfigurationError):  # `broker` and `topics` tell of it
+        newest = asyncio.run(_newest_append(settings.kafka, TURNS.full_name(settings.topic_prefix)))
+        if newest is not None:
+            yield "the broker", max(newest - now(), timedelta(0))
+
+
+async def _newest_append(kafka: KafkaSettings, topic: str) -> datetime | None:
+    """When the broker received the last record of any partition; none in an empty topic."""
+    places = [TopicPartition(topic, number) for number in await require_topic(kafka, topic)]
+    async with consumer(kafka) as client:
+        client.assign(places)
+        ends, starts = await client.end_offsets(places), await client.beginning_offsets(places)
+        filled = [place for place in places if ends[place] > starts[place]]
+        for place in filled:
+            client.seek(place, ends[place] - 1)
+        times = [
+            record.timestamp
+            for place in filled
+            for record in (await client.getmany(place, timeout_ms=_FETCH_MS)).get(place, [])
+            if record.timestamp_type == _APPENDED
+        ]
+    return datetime.fromtimestamp(max(times) / 1000, UTC) if times else None
+
 
 _TIMEOUT_S = 3.0
 _GUARDED = "/v1/doctor"
@@ -26,12 +131,8 @@ def check_ports(settings: Settings) -> Verdict:
     ports = {role: getattr(http, f"{role}_port") for role in ROLES}
     taken = [f"{role} {port}" for role, port in ports.items() if port and not _is_free(http.host, port)]
     if taken:
-        return Verdict(
-            Status.WARN,
-            f"in use at {http.host}: {', '.join(taken)}",
-            "fine if our workers run; else set TURNTIDE_HTTP__…",
-        )
-    return Verdict(Status.OK, f"free at {http.host}: {', '.join(str(port) for port in ports.values())}")
+        return warn(f"in use at {http.host}: {', '.join(taken)}", "fine if our workers run; else set TURNTIDE_HTTP__…")
+    return ok(f"free at {http.host}: {', '.join(str(port) for port in ports.values())}")
 
 
 def _is_free(host: str, port: int) -> bool:
@@ -51,9 +152,9 @@ def check_access(settings: Settings) -> Verdict:
     http = settings.http
     access_of(http)  # says what is wrong, and what to do
     if not http.tokens:
-        return Verdict(Status.OK, f"no tokens: everybody on this machine reads, nobody else ({http.host})")
+        return ok(f"no tokens: everybody on this machine reads, nobody else ({http.host})")
     everything = sum(not entry.apps for entry in http.tokens)
-    return Verdict(Status.OK, f"{len(http.tokens)} tokens, {everything} of them for all apps")
+    return ok(f"{len(http.tokens)} tokens, {everything} of them for all apps")
 
 
 def check_tokens(settings: Settings) -> Verdict:
@@ -72,15 +173,14 @@ def check_tokens(settings: Settings) -> Verdict:
                     if client.get(url + _GUARDED, headers=headers).status_code == HTTPStatus.UNAUTHORIZED:
                         refused.append(f"{role} at {url} refuses {name}")
     if refused:
-        return Verdict(
-            Status.FAIL,
+        return fail(
             ", ".join(refused),
             "the role was started with other tokens: set TURNTIDE_HTTP__TOKENS here to those, or restart the role with "
             "these",
         )
     if not asked_of:
-        return Verdict(Status.OK, "no role answers that could refuse them")
-    return Verdict(Status.OK, f"taken by {', '.join(asked_of)}")
+        return ok("no role answers that could refuse them")
+    return ok(f"taken by {', '.join(asked_of)}")
 
 
 def check_sinks(settings: Settings) -> Verdict:
@@ -90,17 +190,16 @@ def check_sinks(settings: Settings) -> Verdict:
     notify = settings.notify
     names = [sink.name for sink in sinks_of(notify)]
     if not names:
-        return Verdict(Status.OK, "none configured, alerts stand on the topic")
+        return ok("none configured, alerts stand on the topic")
     for field, url in (("webhook_url", notify.webhook_url), ("alertmanager_url", notify.alertmanager_url)):
         if url and (why := _unreachable(url)):
-            return Verdict(
-                Status.FAIL,
+            return fail(
                 f"notify.{field}: {why}",
                 f"start what listens there, or mend TURNTIDE_NOTIFY__{field.upper()}; then `turntide alerts test`",
             )
     if notify.webhook_url and notify.webhook_secret is None:
-        return Verdict(Status.WARN, "webhook deliveries are unsigned", "set TURNTIDE_NOTIFY__WEBHOOK_SECRET")
-    return Verdict(Status.OK, f"{', '.join(names)} can be reached: `turntide alerts test` tries them")
+        return warn("webhook deliveries are unsigned", "set TURNTIDE_NOTIFY__WEBHOOK_SECRET")
+    return ok(f"{', '.join(names)} can be reached: `turntide alerts test` tries them")
 
 
 def _unreachable(url: str) -> str:

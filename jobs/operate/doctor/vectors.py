@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
 from streams.index.points import CollectionInfo
 from streams.settings import Settings
 
@@ -33,20 +33,18 @@ def check_vectors(settings: Settings) -> Verdict:
             continue
         if info.embedder != embedder or dim not in (None, info.dim):
             offered = embedder if dim is None else f"{embedder} with {dim} dimensions"
-            return Verdict(
-                Status.FAIL,
-                f"collection {name} in {place} holds vectors of {info.embedder or 'nobody we know'} with {info.dim} "
+            return fail(
+                f"collection {name} in {place} holds vectors of {info.embedder or 'an unknown one'} with {info.dim} "
                 f"dimensions; the settings name {offered}",
                 _ADVICE,
             )
     without_words = [name for name, info in served.items() if not info.lexical and not name.startswith("reindex-")]
     if without_words:
-        return Verdict(
-            Status.WARN,
+        return warn(
             f"made before there was lexical search: {', '.join(without_words)}",
             "`turntide reindex` makes them anew from themselves",
         )
-    return Verdict(Status.OK, f"{place}: {len(served)} collections of {embedder}")
+    return ok(f"{place}: {len(served)} collections of {embedder}")
 
 
 def _configured(settings: Settings) -> tuple[str, int | None]:
@@ -97,15 +95,13 @@ async def _on_server(settings: Settings) -> Mapping[str, CollectionInfo] | Verdi
             )
     except UnexpectedResponse as error:
         if error.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return Verdict(
-                Status.FAIL,
+            return fail(
                 f"the Qdrant server refuses the API key ({error.status_code})",
                 "set TURNTIDE_VECTORS__API_KEY to the key that the server was started with",
             )
-        return Verdict(Status.FAIL, f"the Qdrant server answers {error.status_code}", "look at its log")
+        return fail(f"the Qdrant server answers {error.status_code}", "look at its log")
     except (ResponseHandlingException, OSError):
-        return Verdict(
-            Status.FAIL,
+        return fail(
             "the Qdrant server does not answer",
             "start it, or set TURNTIDE_VECTORS__URL to where it is; without one Qdrant Edge serves from the data "
             "directory",
