@@ -12,7 +12,7 @@ import typer
 from jobs.cli import examples
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
-from models.metrics import PARTS, Metric
+from models.metrics import PARTS
 from streams.observe.telemetry import PREFIX
 
 _HEAD = """# Metrics
@@ -58,43 +58,28 @@ metrics.epilog = examples(  # type: ignore[attr-defined]
 
 def as_markdown() -> str:
     """The whole reference, a table for each part of the catalogue."""
-    return "\n".join([_HEAD, *(line for part in PARTS for line in _part(part))])
+    lines = [_HEAD]
+    for part in PARTS:
+        lines += [f"## {part}\n", "| metric | kind | unit | labels | means | what to do |", "|---|---|---|---|---|---|"]
+        for row in _rows(None, part):
+            labels = ", ".join(f"`{label}`" for label in row["labels"].split(", ") if label)
+            cells = (f"`{row['metric']}`", row["kind"], row["unit"], labels, row["means"], row["what_to_do"])
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
 
 
-def _part(part: str) -> Iterator[str]:
-    yield f"## {part}\n"
-    yield "| metric | kind | unit | labels | means | what to do |"
-    yield "|---|---|---|---|---|---|"
-    for metric in PARTS[part]:
-        cells = (
-            f"`{PREFIX}{metric.name}`",
-            metric.kind.value,
-            metric.unit,
-            ", ".join(f"`{label}`" for label in metric.labels),
-            _cell(metric.help),
-            _cell(metric.what_to_do),
-        )
-        yield f"| {' | '.join(cells)} |"
-    yield ""
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _rows(name: str | None) -> Iterator[dict[str, str]]:
+def _rows(name: str | None, only: str | None = None) -> Iterator[dict[str, str]]:
     wanted = None if name is None else name.removeprefix(PREFIX)
-    for part, of_part in PARTS.items():
-        yield from (_row(part, metric) for metric in of_part if wanted in (None, metric.name))
-
-
-def _row(part: str, metric: Metric) -> dict[str, str]:
-    return {
-        "metric": PREFIX + metric.name,
-        "part": part,
-        "kind": metric.kind.value,
-        "unit": metric.unit,
-        "labels": ", ".join(metric.labels),
-        "means": metric.help,
-        "what_to_do": metric.what_to_do,
-    }
+    for part, metrics_of_part in PARTS.items():
+        for metric in metrics_of_part:
+            if wanted in (None, metric.name) and only in (None, part):
+                yield {
+                    "metric": PREFIX + metric.name,
+                    "part": part,
+                    "kind": metric.kind.value,
+                    "unit": metric.unit,
+                    "labels": ", ".join(metric.labels),
+                    "means": metric.help,
+                    "what_to_do": metric.what_to_do,
+                }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import closing
 from enum import StrEnum
 from typing import Annotated
@@ -14,7 +15,7 @@ from msgspec import Struct
 from jobs.cli import examples
 from jobs.operate.doctor.scoring import check_policy, check_scorer
 from jobs.operate.doctor.vectors import check_vectors
-from jobs.operate.doctor.verdict import Status, guarded
+from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.operate.topics import apply_topics, differences
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
@@ -25,7 +26,6 @@ from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 
 _EXIT_NEEDED = 1
-_CHANGELOG_MISSING = "none yet: `turntide worker` makes it"
 
 
 class Does(StrEnum):
@@ -144,7 +144,7 @@ def _topics(found: list[TopicDrift]) -> list[Step]:
 def _states(settings: Settings, topics: list[TopicDrift]) -> list[Step]:
     missing = [d.topic for d in topics if d.kind is DriftKind.MISSING and d.topic.endswith("-state.v1")]
     if missing:
-        return [Step(what="state", standing=_CHANGELOG_MISSING, wanted="")]
+        return [Step(what="state", standing="none yet: `turntide worker` makes it", wanted="")]
     with progress_bar("Reading state") as progress:
         return state_steps(asyncio.run(state_versions(settings, lambda records: progress(records, records))))
 
@@ -156,27 +156,14 @@ def state_steps(found: StateVersions) -> list[Step]:
     made = []
     for (role, kind, version), entities in sorted(found.items()):
         reads, does, action = READ[kind], Does.NOTHING, ""
+        anew = f"stop its workers, `turntide reset {role} --from-beginning`, start them: the log is folded anew"
         if version > reads:
             does = Does.REFUSED
-            action = (
-                f"a later release wrote this state: role {role} of this one does not start on it. Run that release "
-                f"again, or fold the log anew: stop the role, `turntide reset {role} --from-beginning`"
-            )
+            action = f"a later release wrote this: role {role} does not start on it. Run that release again, or {anew}"
         elif version < reads:
-            does = Does.BY_HAND
-            action = (
-                f"role {role} does not start on it. Stop its workers, `turntide reset {role} --from-beginning`, start "
-                "them: the log is folded anew, outputs come again with the same ids"
-            )
-        made.append(
-            Step(
-                what=f"state of {entities} {kind} entities",
-                standing=f"version {version}",
-                wanted=f"version {reads}",
-                does=does,
-                action=action,
-            )
-        )
+            does, action = Does.BY_HAND, f"role {role} does not start on it: {anew}"
+        what, standing = f"state of {entities} {kind} entities", f"version {version}"
+        made.append(Step(what=what, standing=standing, wanted=f"version {reads}", does=does, action=action))
     return made
 
 
@@ -210,22 +197,17 @@ def _archive(settings: Settings) -> Step:
 
 
 def _index(settings: Settings) -> Step:
-    verdict = guarded(check_vectors, settings)
-    does = Does.NOTHING if verdict.status is Status.OK else Does.BY_HAND
-    return Step(
-        what="index", standing=verdict.detail, wanted=settings.vectors.embedder, does=does, action=verdict.advice
-    )
+    return _checked("index", settings.vectors.embedder, settings, check_vectors)
 
 
 def _policy(settings: Settings) -> Step:
-    verdicts = [guarded(check, settings) for check in (check_policy, check_scorer)]
+    return _checked("policy", "one that this release reads", settings, check_policy, check_scorer)
+
+
+def _checked(what: str, wanted: str, settings: Settings, *checks: Callable[[Settings], Verdict]) -> Step:
+    """A step by what `turntide doctor` says; of several checks the first that finds something."""
+    verdicts = [guarded(check, settings) for check in checks]
     wrong = next((verdict for verdict in verdicts if verdict.status is not Status.OK), None)
     if wrong is None:
-        return Step(what="policy", standing=verdicts[0].detail, wanted="one that this release reads")
-    return Step(
-        what="policy",
-        standing=wrong.detail,
-        wanted="one that this release reads",
-        does=Does.BY_HAND,
-        action=wrong.advice,
-    )
+        return Step(what=what, standing=verdicts[0].detail, wanted=wanted)
+    return Step(what=what, standing=wrong.detail, wanted=wanted, does=Does.BY_HAND, action=wrong.advice)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from aiokafka import TopicPartition
-from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.role_groups import commit_offsets, require_empty
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from streams.index.collections import COLLECTIONS
@@ -187,23 +187,18 @@ async def _begin_at(settings: Settings, group: str, offsets: Mapping[str, Mappin
         for topic, numbers in offsets.items()
         for number, offset in numbers.items()
     }
-    async with admin(settings.kafka) as client:
-        for response in await client.describe_consumer_groups([group]):
-            for _code, _name, state, *_ in response.groups:
-                if state not in {"Empty", "Dead"}:
-                    raise ConfigurationError(f"group {group} has members ({state}) before its copy is done: stop them")
+    await require_empty(settings, group)
     if not wanted:
         return
-    async with consumer(settings.kafka, group_id=group) as client:
-        client.assign(list(wanted))
+    async with consumer(settings.kafka) as client:
         begin = await client.beginning_offsets(list(wanted))
-        gone = sum(max(0, begin[place] - offset) for place, offset in wanted.items())
-        if gone:
-            raise ConfigurationError(
-                f"retention removed {gone} records that came since the copy began: what they changed is in no "
-                f"generation but the old one. Delete the new one's collections and begin again, with longer retention"
-            )
-        await client.commit({place: OffsetAndMetadata(offset, "") for place, offset in wanted.items()})
+    gone = sum(max(0, begin[place] - offset) for place, offset in wanted.items())
+    if gone:
+        raise ConfigurationError(
+            f"retention removed {gone} records that came since the copy began: what they changed is in no generation "
+            "but the old one. Delete the new one's collections and begin again, with longer retention"
+        )
+    await commit_offsets(settings, group, wanted)
 
 
 async def _behind(settings: Settings, group: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -11,21 +11,20 @@ from typing import Annotated
 import msgspec
 import typer
 from aiokafka import TopicPartition
-from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
 from jobs.cli import examples
 from jobs.operate.topics import apply_topics
-from jobs.shared.log_read import Extent, log_extent
+from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.role_groups import group_of, role_groups
+from jobs.shared.role_groups import commit_offsets, group_of, require_empty
 from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
 from models.wire.codec import decode_output
-from streams.kafka.client import admin, consumer, read_to_end
+from streams.kafka.client import admin, read_to_end
 from streams.oracle.folded import FOLDED
 from streams.settings import Settings, load_settings
 
@@ -126,8 +125,13 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
     group = group_of(settings, role)
     extents = {topic: await log_extent(settings, topic) for topic in SOURCES[role]}
     proofs = [proof async for proof in _proofs(settings)]
-    await _require_no_members(settings, role)
-    await _set_back(settings, group, extents)
+    await require_empty(settings, group)
+    starts = {
+        TopicPartition(topic.full_name(settings.topic_prefix), number): start
+        for topic, extent in extents.items()
+        for number, (start, _) in extent.items()
+    }
+    await commit_offsets(settings, group, starts)
     changelog = _CHANGELOGS[role].full_name(settings.topic_prefix) if role in _CHANGELOGS else ""
     if changelog:
         await _recreate(settings, changelog)
@@ -155,26 +159,6 @@ async def _proofs(settings: Settings) -> AsyncIterator[ErasureProved]:
         event: Struct | None = decode_output(ERASURES, record.value) if record.value else None
         if isinstance(event, ErasureProved):
             yield event
-
-
-async def _require_no_members(settings: Settings, role: ResetRole) -> None:
-    (group,) = (await role_groups(settings, [role])).values()
-    if group.state not in {"Empty", "Dead"}:
-        raise ConfigurationError(
-            f"group {group_of(settings, role)} has members ({group.state}): stop its workers first. One that was "
-            "killed counts until its session time-out is over."
-        )
-
-
-async def _set_back(settings: Settings, group: str, extents: Mapping[Topic, Extent]) -> None:
-    starts = {
-        TopicPartition(topic.full_name(settings.topic_prefix), number): start
-        for topic, extent in extents.items()
-        for number, (start, _) in extent.items()
-    }
-    async with consumer(settings.kafka, group_id=group) as client:
-        client.assign([*starts])
-        await client.commit({place: OffsetAndMetadata(start, "") for place, start in starts.items()})
 
 
 async def _recreate(settings: Settings, topic: str) -> None:

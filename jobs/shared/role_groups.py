@@ -1,18 +1,20 @@
-"""The consumer groups of the roles, as the cluster knows them."""
+"""Consumer groups of the roles: their members, and where they go on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import NamedTuple
 
+from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
+from aiokafka.structs import OffsetAndMetadata
 
-from models.errors import StoreUnavailable
+from models.errors import ConfigurationError, StoreUnavailable
 from streams.index.generations import generation_name
-from streams.kafka.client import admin
+from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 
 _WITHIN_S = 20.0
@@ -51,6 +53,29 @@ async def role_groups(settings: Settings, roles: Iterable[str]) -> dict[str, Rol
     names = {role: group_of(settings, role) for role in roles}
     async with admin(settings.kafka) as client:
         return {role: await _described(client, name) for role, name in names.items()}
+
+
+async def require_empty(settings: Settings, group: str) -> None:
+    """Refuse to go on while workers are in a group.
+
+    Raises:
+        ConfigurationError: The group has members.
+        StoreUnavailable: Kafka does not answer.
+    """
+    async with admin(settings.kafka) as client:
+        state = (await _described(client, group)).state
+    if state not in {"Empty", "Dead"}:
+        raise ConfigurationError(
+            f"group {group} has members ({state}): stop its workers first. One that was killed counts until its "
+            "session time-out is over."
+        )
+
+
+async def commit_offsets(settings: Settings, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Commit where a group without members goes on."""
+    async with consumer(settings.kafka, group_id=group) as client:
+        client.assign([*offsets])
+        await client.commit({place: OffsetAndMetadata(offset, "") for place, offset in offsets.items()})
 
 
 async def _described(client: AIOKafkaAdminClient, name: str) -> RoleGroup:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from aiokafka import TopicPartition
 
 from jobs.operate.reset import Reset, ResetRole, reset_role, still_in_logs
+from jobs.shared import role_groups
 from jobs.shared.log_read import Extent
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
 from models.events import ErasedStore, ErasureProved
 from models.events.topics import SESSION_STATE, TURNS, Topic
-from streams.settings import Settings, load_settings
+from streams.settings import KafkaSettings, Settings, load_settings
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -44,19 +47,25 @@ async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[
     async def extent(_: Settings, _topic: Topic) -> Extent:
         return {0: (5, 9), 1: (0, 3)}
 
-    async def groups(_: Settings, roles: list[ResetRole]) -> dict[str, RoleGroup]:
-        return {role: RoleGroup(state, 1) for role in roles}
+    @asynccontextmanager
+    async def admin(_: KafkaSettings) -> AsyncIterator[None]:
+        yield
+
+    async def group(_client: None, _name: str) -> RoleGroup:
+        return RoleGroup(state, 1)
 
     async def proofs(_: Settings) -> AsyncIterator[ErasureProved]:
         yield proof(datetime.now(UTC) + timedelta(days=1))
 
-    async def set_back(_: Settings, _group: str, extents: Mapping[Topic, Extent]) -> None:
-        done.extend(topic.name for topic in extents)
+    async def commit(_: Settings, _group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        done.extend(f"{place.topic} {place.partition} {offset}" for place, offset in offsets.items())
 
     async def recreate(_: Settings, topic: str) -> None:
         done.append(topic)
 
-    doubles = {"log_extent": extent, "role_groups": groups, "_proofs": proofs, "_set_back": set_back}
+    monkeypatch.setattr(role_groups, "admin", admin)
+    monkeypatch.setattr(role_groups, "_described", group)
+    doubles = {"log_extent": extent, "_proofs": proofs, "commit_offsets": commit}
     for name, double in {**doubles, "_recreate": recreate}.items():
         monkeypatch.setattr(f"jobs.operate.reset.{name}", double)
     try:
@@ -69,7 +78,8 @@ async def test_offsets_go_back_before_the_state_goes(monkeypatch: pytest.MonkeyP
     """Cut short in between, the state stands; what retention took is told, for it cannot be folded again."""
     done, told = await reset_with(monkeypatch, "Empty")
 
-    assert done == [TURNS.name, SESSION_STATE.full_name(load_settings().topic_prefix)]
+    turns, state = (topic.full_name(load_settings().topic_prefix) for topic in (TURNS, SESSION_STATE))
+    assert done == [f"{turns} 0 5", f"{turns} 1 0", state]
     assert told is not None
     assert (told.partitions, told.records, told.expired_records, told.erasures_in_log) == (2, 7, 5, 1)
 

@@ -1,4 +1,4 @@
-"""Formats that `turntide produce` reads, one file each; every one is a pure function of a document and the filling."""
+"""Formats that `turntide produce` reads, each a pure function of a document and the filling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import dialogues, locomo, oasst, openai, sharegpt, turntide
+from jobs.produce.formats import chats, locomo, oasst, turntide
 from jobs.produce.formats.documents import Documents
 from jobs.produce.formats.filling import Filling, Malformed, reason_of
 from models.errors import ConfigurationError, InvalidRecord
@@ -46,11 +46,11 @@ FORMATS: dict[str, Format] = {
     "turntide": Format(
         read=turntide.read, marks=frozenset({"session_id", "timestamp"}), rule=turntide.RULE, transcripts=False
     ),
-    "openai": Format(read=openai.read, marks=frozenset({"messages"}), rule=openai.RULE),
-    "sharegpt": Format(read=sharegpt.read, marks=frozenset({"conversations"}), rule=sharegpt.RULE),
+    "openai": Format(read=chats.read_openai, marks=frozenset({"messages"}), rule=chats.OPENAI_RULE),
+    "sharegpt": Format(read=chats.read_sharegpt, marks=frozenset({"conversations"}), rule=chats.SHAREGPT_RULE),
     "oasst": Format(read=oasst.read, marks=frozenset({"message_tree_id", "prompt"}), rule=oasst.RULE, by_time=True),
     "locomo": Format(read=locomo.read, marks=frozenset({"sample_id", "conversation"}), rule=locomo.RULE, by_time=True),
-    "dialogues": Format(read=dialogues.read, marks=frozenset({"turns"}), rule=dialogues.RULE),
+    "dialogues": Format(read=chats.read_dialogue, marks=frozenset({"turns"}), rule=chats.DIALOGUES_RULE),
 }
 
 

@@ -1,0 +1,114 @@
+"""Formats with a whole conversation in each document: OpenAI's chats, ShareGPT's exports, dialogues of turns.
+
+Each reader raises `msgspec.DecodeError` for a document of another form, and `InvalidRecord` for an unknown role or a
+message that is too long.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct, field
+
+from jobs.produce.formats.filling import FileMessage, Filling
+from models.events import Identifier, Scalar, Turn
+
+OPENAI_RULE = (
+    '{"messages": [{"role", "content"}]} a line, with optional session_id or id, user_id or user, app_id; text parts '
+    "are joined, images and calls left out"
+)
+SHAREGPT_RULE = '{"conversations": [{"from": "human"|"gpt"|…, "value"}]} a line or in one array; id, system optional'
+DIALOGUES_RULE = (
+    '{"session_id", "turns": [{"role", "content"}]} a line; a turn may have turn, risk, timestamp, the line user_id '
+    "and app_id; other scalars of the line are left out unless --keep-metadata"
+)
+
+
+class _Part(Struct):
+    text: str | None = None
+
+
+class _OpenAiMessage(Struct):
+    role: str
+    content: str | list[_Part] | None = None
+
+
+class _OpenAiConversation(Struct):
+    messages: list[_OpenAiMessage]
+    session_id: Identifier | None = None
+    id: Identifier | None = None
+    user_id: Identifier | None = None
+    user: Identifier | None = None
+    app_id: Identifier | None = None
+
+
+_openai = msgspec.json.Decoder(_OpenAiConversation)
+
+
+def read_openai(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
+    """One conversation, as OpenAI's fine-tuning files and chat logs have it."""
+    chat = _openai.decode(document)
+    session_id = chat.session_id or chat.id or filling.session_id(position)
+    said = [FileMessage(role=message.role, content=_text(message.content)) for message in chat.messages]
+    return [filling.turns(session_id, said, user_id=chat.user_id or chat.user, app_id=chat.app_id)]
+
+
+def _text(content: str | list[_Part] | None) -> str:
+    """A message that only calls tools or shows images is an empty turn: it keeps its place."""
+    if isinstance(content, list):
+        return "\n".join(part.text for part in content if part.text is not None)
+    return content or ""
+
+
+class _ShareGptMessage(Struct):
+    speaker: str = field(name="from")
+    value: str
+
+
+class _ShareGptConversation(Struct):
+    conversations: list[_ShareGptMessage]
+    id: Identifier | None = None
+    system: str | None = None
+
+
+_sharegpt = msgspec.json.Decoder(_ShareGptConversation)
+
+
+def read_sharegpt(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
+    """One conversation of a ShareGPT export; a `system` text beside it is its first turn."""
+    chat = _sharegpt.decode(document)
+    said = [FileMessage(role=message.speaker, content=message.value) for message in chat.conversations]
+    if chat.system:
+        said.insert(0, FileMessage(role="system", content=chat.system))
+    return [filling.turns(chat.id or filling.session_id(position), said)]
+
+
+class _Dialogue(Struct):
+    turns: list[FileMessage]
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    app_id: Identifier | None = None
+
+
+_dialogue = msgspec.json.Decoder(_Dialogue)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_scalar = msgspec.json.Decoder(Scalar)
+
+
+def read_dialogue(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
+    """One conversation of dialogues, one a line."""
+    dialogue = _dialogue.decode(document)
+    # Labels beside a dialogue are answers to what is asked of it: they pass on only when told to.
+    metadata = _beside(document) if filling.keep_metadata else None
+    said = [msgspec.structs.replace(turn, metadata=metadata) for turn in dialogue.turns]
+    session_id = dialogue.session_id or filling.session_id(position)
+    return [filling.turns(session_id, said, user_id=dialogue.user_id, app_id=dialogue.app_id)]
+
+
+def _beside(document: bytes) -> dict[str, Scalar] | None:
+    known = _Dialogue.__struct_fields__
+    scalars = {
+        name: _scalar.decode(raw)
+        for name, raw in _fields.decode(document).items()
+        if name not in known and not bytes(raw).startswith((b"{", b"["))
+    }
+    return scalars or None
