@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
@@ -46,20 +47,18 @@ def unknown_variables(model: type[BaseModel], environment: Mapping[str, str] | N
 
     They are no error: a cluster or a shell may have variables of that prefix for reasons of its own.
     """
-    names = ["__".join(place) for place in _places(model)]
-    variables = [f"{PREFIX}{name.upper()}" for name in names]
+    fields = _fields(model)
+    variables = [f"{PREFIX}{_DELIMITER.join(place).upper()}" for place in _settings(model)]
     found = []
     for variable, value in sorted((os.environ if environment is None else environment).items()):
         name = variable.upper()
         if not name.startswith(PREFIX) or name in _NO_SETTINGS or _is_kubernetes(name, value):
             continue
-        place = name.removeprefix(PREFIX).lower().split(_DELIMITER)
-        if not _is_known(model, place):
+        place = (*name.removeprefix(PREFIX).lower().split(_DELIMITER),)
+        if not _is_known(fields, place):
             found.append(Unknown(variable, _nearest(name, variables)))
-        elif (section := _section(_annotation(model, place))) is not None and isinstance(said := _json(value), dict):
-            found += [
-                Unknown(f"{variable}: {each.name}", each.meant) for each in _unknown_keys(section, said, (*place,))
-            ]
+        elif (section := _section(fields.get(place))) is not None and isinstance(said := _json(value), dict):
+            found += [Unknown(f"{variable}: {each.name}", each.meant) for each in _unknown_keys(section, said, place)]
     return found
 
 
@@ -121,7 +120,7 @@ def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _unknown_keys(model: type[BaseModel], values: Mapping[str, Any], place: tuple[str, ...]) -> Iterator[Unknown]:
-    everything = [".".join(each) for each in _places(model, place)]
+    everything = [".".join(each) for each in _settings(model, place)]
     for key, value in values.items():
         here = (*place, key)
         field = model.model_fields.get(key)
@@ -149,7 +148,7 @@ def render_error(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _unknown_field(model: type[BaseModel], place: list[str]) -> tuple[list[str], str]:
     """A field that an element of a list does not have: by name if it is like a field's, else it may be the secret."""
-    element = _section(next(iter(get_args(_annotation(model, _until_number(place)))), None))
+    element = _section(next(iter(get_args(_fields(model)[_until_number(place)])), None))
     fields = list(element.model_fields) if element is not None else []
     meant = _nearest(place[-1], fields)
     if meant is None:
@@ -157,19 +156,18 @@ def _unknown_field(model: type[BaseModel], place: list[str]) -> tuple[list[str],
     return place, f"is no field: {meant} is perhaps meant"
 
 
-def _until_number(place: Sequence[str]) -> list[str]:
+def _until_number(place: Sequence[str]) -> tuple[str, ...]:
     """Up to the list that an element is in: the list is one variable."""
-    number = next((n for n, part in enumerate(place) if part.isdigit()), len(place))
-    return list(place[:number])
+    return (*takewhile(lambda part: not part.isdigit(), place),)
 
 
 def unreadable_json(model: type[BaseModel], environment: Mapping[str, str] | None = None) -> str:
     """Which variables hold lists or mappings that are no JSON, and where in them; empty if there are none."""
     given = {k.upper(): v for k, v in (os.environ if environment is None else environment).items()}
     found = []
-    for place in _places(model, sections=True):
+    for place, annotation in _fields(model).items():
         variable = f"{PREFIX}{_DELIMITER.join(place).upper()}"
-        if variable in _NO_SETTINGS or variable not in given or not _is_complex(_annotation(model, place)):
+        if variable in _NO_SETTINGS or variable not in given or not _is_complex(annotation):
             continue
         try:
             json.loads(given[variable])
@@ -179,34 +177,26 @@ def unreadable_json(model: type[BaseModel], environment: Mapping[str, str] | Non
     return "; ".join(found)
 
 
-def _places(
-    model: type[BaseModel], place: tuple[str, ...] = (), *, sections: bool = False
-) -> Iterator[tuple[str, ...]]:
-    """Every setting's place, and if so wanted those of the sections."""
+def _fields(model: type[BaseModel], place: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Annotation of every setting and section, by its place."""
+    found: dict[tuple[str, ...], Any] = {}
     for name, field in model.model_fields.items():
-        section = _section(field.annotation)
-        if section is None or sections:
-            yield (*place, name)
-        if section is not None:
-            yield from _places(section, (*place, name), sections=sections)
+        found[*place, name] = field.annotation
+        if (section := _section(field.annotation)) is not None:
+            found |= _fields(section, (*place, name))
+    return found
 
 
-def _is_known(model: type[BaseModel], place: Sequence[str]) -> bool:
-    name, *rest = place
-    field = model.model_fields.get(name)
-    if field is None:
-        return False
-    section = _section(field.annotation)
-    if not rest:
+def _settings(model: type[BaseModel], place: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    return [each for each, annotation in _fields(model, place).items() if _section(annotation) is None]
+
+
+def _is_known(fields: Mapping[tuple[str, ...], Any], place: tuple[str, ...]) -> bool:
+    """A setting, a section, or a key below a setting that is a mapping."""
+    if place in fields:
         return True
-    return _is_known(section, rest) if section is not None else _is_complex(field.annotation)
-
-
-def _annotation(model: type[BaseModel], place: Sequence[str]) -> Any:
-    name, *rest = place
-    annotation = model.model_fields[name].annotation
-    section = _section(annotation)
-    return _annotation(section, rest) if rest and section is not None else annotation
+    kind = next((fields[place[:n]] for n in range(len(place) - 1, 0, -1) if place[:n] in fields), None)
+    return _section(kind) is None and _is_complex(kind)
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:

@@ -31,7 +31,7 @@ import msgspec
 import psutil
 
 from jobs.operate.broker.jars import kafka_jars
-from jobs.shared.broker_config import HOST, LOG4J2_PROPERTIES, free_port, port_is_free, server_properties
+from jobs.shared.broker_config import HOST, free_port, port_is_free
 from models.errors import TurntideError
 
 _CONNECT_SECONDS = 1.0
@@ -220,14 +220,18 @@ class LocalKafka:
                 raise BrokerError(f"port {port} on {HOST} is taken by another program: end it or choose another --port")
 
     def _configure(self) -> None:
-        properties = server_properties(
-            broker_port=self.port,
-            controller_port=self.controller_port,
-            log_dir=self.home / "log",
-            more=self._properties,
-        )
+        listeners = f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}"
+        own = {
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self.controller_port}",
+            "log.dirs": self.home / "log",
+            **(self._properties or {}),  # the last value of a name counts
+        }
+        usual = Path(__file__).with_name("server.properties").read_text()
+        properties = usual + "".join(f"{name}={value}\n" for name, value in own.items())
         (self.home / "server.properties").write_text(properties)
-        (self.home / "log4j2.properties").write_text(LOG4J2_PROPERTIES)
+        (self.home / "log4j2.properties").write_bytes(Path(__file__).with_name("log4j2.properties").read_bytes())
         (self.home / "tmp").mkdir(exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
