@@ -42,67 +42,62 @@ class CommandEntry(NamedTuple):
 _RENAMED = {"memory apps": "memories"}
 
 
-COMMANDS = (
-    CommandEntry("demo", "jobs.demo:demo", "Run everything on this machine and watch it work."),
-    CommandEntry("kafka", "jobs.operate.broker.command:app", "Run a local Apache Kafka, without Docker or Java."),
-    CommandEntry("topics", "jobs.operate.topics:app", "Compare the broker's topics with the wanted ones; apply them."),
-    CommandEntry("worker", "jobs.operate.worker:worker", "Run one role, or all of them on this machine."),
-    CommandEntry("produce", "jobs.produce.command:produce", "Send conversations from a file or stdin."),
-    CommandEntry("query", "jobs.archive.query:query", "Query the archive in SQL."),
-    CommandEntry("doctor", "jobs.operate.doctor:doctor", "Print the settings and check everything they name."),
-    CommandEntry("memory", "jobs.memory.topics:app", "Read, correct, export and erase memory; topics of a session."),
-    CommandEntry("memory apps", "jobs.memory.memories:app", "Read and correct memories of apps."),
-    CommandEntry("memory project", "jobs.memory.project:app", "Read and correct a project's memory."),
-    CommandEntry("memory export", "jobs.memory.export:export", "Save memories of apps as JSON."),
-    CommandEntry(
-        "memory consolidate", "jobs.memory.consolidate:consolidate", "Archive what is old and weak in a project, now."
-    ),
-    CommandEntry(
-        "memory erase", "jobs.memory.erase:erase", "Erase a user, a session or an app everywhere, with a proof."
-    ),
-    CommandEntry("memory mcp", "jobs.memory.mcp:mcp", "Serve memory of a running role to assistants over MCP."),
-    CommandEntry("alerts", "jobs.alerts.command:app", "List and label alerts, test sinks; judge and tune policies."),
-    CommandEntry(
-        "alerts backtest",
-        "jobs.escalation.backtest.command:backtest",
-        "Judge known traffic by two policies.",
-    ),
-    CommandEntry(
-        "alerts calibrate",
-        "jobs.escalation.calibrate.command:calibrate",
-        "Propose thresholds by false alarms or alerts per day.",
-    ),
-    CommandEntry("archive", "jobs.archive.command:app", "Verify, merge, upgrade and publish the archive; retention."),
-    CommandEntry("archive shell", "jobs.archive.shell:shell", "Query the archive, statement by statement."),
-    CommandEntry(
-        "archive dictionary", "jobs.archive.dictionary:dictionary", "Explain the archive's views and columns."
-    ),
-    CommandEntry("analyse", "", "Mine the archive for patterns; report on it, explore it in a notebook."),
-    CommandEntry("analyse mine", "jobs.analyse.mining.command:mine", "Find patterns across sessions, with evidence."),
-    CommandEntry("analyse report", "jobs.analyse.report.command:report", "Write a page and pictures on a period."),
-    CommandEntry(
-        "analyse notebook", "jobs.analyse.report.notebook_command:notebook", "Open a marimo notebook over the archive."
-    ),
-    CommandEntry("ops", "", "Operate: dead letters, replay, reset, migration, monitoring, sizing."),
-    CommandEntry("ops dlq", "jobs.operate.dlq:app", "List, show and replay dead letters."),
-    CommandEntry(
-        "ops replay", "jobs.replay.command:replay", "Fold the log again, and compare it with what the roles left."
-    ),
-    CommandEntry("ops reset", "jobs.operate.reset:reset", "Rebuild a role's lost state from the log."),
-    CommandEntry("ops reindex", "jobs.operate.reindex:reindex", "Embed the vector store with another model, live."),
-    CommandEntry("ops migrate", "jobs.operate.migrate:migrate", "Bring an earlier release's data to this one."),
-    CommandEntry(
-        "ops monitoring", "jobs.operate.monitoring.command:app", "Write or check dashboards, rules, runbooks."
-    ),
-    CommandEntry("ops metrics", "jobs.operate.metrics:metrics", "List every metric with its meaning."),
-    CommandEntry("ops sizing", "jobs.operate.sizing.command:sizing", "Plan workers, disks and cost for turns a day."),
-    CommandEntry("ops contracts", "jobs.contracts.command:app", "Write or check schemas, AsyncAPI and dictionary."),
-    CommandEntry("lab", "", "Measure and test Turntide itself: benchmarks, evaluation, training, chaos."),
-    CommandEntry("lab bench", "jobs.lab.bench.command:app", "Measure speed beside other ways to do the same."),
-    CommandEntry("lab eval", "jobs.lab.eval.command:app", "Measure the quality of judgements and memory."),
-    CommandEntry("lab train", "jobs.lab.train.command:app", "Learn the scorer's weights from dialogues."),
-    CommandEntry("lab chaos", "jobs.lab.chaos.command:chaos", "Kill, freeze and restart roles under load; compare."),
-    CommandEntry("lab soak", "jobs.lab.soak:soak", "Run everything under steady load; see whether memory grows."),
+COMMANDS = tuple(
+    CommandEntry(*row)
+    for row in (
+        ("demo", "jobs.demo:demo", "Run everything on this machine and watch it work."),
+        ("kafka", "jobs.operate.broker.command:app", "Run a local Apache Kafka, without Docker or Java."),
+        ("topics", "jobs.operate.topics:app", "Compare the broker's topics with the wanted ones; apply them."),
+        ("worker", "jobs.operate.worker:worker", "Run one role, or all of them on this machine."),
+        ("produce", "jobs.produce.command:produce", "Send conversations from a file or stdin."),
+        ("query", "jobs.archive.query:query", "Query the archive in SQL."),
+        ("doctor", "jobs.operate.doctor:doctor", "Print the settings and check everything they name."),
+        ("memory", "jobs.memory.topics:app", "Read, correct, export and erase memory; topics of a session."),
+        ("memory apps", "jobs.memory.memories:app", "Read and correct memories of apps."),
+        ("memory project", "jobs.memory.project:app", "Read and correct a project's memory."),
+        ("memory export", "jobs.memory.export:export", "Save memories of apps as JSON."),
+        (
+            "memory consolidate",
+            "jobs.memory.consolidate:consolidate",
+            "Archive what is old and weak in a project, now.",
+        ),
+        ("memory erase", "jobs.memory.erase:erase", "Erase a user, a session or an app everywhere, with a proof."),
+        ("memory mcp", "jobs.memory.mcp:mcp", "Serve memory of a running role to assistants over MCP."),
+        ("alerts", "jobs.alerts.command:app", "List and label alerts, test sinks; judge and tune policies."),
+        ("alerts backtest", "jobs.escalation.backtest.command:backtest", "Judge known traffic by two policies."),
+        (
+            "alerts calibrate",
+            "jobs.escalation.calibrate.command:calibrate",
+            "Propose thresholds by false alarms or alerts a day.",
+        ),
+        ("archive", "jobs.archive.command:app", "Verify, merge, upgrade and publish the archive; retention."),
+        ("archive shell", "jobs.archive.shell:shell", "Query the archive, statement by statement."),
+        ("archive dictionary", "jobs.archive.dictionary:dictionary", "Explain the archive's views and columns."),
+        ("analyse", "", "Mine the archive for patterns; report on it, explore it in a notebook."),
+        ("analyse mine", "jobs.analyse.mining.command:mine", "Find patterns across sessions, with evidence."),
+        ("analyse report", "jobs.analyse.report.command:report", "Write a page and pictures on a period."),
+        (
+            "analyse notebook",
+            "jobs.analyse.report.notebook_command:notebook",
+            "Open a marimo notebook over the archive.",
+        ),
+        ("ops", "", "Operate: dead letters, replay, reset, migration, monitoring, sizing."),
+        ("ops dlq", "jobs.operate.dlq:app", "List, show and replay dead letters."),
+        ("ops replay", "jobs.replay.command:replay", "Fold the log again; compare it with what the roles left."),
+        ("ops reset", "jobs.operate.reset:reset", "Rebuild a role's lost state from the log."),
+        ("ops reindex", "jobs.operate.reindex:reindex", "Embed the vector store with another model, live."),
+        ("ops migrate", "jobs.operate.migrate:migrate", "Bring an earlier release's data to this one."),
+        ("ops monitoring", "jobs.operate.monitoring.command:app", "Write or check dashboards, rules, runbooks."),
+        ("ops metrics", "jobs.operate.metrics:metrics", "List every metric with its meaning."),
+        ("ops sizing", "jobs.operate.sizing.command:sizing", "Plan workers, disks and cost for turns a day."),
+        ("ops contracts", "jobs.contracts.command:app", "Write or check schemas, AsyncAPI and dictionary."),
+        ("lab", "", "Measure and test Turntide itself: benchmarks, evaluation, training, chaos."),
+        ("lab bench", "jobs.lab.bench.command:app", "Measure speed beside other ways to do the same."),
+        ("lab eval", "jobs.lab.eval.command:app", "Measure the quality of judgements and memory."),
+        ("lab train", "jobs.lab.train.command:app", "Learn the scorer's weights from dialogues."),
+        ("lab chaos", "jobs.lab.chaos.command:chaos", "Kill, freeze and restart roles under load; compare."),
+        ("lab soak", "jobs.lab.soak:soak", "Run everything under steady load; see whether memory grows."),
+    )
 )
 """Every command, in the order of the help pages."""
 

@@ -13,15 +13,13 @@ from jobs.alerts.rendering import described, explained
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.sending import send_to_turns
+from jobs.shared.sending import input_record, send_to_turns
 from models.errors import ConfigurationError, TurntideError
 from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, AlertStatus, Mode, Position, Severity, Slope
 from models.events.ids import named_id
 from models.events.topics import ALERTS
-from models.wire.codec import decode_output, encode
-from models.wire.envelope import headers_for
+from models.wire.codec import decode_output
 from streams.kafka.client import read_to_end
-from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
 from streams.wiring import sinks_of
 
@@ -151,7 +149,7 @@ async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) 
     event = AlertAcknowledged(
         session_id=alert.session_id, timestamp=datetime.now(UTC), alert_id=alert_id, by=by, note=note
     )
-    await send_to_turns(settings, [Record(event.session_id.encode(), encode(event), headers_for(event))])
+    await send_to_turns(settings, [input_record(event)])
     return event
 
 
@@ -171,7 +169,7 @@ async def label_alerts(
             f"the session of alert {', '.join(sorted(erased))} was erased: nothing was labelled, for a label would "
             "bring its name back"
         )
-    await send_to_turns(settings, alert_labels.records_of(labels))
+    await send_to_turns(settings, map(input_record, labels))
     return labels
 
 

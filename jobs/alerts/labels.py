@@ -12,11 +12,9 @@ from models.errors import ConfigurationError
 from models.events import AlertChanged, AlertLabelled, SessionErased
 from models.events.topics import TURNS
 from models.policy import IntakePolicy
-from models.wire.codec import encode
-from models.wire.envelope import headers_for, tag_of
+from models.wire.envelope import tag_of
 from streams.inference.intake import decode
 from streams.kafka.client import read_to_end
-from streams.kafka.producer import Record
 from streams.settings import Settings
 from streams.wiring import policy_of
 
@@ -52,11 +50,6 @@ def labels_for(
         )
         for alert_id in dict.fromkeys(alert_ids)
     ]
-
-
-def records_of(labels: Sequence[AlertLabelled]) -> list[Record]:
-    """As `turns.v1` takes them, under their sessions' keys: the latest label of an alert is the last in its log."""
-    return [Record(label.session_id.encode(), encode(label), headers_for(label)) for label in labels]
 
 
 async def erased_since(settings: Settings, alerts: Iterable[AlertChanged]) -> set[str]:

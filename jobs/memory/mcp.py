@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import os
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import httpx
 import msgspec
-import typer
 
 from jobs.cli import examples
-from jobs.shared.options import UrlOption
-from models.errors import ConfigurationError, StoreUnavailable
+from jobs.shared.options import TOKEN_VARIABLE, TokenOption, UrlOption
+from jobs.shared.role_api import connection
+from models.errors import StoreUnavailable
 from streams.api.listed import LISTINGS
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.users.reading import MemoryReader
 from streams.http.problems import FieldError, Problem, ProblemDetails
 from streams.http.route import Accepted, Route, route_of
-from streams.settings import load_settings
 
 _ANSWER_WITHIN_S = 15.0
 """Longer than the role's own limit, so that its answer says what took so long."""
 _Routes = TypeVar("_Routes")
 
 
-def mcp(
-    *,
-    url: UrlOption = None,
-    variable: Annotated[
-        str, typer.Option("--token-env", help="Environment variable that holds the bearer token; it may be unset.")
-    ] = "TURNTIDE_TOKEN",
-) -> None:
+def mcp(*, url: UrlOption = None, variable: TokenOption = TOKEN_VARIABLE) -> None:
     """Serve memory of users and projects to an MCP client that starts this command."""
-    settings = load_settings()
-    asyncio.run(_serve(url or settings.http.index_url, _token(variable)))
+    asyncio.run(_serve(connection(url, variable)))
 
 
 mcp.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
@@ -44,38 +36,17 @@ mcp.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
 )
 
 
-def _token(variable: str) -> str | None:
-    token = os.environ.get(variable)
-    if token is not None and not token.strip():
-        raise ConfigurationError(f"{variable} is empty: give it a token of http.tokens, or unset it")
-    return None if token is None else token.strip()
-
-
-async def _serve(url: str, token: str | None) -> None:
+async def _serve(connection: Mapping[str, Any]) -> None:
     from mcp.server.stdio import stdio_server
 
     from streams.api.mcp.server import memory_server
     from streams.api.mcp.tools import AskedMemory
 
-    async with client_of(url, token) as client:
+    async with httpx.AsyncClient(**connection, timeout=_ANSWER_WITHIN_S) as client:
         memories = remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectCommandRoutes, client)
-        asked = AskedMemory(*memories, [remote(each, client) for each in LISTINGS])
-        server = memory_server(asked)
+        server = memory_server(AskedMemory(*memories, [remote(each, client) for each in LISTINGS]))
         async with stdio_server() as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
-
-
-def client_of(url: str, token: str | None) -> httpx.AsyncClient:
-    """A client of a role, with the token on every request.
-
-    Raises:
-        ConfigurationError: The address is none.
-    """
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    try:
-        return httpx.AsyncClient(base_url=url, headers=headers, timeout=_ANSWER_WITHIN_S)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise ConfigurationError(f"--url {url} is no address: say http://host:port") from error
 
 
 def remote(declares: type[_Routes], client: httpx.AsyncClient) -> _Routes:

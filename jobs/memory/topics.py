@@ -74,9 +74,7 @@ def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: Outpu
 
     Sends `topic_restored` to turns.v1: at most 200 messages and 500 kB of JSON. The archive keeps all of them.
     """
-    from jobs.shared.sending import send_to_turns
-    from models.wire.envelope import headers_for
-    from streams.kafka.producer import Record
+    from jobs.shared.sending import input_record, send_to_turns
     from streams.wiring import policy_of
 
     settings = load_settings()
@@ -85,7 +83,7 @@ def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: Outpu
         _require_restorable(topic, session_id, session_open=is_open(lake, session_id))
         found = messages_of(lake, session_id, topic_id)
     event = restored(session_id, topic, found, message_chars=policy_of(settings).topics.message_chars)
-    record = Record(session_id.encode(), encode(event), headers_for(event))
+    record = input_record(event)
     asyncio.run(send_to_turns(settings, [record]))
     Printer(output).record(
         {

@@ -14,11 +14,9 @@ from msgspec import Struct
 
 from jobs.produce.formats import InputConversation, Malformed
 from jobs.produce.formats.source import InputSource, Item, RawLine
-from jobs.shared.sending import Pace, ReadAhead, Sender, turns_sender
+from jobs.shared.sending import Pace, ReadAhead, Sender, input_record, turns_sender
 from models.errors import InvalidRecord
 from models.events import InputEvent, Turn
-from models.wire.codec import encode
-from models.wire.envelope import headers_for
 from streams.kafka.producer import Record
 from streams.settings import Settings
 
@@ -107,7 +105,7 @@ class _Production:
             if stop.is_set():
                 return
             sent = self._stamped(event)
-            await self._sender.add(Record(sent.session_id.encode(), encode(sent), headers_for(sent)))
+            await self._sender.add(input_record(sent))
             self._sessions.add(sent.session_id)
             if isinstance(sent, Turn):
                 self._count(stop)

@@ -128,31 +128,32 @@ def operations() -> Mapping[str, Route]:
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 
 
-@contextmanager
-def role_api(
-    url: str | None, token_variable: str, *, transport: httpx.BaseTransport | None = None
-) -> Iterator[RoleApi]:
-    """A running role, by default the index role of the settings.
+def connection(url: str | None, token_variable: str) -> dict[str, Any]:
+    """Address and headers of a running role, as httpx' clients take them.
 
     Args:
-        url: Where it answers.
+        url: Where it answers; None: the index role of the settings.
         token_variable: Environment variable that holds the bearer token.
-        transport: How it is reached; None: over the network.
 
     Raises:
         ConfigurationError: The address is none, or the token is empty.
     """
-    settings = load_settings()
-    address = url or settings.http.index_url
-    token = os.environ.get(token_variable)
+    address, token = url or load_settings().http.index_url, os.environ.get(token_variable)
     if token is not None and not token.strip():
-        raise ConfigurationError(f"{token_variable} is empty: give it an admin token of http.tokens, or unset it")
+        raise ConfigurationError(f"{token_variable} is empty: give it a token of http.tokens, or unset it")
     headers = {"Accept": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token.strip()}"})
     try:
-        client = httpx.Client(base_url=address, headers=headers, timeout=_ANSWER_WITHIN_S, transport=transport)
+        return {"base_url": httpx.URL(address), "headers": headers}
     except (httpx.InvalidURL, ValueError) as error:
         raise ConfigurationError(f"--url {address} is no address: say http://host:port") from error
-    with client:
+
+
+@contextmanager
+def role_api(
+    url: str | None, token_variable: str, *, transport: httpx.BaseTransport | None = None
+) -> Iterator[RoleApi]:
+    """A running role (`connection`); `transport`, if given, reaches it in place of the network."""
+    with httpx.Client(**connection(url, token_variable), timeout=_ANSWER_WITHIN_S, transport=transport) as client:
         yield RoleApi(client)
 
 

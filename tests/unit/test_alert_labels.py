@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from jobs.alerts.command import label_alerts
-from jobs.alerts.labels import erased_by, labels_for, labels_in, records_of
+from jobs.alerts.labels import erased_by, labels_for, labels_in
 from jobs.cli import app
+from jobs.shared.sending import input_record
 from models.errors import ConfigurationError
 from models.events import (
     AlertChanged,
@@ -66,7 +67,7 @@ def test_a_label_goes_under_its_sessions_key() -> None:
     """Also of an alert that is resolved; an id named twice is labelled once."""
     alerts = {"a-1": alert("e", AlertStatus.RESOLVED), "a-2": replace(ALERT, session_id="s-2")}
     made = labels_for(alerts, ["a-2", "a-1", "a-2"], escalating=False, reason="homework", by="anna")
-    records = records_of(made)
+    records = [input_record(each) for each in made]
 
     assert [("a-2", "s-2"), ("a-1", "s-1")] == [(each.alert_id, each.session_id) for each in made]
     assert [b"s-2", b"s-1"] == [record.key for record in records]
