@@ -106,13 +106,11 @@ def labels_in(records: Iterable[ConsumerRecord], intake: IntakePolicy) -> list[A
 
 def described(label: AlertLabelled | None) -> dict[str, object]:
     """A label in the columns beside its alert's; empty ones without a label."""
-    if label is None:
-        return {"escalating": None, "label_reason": None, "labelled_by": None, "labelled_at": None}
     return {
-        "escalating": label.escalating,
-        "label_reason": label.reason,
-        "labelled_by": label.by,
-        "labelled_at": label.timestamp.isoformat(),
+        "escalating": None if label is None else label.escalating,
+        "label_reason": label and label.reason,
+        "labelled_by": label and label.by,
+        "labelled_at": label and label.timestamp.isoformat(),
     }
 
 

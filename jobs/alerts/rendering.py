@@ -9,6 +9,7 @@ from streams.notify.wording import contribution_words, counterfactual, policy_wo
 
 _CONTRIBUTIONS = 5
 """Told to people; programs get all."""
+_JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "earlier_log_odds")
 
 
 def explained(alert: AlertChanged) -> str:
@@ -74,12 +75,7 @@ def described(alert: AlertChanged) -> dict[str, object]:
         "cause": alert.cause,
         "policy_version": alert.policy_version,
         "policy_digest": alert.policy_digest,
-        "probability": judged and judged.probability,
-        "threshold": judged and judged.threshold,
-        "model": judged and judged.model,
-        "log_odds": judged and judged.log_odds,
-        "base_log_odds": judged and judged.base_log_odds,
-        "earlier_log_odds": judged and judged.earlier_log_odds,
+        **{name: judged and getattr(judged, name) for name in _JUDGED},
         "contributions": judged and to_builtins(judged.contributions),
         "turn_shares": judged and to_builtins(judged.turns),
         "counterfactual": judged and counterfactual(judged),

@@ -145,14 +145,9 @@ def replay_headers(letter: DeadLetter) -> list[tuple[str, bytes]]:
 
 def described(letter: DeadLetter) -> dict[str, object]:
     """A dead letter without its content."""
+    plain = ("id", "reason", "detail", "stage", "topic", "partition", "offset")
     return {
-        "id": letter.id,
-        "reason": letter.reason,
-        "detail": letter.detail,
-        "stage": letter.stage,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
+        **{name: getattr(letter, name) for name in plain},
         "key_bytes": len(letter.key or b""),
         "value_bytes": len(letter.value or b""),
         "appended_at": letter.appended_at.isoformat(),

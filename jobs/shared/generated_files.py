@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.shared.output import OutputFormat, Printer
+
+DirectoryOption = Annotated[Path, typer.Option("--directory", help="Folder of the files.")]
+
+
+def write_files(
+    directory: Path, generated: Mapping[str, str], title: str, output: OutputFormat, *, only_json_of: Path
+) -> None:
+    """Write what differs (`differing`), and print what was written."""
+    changed = differing(directory, generated, only_json_of=only_json_of)
+    for name in changed:
+        path = directory / name
+        if name in generated:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(generated[name], encoding="utf-8")
+        else:
+            path.unlink()
+    Printer(output).rows(title, [{"file": name, "state": state} for name, state in changed.items()])
+    if not changed:
+        Printer(output).message(f"{title}: every file is as the code says")
 
 
 def differing(directory: Path, generated: Mapping[str, str], *, only_json_of: Path) -> dict[str, str]:
@@ -23,14 +47,3 @@ def differing(directory: Path, generated: Mapping[str, str], *, only_json_of: Pa
             found[name] = "changed"
     there = {str(only_json_of / path.name) for path in (directory / only_json_of).glob("*.json")}
     return found | dict.fromkeys(sorted(there - generated.keys()), "left over")
-
-
-def write_differing(directory: Path, generated: Mapping[str, str], changed: Mapping[str, str]) -> None:
-    """Write what is missing or changed, and remove what is left over (`differing`)."""
-    for name in changed:
-        path = directory / name
-        if name in generated:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(generated[name], encoding="utf-8")
-        else:
-            path.unlink()

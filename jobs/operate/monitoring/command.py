@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from jobs.cli import examples
 from jobs.operate.monitoring.rules import INDEX, OPERATORS, RUNBOOKS, for_the_operator, index, read
-from jobs.shared.generated_files import differing, write_differing
+from jobs.shared.generated_files import DirectoryOption, differing, write_files
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
@@ -26,8 +25,6 @@ _EXIT_FINDINGS = 1
 _DIRECTORY = Path("deploy")
 _DASHBOARDS = Path("grafana") / "dashboards"
 
-Directory = Annotated[Path, typer.Option("--directory", help="Folder with prometheus/, grafana/ and runbooks/.")]
-
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -37,19 +34,13 @@ app = typer.Typer(
 
 
 @app.command(epilog=examples("turntide monitoring write", "turntide monitoring write --directory ops --output json"))
-def write(directory: Directory = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
+def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Write the dashboards, the index of the runbooks and the rules for Kubernetes where they differ."""
-    generated = documents(directory)
-    changed = differing(directory, generated, only_json_of=_DASHBOARDS)
-    write_differing(directory, generated, changed)
-    printed = Printer(output)
-    printed.rows("monitoring", [{"file": name, "state": state} for name, state in changed.items()])
-    if not changed:
-        printed.message("dashboards, index and rules for Kubernetes are as they should be")
+    write_files(directory, documents(directory), "monitoring", output, only_json_of=_DASHBOARDS)
 
 
 @app.command(epilog=examples("turntide monitoring check", "turntide monitoring check --output json | jq '.[]'"))
-def check(directory: Directory = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
+def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Exit with code 1 when something is out of step.
 
     That is a metric or label that there is not, an alert without runbook or panel, a metric that no panel shows, or a
