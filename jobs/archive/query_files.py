@@ -75,14 +75,9 @@ def _text(scan: dict[str, Any]) -> str:
 
 
 def write(con: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str, limit: int | None) -> int:
-    """Write a statement's rows to a file, which is there whole or as it was; returns how many.
+    """Write at most `limit` rows of a SELECT to a parquet, csv or json file; returns how many.
 
-    Args:
-        con: A reader.
-        sql: A SELECT.
-        path: The file; one that is there is replaced.
-        form: `parquet`, `csv` or `json`.
-        limit: At most so many rows; None: all.
+    The file is there whole or as it was.
 
     Raises:
         ConfigurationError: The file's folder does not exist or cannot be written.

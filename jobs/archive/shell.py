@@ -67,12 +67,7 @@ shell.epilog = examples(  # type: ignore[attr-defined]
 
 
 class Session:
-    """Runs what is typed.
-
-    Args:
-        con: A reader.
-        output: Where results and errors go.
-    """
+    """Runs what is typed."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, output: Printer) -> None:
         self._con = con

@@ -109,12 +109,7 @@ ACCESS: dict[str, UserAccess] = {
 
 
 def topic_resources(settings: Settings, cluster: str) -> Iterator[Resource]:
-    """A `KafkaTopic` for each topic of the table.
-
-    Args:
-        settings: Prefix, partitions and replication.
-        cluster: Name of the `Kafka` resource whose operator makes them.
-    """
+    """A `KafkaTopic` for each topic, for the operator of the `Kafka` resource called `cluster`."""
     for topic in wanted_topics(settings):
         yield {
             **_head("KafkaTopic", topic.name, cluster),
@@ -197,11 +192,6 @@ def _rule(kind: str, name: str, operations: Iterable[str], *, beginning: bool = 
 
 
 def rendered(resources: Iterable[Resource], said: str) -> str:
-    """Resources as a YAML file.
-
-    Args:
-        resources: In their order.
-        said: First line, a comment.
-    """
+    """Resources as a YAML file, below a comment."""
     documents = [msgspec.yaml.encode(resource).decode() for resource in resources]
     return f"# {said}\n" + "---\n".join(documents)

@@ -141,13 +141,6 @@ async def send(
 ) -> ProductionSummary:
     """Send an input to `turns.v1`. Ctrl-C ends the reading; what was read by then is still delivered.
 
-    Args:
-        settings: Which cluster and prefix.
-        source: The input.
-        sending: How it is sent.
-        report: Told each malformed line.
-        progress: Told the bytes read and the turns sent, now and then.
-
     Raises:
         ConfigurationError: The topic is missing.
         DeliveryFailed: The broker did not confirm.

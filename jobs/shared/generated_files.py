@@ -33,10 +33,7 @@ def write_files(
 def differing(directory: Path, generated: Mapping[str, str], *, only_json_of: Path) -> dict[str, str]:
     """Files that differ from what the code says: path below the folder -> missing, changed or left over.
 
-    Args:
-        directory: Where they are kept.
-        generated: Path below the folder -> text.
-        only_json_of: A folder below it whose JSON files are all generated: others there are left over.
+    All JSON files of the folder `only_json_of` are generated: others there are left over.
     """
     found: dict[str, str] = {}
     for name, text in generated.items():

@@ -38,13 +38,7 @@ class OutputFormat(StrEnum):
 
 
 class Printer:
-    """Prints in the form asked for.
-
-    Args:
-        form: The form.
-        stream: Where results go; none: standard output.
-        beside: Where messages and errors go; none: standard error.
-    """
+    """Prints results to `stream` (none: standard output) in one form, and messages `beside` (none: standard error)."""
 
     def __init__(self, form: OutputFormat, *, stream: TextIO | None = None, beside: TextIO | None = None) -> None:
         self.form = form

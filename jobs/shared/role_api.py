@@ -56,22 +56,13 @@ class RequestTooLargeError(ConfigurationError):
 
 
 class RoleApi:
-    """A running role.
-
-    Args:
-        client: With the role's address, and the token on every request.
-    """
+    """A running role."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
     def ask(self, operation: str, body: Mapping[str, Any] | None = None, /, **asked: Any) -> RoleAnswer:
-        """One request.
-
-        Args:
-            operation: Id of what is asked (`streams.http.route`).
-            body: As JSON.
-            asked: Parameters of its path and query; those that are None or empty are left out.
+        """One request, by the id of a route's operation; what is `asked` fills its path and query where it is given.
 
         Raises:
             RequestTooLargeError: The body is larger than the role takes.
@@ -129,11 +120,7 @@ def operations() -> Mapping[str, Route]:
 
 
 def connection(url: str | None, token_variable: str) -> dict[str, Any]:
-    """Address and headers of a running role, as httpx' clients take them.
-
-    Args:
-        url: Where it answers; None: the index role of the settings.
-        token_variable: Environment variable that holds the bearer token.
+    """Address (None: the settings' index role) and headers of a running role, as httpx' clients take them.
 
     Raises:
         ConfigurationError: The address is none, or the token is empty.
@@ -196,12 +183,9 @@ class CommandContext(NamedTuple):
 def role_command(
     app: typer.Typer, *lines: str, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare a command that takes a `CommandContext`; `--url`, `--token-env`, `--output` are added to its own.
+    """Declare a command that takes a `CommandContext`, with these examples of it.
 
-    Args:
-        app: What it belongs to.
-        lines: Examples of it.
-        name: Of the command; None: the function's.
+    `--url`, `--token-env` and `--output` are added to its own options. Its name is the function's unless given.
     """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:

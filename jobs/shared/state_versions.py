@@ -36,10 +36,6 @@ StateVersions = dict[tuple[str, str, int], int]
 async def state_versions(settings: Settings, progress: Callable[[int], None] = lambda _: None) -> StateVersions:
     """What stands in the changelogs; an entity's last head counts.
 
-    Args:
-        settings: Which cluster and prefix.
-        progress: Told the records read.
-
     Raises:
         ConfigurationError: A changelog is missing.
         StoreUnavailable: Kafka does not answer.

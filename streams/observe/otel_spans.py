@@ -44,15 +44,7 @@ def otlp_exporter(endpoint: str) -> SpanExporter:
 
 
 class Spans:
-    """Opens spans and hands them to an exporter, beside the loop.
-
-    Args:
-        exporter: Where they go.
-        role: Which service they are of.
-        sample_ratio: Of batches in which no record is traced.
-        most_record_spans: Of one batch.
-        counted: Told what became of spans.
-    """
+    """Opens spans and hands them to an exporter, beside the loop."""
 
     def __init__(
         self,

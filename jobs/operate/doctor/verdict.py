@@ -71,14 +71,7 @@ def verdicts(
     within_s: float,
     done: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> dict[str, Verdict]:
-    """What each check found, in their order.
-
-    Args:
-        checks: By name.
-        settings: What they look at.
-        within_s: How long each may take; one that takes longer has failed, and is left to itself.
-        done: Told how many are done, of how many.
-    """
+    """What each check found, in order; one that takes longer than `within_s` has failed and is left to itself."""
     found: dict[str, Verdict] = {}
     waiting, under_way = list(checks.items()), dict[str, float]()
     answers: queue.SimpleQueue[tuple[str, Verdict]] = queue.SimpleQueue()

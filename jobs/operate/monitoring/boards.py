@@ -87,10 +87,6 @@ BOARDS = msgspec.toml.decode(files(__package__).joinpath("boards.toml").read_byt
 def render(board: MonitoringBoard, folder: str) -> str:
     """The JSON of a dashboard.
 
-    Args:
-        board: What it shows.
-        folder: Where the runbooks are, as panels name it.
-
     Raises:
         ConfigurationError: Panels of a row do not fill whole lines of 24 columns.
     """

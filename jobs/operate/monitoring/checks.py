@@ -47,13 +47,7 @@ class CheckFinding(NamedTuple):
 
 
 def findings(rules: MonitoringRules, boards: Sequence[MonitoringBoard], directory: Path) -> list[CheckFinding]:
-    """Everything that is out of step; none is as it should be.
-
-    Args:
-        rules: The alerts and what is recorded.
-        boards: The dashboards.
-        directory: deploy/, where the runbooks are.
-    """
+    """Everything that is out of step, in order; `directory` is deploy/."""
     found: list[CheckFinding] = []
     known = _recorded(rules, found)
     for alert in rules.alerts:

@@ -84,10 +84,6 @@ def values_asked(expression: str) -> tuple[LabelMatch, ...]:
 def labels_of(expression: str, known: Mapping[str, Labels]) -> Labels:
     """Labels that its result has.
 
-    Args:
-        expression: PromQL.
-        known: Labels of every series there is.
-
     Raises:
         WrongExpression: A series that is not known, a label that it has not, or two sides that can never match.
 

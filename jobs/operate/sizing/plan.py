@@ -107,16 +107,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def plan(load: ExpectedLoad, cost: Cost, prices: Prices) -> Plan:
-    """What a load takes.
-
-    Args:
-        load: Turns a day and how they come.
-        cost: Of one turn.
-        prices: Of a core, memory and storage.
-
-    Returns:
-        Workers by role, storage, and the money of a month; `limits` names what one machine or one process cannot do.
-    """
+    """Workers, storage and money a month of a load; `limits` names what one machine or process cannot do."""
     per_s = load.turns_per_day / _DAY_S
     peak_per_s = per_s * load.peak
     cores = {role: peak_per_s * us / 1e6 / load.used for role, us in cost.cpu_us.items()}
