@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,7 +25,7 @@ import typer
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
-from jobs.operate.doctor import CHECKS, doctor, serving
+from jobs.operate.doctor import CHECKS, doctor
 from jobs.operate.topics import apply_topics, differences
 from jobs.shared.broker_config import free_port
 from jobs.shared.role_process import environment_of
@@ -124,19 +123,6 @@ def _just(environment: Callable[[Setup], Environment]) -> Plant:
     return plant
 
 
-@contextmanager
-def _mounted(place: Path, options: str) -> Iterator[bool]:
-    """A file system of its own at `place`; False where this user may not mount one."""
-    place.mkdir()
-    mount = shutil.which("mount") or "mount"
-    done = subprocess.run([mount, "-t", "tmpfs", "-o", options, "tmpfs", str(place)], check=False, capture_output=True)  # noqa: S603
-    try:
-        yield done.returncode == 0
-    finally:
-        if done.returncode == 0:
-            subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)  # noqa: S603
-
-
 @asynccontextmanager
 async def _missing_topic(setup: Setup) -> AsyncIterator[Environment]:
     async with admin(setup.settings.kafka) as client:
@@ -145,23 +131,9 @@ async def _missing_topic(setup: Setup) -> AsyncIterator[Environment]:
     await apply_topics(setup.settings)
 
 
-@asynccontextmanager
-async def _full_disk(setup: Setup) -> AsyncIterator[Environment]:
-    place = setup.tmp_path / "full"
-    with _mounted(place, "size=1m") as small:
-        if not small:
-            usage = shutil.disk_usage(place)
-            setup.monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
-        yield {"TURNTIDE_ARCHIVE__DATA_PATH": str(place)}
-
-
-@asynccontextmanager
-async def _unwritable_lake(setup: Setup) -> AsyncIterator[Environment]:
-    place = setup.tmp_path / "read-only"
-    with _mounted(place, "size=2g,ro") as mounted:
-        if not mounted:
-            place.chmod(0o555)
-        yield {"TURNTIDE_ARCHIVE__DATA_PATH": str(place)}
+def _unwritable_lake(setup: Setup) -> Environment:
+    (setup.tmp_path / "file").touch()
+    return {"TURNTIDE_ARCHIVE__DATA_PATH": str(setup.tmp_path / "file" / "lake")}
 
 
 @asynccontextmanager
@@ -202,11 +174,6 @@ def _server(status: int, *, ahead: timedelta = timedelta(0)) -> Iterator[int]:
 async def _clock_of_a_role(_: Setup) -> AsyncIterator[Environment]:
     with _server(200, ahead=timedelta(minutes=-5)) as port:
         yield {"TURNTIDE_HTTP__SESSIONS_PORT": str(port)}
-
-
-def _own_clock(setup: Setup) -> Environment:
-    setup.monkeypatch.setattr(serving, "now", lambda: datetime.now(UTC) - timedelta(minutes=10))
-    return {}
 
 
 @asynccontextmanager
@@ -264,7 +231,6 @@ FAULTS = {
             "does not answer",
             "TURNTIDE_KAFKA__BOOTSTRAP",
         ),
-        "full disk": Fault("disk", _full_disk, "0.0 GiB free", "TURNTIDE_ARCHIVE__DATA_PATH to another disk"),
         "embedder's package missing": Fault("embedder", _just(_package_missing), "not installed", "install `turntide`"),
         "wrong key": Fault("vectors", _qdrant_refuses, "refuses the API key", "TURNTIDE_VECTORS__API_KEY"),
         "sink away": Fault(
@@ -274,7 +240,9 @@ FAULTS = {
     "a topic is away": {
         "missing topic": Fault("topics", _missing_topic, "alerts.v1", "turntide topics apply"),
         "clock of a role": Fault("clock", _clock_of_a_role, "role sessions is ", "NTP"),
-        "unwritable lake": Fault("lake", _unwritable_lake, "cannot be written to", "TURNTIDE_ARCHIVE__DATA_PATH"),
+        "unwritable lake": Fault(
+            "lake", _just(_unwritable_lake), "cannot be written to", "TURNTIDE_ARCHIVE__DATA_PATH"
+        ),
         "stale lock": Fault("locks", _stale_lock, "which is stopped", "kill -CONT"),
         "embedder's weights missing": Fault("embedder", _just(_weights_missing), "weights", "install `turntide`"),
         "silent model": Fault(
@@ -291,7 +259,6 @@ FAULTS = {
         "wrong partition count": Fault(
             "topics", _just(lambda _: {"TURNTIDE_KAFKA__PARTITIONS": "7"}), "partitions", "TURNTIDE_KAFKA__PARTITIONS=4"
         ),
-        "own clock": Fault("clock", _just(_own_clock), "the broker is ", "NTP"),
         "schema of another model": Fault("vectors", _other_model, "minilm with 384", "turntide reindex"),
         "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
     },

@@ -31,14 +31,6 @@ from streams.settings import KafkaSettings, Settings, load_settings
 from streams.wiring import ROLES
 
 
-def test_disk_that_cannot_be_written(tmp_path: Path) -> None:
-    """A data directory below a file can never be made."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    verdict = CHECKS["disk"].look(load_settings(data_dir=tmp_path / "file" / "data"))
-
-    assert Status.FAIL is verdict.status
-
-
 def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To a user that may not look into it; what a check finds closed is named, with what to do."""
 

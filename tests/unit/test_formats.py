@@ -80,6 +80,16 @@ TURN = {
 }
 
 
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "turntide": TURN,
+    "openai": OPENAI,
+    "sharegpt": SHAREGPT,
+    "oasst": OASST,
+    "locomo": LOCOMO,
+    "dialogues": DIALOGUE,
+}
+
+
 def read(name: str, *documents: dict[str, Any], filling: Filling = FILLING, by_time: bool = False) -> list[Any]:
     """What the format makes of the documents."""
     lines = [(number, json.dumps(document).encode()) for number, document in enumerate(documents, start=1)]
@@ -104,19 +114,13 @@ def test_openai_parts_and_gaps() -> None:
     assert [turn.turn for turn in read_turns] == [0, 1, 2]
 
 
-def test_sessions_without_times_end_now() -> None:
-    """Five seconds apart, the last one now: a turn in the future would be refused."""
-    expected = [NOW - timedelta(seconds=10), NOW - timedelta(seconds=5), NOW]
+@pytest.mark.parametrize("start", [None, datetime(2025, 1, 1, tzinfo=UTC)])
+def test_sessions_without_times_begin_at_start_or_end_now(start: datetime | None) -> None:
+    """Five seconds apart; without `--start` the last one now: a turn in the future would be refused."""
+    read_turns = turns(read("openai", OPENAI, filling=Filling(source="chats", now=NOW, start=start)))
+    begin = start or NOW - timedelta(seconds=10)
 
-    assert expected == [turn.timestamp for turn in turns(read("openai", OPENAI))]
-
-
-def test_sessions_without_times_begin_at_start() -> None:
-    """`--start` sets the first turn's time."""
-    start = datetime(2025, 1, 1, tzinfo=UTC)
-    filling = Filling(source="chats", now=NOW, start=start)
-
-    assert start == turns(read("openai", OPENAI, filling=filling))[0].timestamp
+    assert [turn.timestamp for turn in read_turns] == [begin + timedelta(seconds=5 * n) for n in range(3)]
 
 
 def test_sharegpt_roles() -> None:
@@ -152,8 +156,9 @@ def test_oasst_deep_tree() -> None:
 
 
 def test_locomo_sessions() -> None:
-    """Dated sessions in the order of their numbers, a minute per turn, ids and captions in the metadata."""
+    """Dated sessions in the order of their numbers, a minute per turn; speakers and pictures are named in the text."""
     first, second = read("locomo", LOCOMO)
+    assert [turn.content for turn in turns([first])] == ["Ada: Look [a boat]", "Bo: Nice"]
 
     assert [first.events[0].session_id, second.events[0].session_id] == ["conv-1/session_2", "conv-1/session_10"]
     assert [
@@ -165,13 +170,6 @@ def test_locomo_sessions() -> None:
         ),
         ("user-conv-1", Role.ASSISTANT, datetime(2023, 5, 8, 13, 57, tzinfo=UTC), {"dia_id": "D2:2"}),
     ] == [(turn.user_id, turn.role, turn.timestamp, turn.metadata) for turn in first.events]
-
-
-def test_locomo_content_names_the_speaker_and_the_picture() -> None:
-    """Roles are no names: without them nobody finds what Ann said, or what the picture showed."""
-    first, _ = read("locomo", LOCOMO)
-
-    assert [turn.content for turn in turns([first])] == ["Ada: Look [a boat]", "Bo: Nice"]
 
 
 def test_locomo_unreadable_date() -> None:
@@ -226,14 +224,7 @@ def test_turntide_lines_pass() -> None:
 )
 def test_malformed_is_reported_without_text(name: str, document: dict[str, Any]) -> None:
     """A bad document is one report with its line, and the next one is read; no text of it is told."""
-    good: dict[str, dict[str, Any]] = {
-        "turntide": TURN,
-        "openai": OPENAI,
-        "sharegpt": SHAREGPT,
-        "oasst": OASST,
-        "locomo": LOCOMO,
-    }
-    bad, *rest = read(name, document, good.get(name, DIALOGUE))
+    bad, *rest = read(name, document, EXAMPLES[name])
 
     assert isinstance(bad, Malformed)
     assert bad.line == 1
@@ -254,17 +245,7 @@ def test_by_time_sorts_whole_conversations() -> None:
     assert [item.events[0].session_id for item in items] == ["earlier", "later"]
 
 
-@pytest.mark.parametrize(
-    ("name", "document"),
-    [
-        ("turntide", TURN),
-        ("openai", OPENAI),
-        ("sharegpt", SHAREGPT),
-        ("oasst", OASST),
-        ("locomo", LOCOMO),
-        ("dialogues", DIALOGUE),
-    ],
-)
-def test_detection(name: str, document: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", FORMATS)
+def test_detection(name: str) -> None:
     """The first document shows its format."""
-    assert name == detect(json.dumps(document).encode())
+    assert name == detect(json.dumps(EXAMPLES[name]).encode())

@@ -14,9 +14,8 @@ from models.errors import ConfigurationError
 from models.events import Role
 from models.project.files import written
 from models.project.saved import FILES, SavedMessage, SavedProject
-from streams.api import commands
 from streams.settings.http import HttpSettings
-from tests.api_doubles import Served, settings_of
+from tests.api_doubles import Served
 from tests.api_projects import SAID
 from tests.command_line import printed, refused, turntide
 from tests.unit.test_memories_command import InProcess
@@ -167,15 +166,6 @@ def test_consolidate_says_what_it_saved(served: Served, tmp_path: Path) -> None:
     assert served.projects.of(*WEB).view.stats is not None
 
 
-def test_a_deed_that_nobody_carries_out_yet(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1 and a hint: it is written, but not seen."""
-    monkeypatch.setattr(commands, "WAIT_S", 0.0)
-    served.projects.away = True
-    result = turntide("project", "add", *WEB, "x", "--output", "json")
-
-    assert (result.exit_code, json.loads(result.stdout)["pending"]) == (1, True)
-
-
 @pytest.mark.usefixtures("served")
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -190,13 +180,6 @@ def test_a_deed_that_nobody_carries_out_yet(served: Served, monkeypatch: pytest.
 def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:
     """As the role says it."""
     assert said in refused("project", *arguments)
-
-
-def test_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the role has tokens."""
-    reached(InProcess(Served(settings=settings_of("a"))), monkeypatch)
-
-    assert "put an admin token" in str(turntide("project", "show", "a", "p").exception)
 
 
 def test_an_import_brings_the_messages_at_hand(served: Served, tmp_path: Path) -> None:
