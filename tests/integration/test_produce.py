@@ -19,7 +19,7 @@ from aiokafka.partitioner import DefaultPartitioner
 from jobs.produce.formats import Filling, Malformed
 from jobs.produce.formats.source import InputReading, InputSource
 from jobs.produce.production import ProductionSummary, Sending, send
-from models.events import Role, SessionEnded, Turn
+from models.events import Role, Turn
 from models.events.topics import TURNS
 from streams.settings import Settings
 from tests.fault_driver import records_on
@@ -39,11 +39,11 @@ def turn_line(session: str, number: int, content: str = "text") -> bytes:
 
 
 async def produced(
-    settings: Settings, lines: bytes, sending: Sending | None = None, *, raw: bool = False
+    settings: Settings, lines: bytes, sending: Sending | None = None
 ) -> tuple[ProductionSummary, list[Malformed]]:
     """Send lines; the summary and what was refused."""
     refused: list[Malformed] = []
-    source = InputSource(io.BytesIO(lines), InputReading(filling=Filling(source="test", now=NOW), raw=raw))
+    source = InputSource(io.BytesIO(lines), InputReading(filling=Filling(source="test", now=NOW)))
     return await send(settings, source, sending or Sending(), report=refused.append), refused
 
 
@@ -81,16 +81,6 @@ async def test_headers_and_the_broker_time(settings: Settings) -> None:
     assert record.timestamp >= before - 1000
 
 
-async def test_transcripts_end(settings: Settings) -> None:
-    """A chat without ids gets them from its place, and its session is closed behind it."""
-    chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
-    await produced(settings, json.dumps(chat).encode())
-    first, second, end = [record.value for record in await records_on(settings, TURNS)]
-
-    assert [msgspec.json.decode(value, type=Turn).turn for value in (first, second)] == [0, 1]
-    assert msgspec.json.decode(end, type=SessionEnded).session_id == "test-1"
-
-
 async def test_bad_lines_do_not_stop_the_rest(settings: Settings) -> None:
     """Each is reported by its line; a record that the topic would refuse is one of them."""
     escapes = json.dumps("\x01" * 200_000).encode()  # 200 KB of content, 1.2 MB on the wire
@@ -100,16 +90,6 @@ async def test_bad_lines_do_not_stop_the_rest(settings: Settings) -> None:
     assert [malformed.line for malformed in refused] == [2, 3]
     assert (summary.turns, summary.malformed, summary.acknowledged) == (2, 2, 2)
     assert [msgspec.json.decode(r.value, type=Turn).turn for r in await records_on(settings, TURNS)] == [0, 2]
-
-
-async def test_raw_lines_arrive_byte_for_byte(settings: Settings) -> None:
-    """Bad input reaches the topic as it is, so that its handling can be tried out."""
-    lines = [b'{"session_id": "s", "turn": "x"}', b"\xff\x00not json", b""]
-    summary, _ = await produced(settings, b"\n".join(lines) + b"\n", raw=True)
-    records = await records_on(settings, TURNS)
-
-    assert summary.turns == 3
-    assert sorted((r.key or b"", r.value) for r in records) == sorted([(b"s", lines[0]), (b"", lines[1]), (b"", b"")])
 
 
 async def test_limit_and_shift(settings: Settings) -> None:
@@ -123,13 +103,6 @@ async def test_limit_and_shift(settings: Settings) -> None:
     assert (summary.turns, summary.acknowledged, len(times)) == (7, 7, 7)
     assert before <= min(times)
     assert times == sorted(times)
-
-
-async def test_rate_is_kept(settings: Settings) -> None:
-    """50 turns at 200 a second take a quarter of a second, the first at once."""
-    summary, _ = await produced(settings, b"".join(turn_line("s", n) for n in range(51)), Sending(rate_per_s=200))
-
-    assert summary.seconds >= 0.25
 
 
 async def test_interrupt_delivers_what_was_read(settings: Settings, tmp_path: Path) -> None:

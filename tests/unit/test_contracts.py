@@ -30,20 +30,6 @@ def test_committed_contracts_are_current() -> None:
     assert drift(CONTRACTS) == {}
 
 
-def test_drift_is_seen(tmp_path: Path) -> None:
-    """Missing, changed and left-over files are told apart."""
-    (tmp_path / "schemas").mkdir()
-    (tmp_path / "schemas" / "gone.v1.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "asyncapi.json").write_text("{}", encoding="utf-8")
-    found = drift(tmp_path)
-
-    assert (
-        found["schemas/gone.v1.json"],
-        found["asyncapi.json"],
-        found["schemas/turn.v1.json"],
-    ) == ("left over", "changed", "missing")
-
-
 def test_every_event_has_an_example() -> None:
     """An event without an example has no promise to keep."""
     assert set(EVENTS) == {event_of(example) for example in EXAMPLES}

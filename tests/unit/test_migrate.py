@@ -16,7 +16,6 @@ from jobs.shared.state_versions import READ
 from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import ConfigurationError, RecoveryFailed
 from models.partition.commands import FOLDS
-from models.policy import Policy
 from models.session.state import SessionState
 from streams.archive import writer
 from streams.archive.place import LakePaths, paths_of
@@ -111,8 +110,3 @@ def test_views_of_a_later_release_are_not_replaced(tmp_path: Path, monkeypatch: 
 
     with pytest.raises(ConfigurationError, match=f"views of version {later}, this release writes {later - 1}"):
         LakeWriter(paths)
-
-
-def test_the_default_policy_is_of_this_release() -> None:
-    """Whoever has none of their own needs nothing."""
-    assert Policy().version

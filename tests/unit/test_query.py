@@ -110,13 +110,6 @@ def test_damaged_file_is_named_with_the_way_around_it(
     assert "n\n0\n" in capsys.readouterr().out.replace("\r", "")
 
 
-@pytest.mark.usefixtures("archive")
-def test_wrong_statement_is_answered_by_the_engine() -> None:
-    """With what may help."""
-    with pytest.raises(ConfigurationError, match="SHOW TABLES"):
-        query("SELECT nothing FROM turns", output=QueryFormat.CSV)
-
-
 def test_help_names_every_view() -> None:
     """From the views, not by hand."""
     assert [view for view in VIEWS if view not in (query.__doc__ or "")] == []

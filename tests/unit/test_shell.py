@@ -84,13 +84,6 @@ def test_earlier_versions_can_be_asked(typed: Typed) -> None:
     assert ["n", "1"] == typed.run(f"SELECT count(*) AS n FROM raw.turns AT (VERSION => {earlier});")  # noqa: S608
 
 
-def test_archive_cannot_be_written(typed: Typed) -> None:
-    """Read-only."""
-    typed.run("DELETE FROM raw.turns;")
-
-    assert typed.session.failed
-
-
 class Interrupted:
     """A connection whose statement somebody ends by Ctrl-C, as DuckDB tells it."""
 
