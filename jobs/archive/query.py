@@ -76,7 +76,7 @@ def query(
 # Typer shows the docstring, and the views are known elsewhere.
 query.__doc__ = f"""Ask the archive in SQL, read-only.
 
-Views: {", ".join(VIEW_NAMES)}. `turntide dictionary` says what they mean, `DESCRIBE turns` shows columns.
+Views: {", ".join(VIEW_NAMES)}. `turntide archive dictionary` says what they mean, `DESCRIBE turns` shows columns.
 """
 query.epilog = examples(  # type: ignore[attr-defined]
     "turntide query \"SELECT session_id, severity, reason FROM alerts WHERE status = 'firing'\"",

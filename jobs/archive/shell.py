@@ -1,4 +1,4 @@
-"""`turntide shell`: SQL over the archive, statement by statement, read-only."""
+"""`turntide archive shell`: SQL over the archive, statement by statement, read-only."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def shell(
 
 
 shell.epilog = examples(  # type: ignore[attr-defined]
-    "turntide shell",
-    'turntide shell --command "SELECT count(*) FROM turns; SELECT count(*) FROM sessions"',
-    "turntide shell --output csv < questions.sql",
+    "turntide archive shell",
+    'turntide archive shell --command "SELECT count(*) FROM turns; SELECT count(*) FROM sessions"',
+    "turntide archive shell --output csv < questions.sql",
 )
 
 

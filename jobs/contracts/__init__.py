@@ -1,1 +1,1 @@
-"""`turntide contracts`: the published schemas, AsyncAPI and data dictionary."""
+"""`turntide ops contracts`: the published schemas, AsyncAPI and data dictionary."""

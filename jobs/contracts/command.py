@@ -1,20 +1,26 @@
-"""`turntide contracts`: the generated contracts against the ones in the repository."""
+"""`turntide ops contracts`: the generated contracts against the ones in the repository."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import typer
 
 from jobs.cli import examples
 from jobs.contracts.documents import documents
-from jobs.contracts.view_contract import NAME, breaks, views_contract
 from jobs.shared.generated_files import DirectoryOption, differing, write_files
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
+from streams.archive.views.published import VIEWS_VERSION, columns_of_views
 
 _EXIT_DRIFT = 1
+NAME = "views.json"
+"""View → column → type. A column may be added; one that goes, or has another type, makes a new version of the views."""
+Columns = Mapping[str, Mapping[str, str]]
 
 _DIRECTORY = Path("deploy") / "contracts"
 _SCHEMAS = Path("schemas")
@@ -27,7 +33,7 @@ app = typer.Typer(
 )
 
 
-@app.command(epilog=examples("turntide contracts write", "turntide contracts write --directory contracts"))
+@app.command(epilog=examples("turntide ops contracts write", "turntide ops contracts write --directory contracts"))
 def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Write what differs. Refused where a view lost a column of its version, which would break readers."""
     if lost := breaks(directory):
@@ -37,7 +43,7 @@ def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = Output
     write_files(directory, _generated(), "contracts", output, only_json_of=_SCHEMAS)
 
 
-@app.command(epilog=examples("turntide contracts check"))
+@app.command(epilog=examples("turntide ops contracts check"))
 def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Exit with code 1 when a file differs from what the code says; `write` mends it."""
     changed, printed = drift(directory), Printer(output)
@@ -56,3 +62,53 @@ def _generated() -> dict[str, str]:
 def drift(directory: Path) -> dict[str, str]:
     """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
     return differing(directory, _generated(), only_json_of=_SCHEMAS)
+
+
+# --- the contract of the archive's views
+
+
+def views_contract() -> str:
+    """The document, from the definitions."""
+    document = {"version": VIEWS_VERSION, "views": columns_of_views()}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def breaks(directory: Path) -> list[str]:
+    """What the committed contract promises and the code no longer has, in words; empty without a contract.
+
+    Another version promises anew.
+    """
+    path = directory / NAME
+    if not path.is_file():
+        return []
+    promised: Any = msgspec.json.decode(path.read_bytes())
+    return [] if promised["version"] != VIEWS_VERSION else lost(promised["views"], columns_of_views())
+
+
+def lost(promised: Columns, present: Columns) -> list[str]:
+    """Columns that went or changed their type.
+
+    >>> lost({"turns": {"turn": "BIGINT", "risk": "DOUBLE"}}, {"turns": {"turn": "VARCHAR", "new": "DOUBLE"}})
+    ['turns.turn was BIGINT, is VARCHAR', 'turns.risk is gone']
+    """
+    found = []
+    for view, columns in promised.items():
+        for column, kind in columns.items():
+            now = present.get(view, {}).get(column)
+            if now is None:
+                found.append(f"{view}.{column} is gone")
+            elif not _grew(kind, now):
+                found.append(f"{view}.{column} was {kind}, is {now}")
+    return found
+
+
+def _grew(promised: str, present: str) -> bool:
+    """Whether a type is the same, or the same with further fields in its structs."""
+    import duckdb
+
+    from streams.archive.schema_evolution import grows
+
+    if promised == present:
+        return True
+    with duckdb.connect() as con:
+        return grows(con, promised, present)

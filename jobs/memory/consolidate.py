@@ -1,4 +1,4 @@
-"""`turntide consolidate`: archive what is old and weak in a project, merge episodes, say what that saved."""
+"""`turntide memory consolidate`: archive what is old and weak in a project, merge episodes, say what that saved."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def consolidate(
 ) -> None:
     """Consolidate a project now; it also happens by itself, by the policy's `consolidation.every`.
 
-    What is archived is not lost: `turntide project restore` brings it back. Exit code 1 if the role has not ended yet.
+    What is archived is not lost: `turntide memory project restore` brings it back. Exit code 1 if it has not ended.
     """
     if (folder is None) == (not (app_id and project)):
         raise ConfigurationError("name APP and PROJECT, or a folder with --dir")
@@ -47,14 +47,14 @@ def consolidate(
         result = _of_role(role, app_id, project, _progress(output))
     Printer(output).record(result)
     if not result["done"]:
-        Printer(output).message("it is under way: look again with `turntide project show`")
+        Printer(output).message("it is under way: look again with `turntide memory project show`")
         raise typer.Exit(EXIT_PENDING)
 
 
 consolidate.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
-    "turntide consolidate shop web",
-    "turntide consolidate shop web --output json",
-    "turntide consolidate --dir .project-memory",
+    "turntide memory consolidate shop web",
+    "turntide memory consolidate shop web --output json",
+    "turntide memory consolidate --dir .project-memory",
 )
 
 

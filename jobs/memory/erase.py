@@ -1,4 +1,4 @@
-"""`turntide erase`: have a user, a session or an app forgotten everywhere, and see the proof."""
+"""`turntide memory erase`: have a user, a session or an app forgotten everywhere, and see the proof."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def erase(
     if not yes:
         typer.confirm(f"Forget {described(request)} for ever, everywhere?", abort=True, err=True)
     asyncio.run(KafkaEraseRequests(settings).request(request))
-    again = f"turntide erase --status {request.request_id}"
+    again = f"turntide memory erase --status {request.request_id}"
     printed.message(f"asked for as {request.request_id}")
     if no_wait:
         printed.record({"request_id": request.request_id, "proved": False})
@@ -88,10 +88,10 @@ def erase(
 
 
 erase.epilog = examples(  # type: ignore[attr-defined]
-    "turntide erase --user anna",
-    "turntide erase --user anna --app shop --purge-logs",
-    "turntide erase --session order-4711 --yes --output json",
-    "turntide erase --status 6f1a3c50…",
+    "turntide memory erase --user anna",
+    "turntide memory erase --user anna --app shop --purge-logs",
+    "turntide memory erase --session order-4711 --yes --output json",
+    "turntide memory erase --status 6f1a3c50…",
 )
 
 

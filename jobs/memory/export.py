@@ -1,4 +1,4 @@
-"""`turntide export`: memories of an app, or of all apps, into a JSON file."""
+"""`turntide memory export`: memories of an app, or of all apps, into a JSON file."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def export(
 
 
 export.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
-    "turntide export support -o support.json",
-    "turntide export --all -o memories.json",
-    "turntide export support | jq -r .memories[].content",
+    "turntide memory export support -o support.json",
+    "turntide memory export --all -o memories.json",
+    "turntide memory export support | jq -r .memories[].content",
 )
 
 

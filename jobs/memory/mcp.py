@@ -1,4 +1,4 @@
-"""`turntide mcp`: the memory of a running role as MCP tools on standard input and output."""
+"""`turntide memory mcp`: the memory of a running role as MCP tools on standard input and output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def mcp(*, url: UrlOption = None, variable: TokenOption = TOKEN_VARIABLE) -> Non
 
 
 mcp.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
-    "turntide mcp", "turntide mcp --url https://memory.example.org --token-env MEMORY_TOKEN"
+    "turntide memory mcp", "turntide memory mcp --url https://memory.example.org --token-env MEMORY_TOKEN"
 )
 
 

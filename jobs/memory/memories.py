@@ -1,4 +1,4 @@
-"""`turntide memories`: what apps remember of conversations that ended; read it, put it right, let it go."""
+"""`turntide memory apps`: what apps remember of conversations that ended; read it, put it right, let it go."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class MemorySearchMode(StrEnum):
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Memories of apps, from a running role: list, search, edit, pin, delete. `turntide export` saves them.",
+    help="Memories of apps, from a running role: list, search, edit, pin, delete. `turntide memory export` saves them.",
 )
 
 
-@role_command(app, "turntide memories list support", "turntide memories list shop/eu --output json", name="list")
+@role_command(app, "turntide memory apps list support", "turntide memory apps list shop/eu --output json", name="list")
 def list_memories(
     role: CommandContext,
     app_id: AppArgument,
@@ -41,10 +41,10 @@ def list_memories(
     """List an app's memories, the latest updated first."""
     found = role.ask("list_app_memories", app_id=app_id, user_id=user, include_shared=shared or None).body["memories"]
     role.rows(f"memories of {app_id}", found, _row)
-    role.output.message(f"{len(found)} memories; `turntide memories show {app_id} ID` has all of one")
+    role.output.message(f"{len(found)} memories; `turntide memory apps show {app_id} ID` has all of one")
 
 
-@role_command(app, "turntide memories show support 7")
+@role_command(app, "turntide memory apps show support 7")
 def show(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
     """Print all of one memory: where it comes from, what it conflicts with, who may read it."""
     role.record(role.ask("get_app_memory", app_id=app_id, memory_id=memory_id, user_id=user).body, _flat)
@@ -52,9 +52,9 @@ def show(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *
 
 @role_command(
     app,
-    "turntide memories edit support 7 --content 'User prefers calls after 2pm.'",
-    "turntide memories edit support 7 --importance 9 --tag billing --tag calls",
-    "turntide memories edit support 7 --share-with sales --share-with field",
+    "turntide memory apps edit support 7 --content 'User prefers calls after 2pm.'",
+    "turntide memory apps edit support 7 --importance 9 --tag billing --tag calls",
+    "turntide memory apps edit support 7 --share-with sales --share-with field",
 )
 def edit(
     role: CommandContext,
@@ -76,7 +76,7 @@ def edit(
     _edit(role, app_id, memory_id, user, {name: value for name, value in given.items() if value is not None})
 
 
-@role_command(app, "turntide memories pin support 7", "turntide memories pin support 7 --off")
+@role_command(app, "turntide memory apps pin support 7", "turntide memory apps pin support 7 --off")
 def pin(
     role: CommandContext,
     app_id: AppArgument,
@@ -89,13 +89,13 @@ def pin(
     _edit(role, app_id, memory_id, user, {"pinned": not off})
 
 
-@role_command(app, "turntide memories delete support 7")
+@role_command(app, "turntide memory apps delete support 7")
 def delete(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
     """Delete one memory; one that is gone already is no error."""
     role.finish(role.ask("delete_app_memory", app_id=app_id, memory_id=memory_id, user_id=user))
 
 
-@role_command(app, "turntide memories purge support", "turntide memories purge support --yes --output json")
+@role_command(app, "turntide memory apps purge support", "turntide memory apps purge support --yes --output json")
 def purge(role: CommandContext, app_id: AppArgument, *, yes: YesOption = False, user: UserOption = "") -> None:
     """Delete all memories of an app, and conversations that wait to become one. There is no way back."""
     _require_sure(app_id, yes=yes)
@@ -103,7 +103,7 @@ def purge(role: CommandContext, app_id: AppArgument, *, yes: YesOption = False, 
 
 
 @role_command(
-    app, "turntide memories search support 'order numbers'", "turntide memories search support x --mode keyword"
+    app, "turntide memory apps search support 'order numbers'", "turntide memory apps search support x --mode keyword"
 )
 def search(
     role: CommandContext,
@@ -121,7 +121,7 @@ def search(
     role.rows(f"memories of {app_id}", found["memories"], _row)
 
 
-@role_command(app, "turntide memories stats", "turntide memories stats support --since-units 260")
+@role_command(app, "turntide memory apps stats", "turntide memory apps stats support --since-units 260")
 def stats(
     role: CommandContext,
     app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app; none: all apps.")] = None,
@@ -138,7 +138,7 @@ def stats(
     role.record(role.ask("get_app_statistics", app_id=app_id, user_id=user, since_units=since_units).body, _flat)
 
 
-@role_command(app, "turntide memories uninstall support", "turntide memories uninstall support --purge-memories")
+@role_command(app, "turntide memory apps uninstall support", "turntide memory apps uninstall support --purge-memories")
 def uninstall(
     role: CommandContext,
     app_id: AppArgument,

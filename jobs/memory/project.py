@@ -1,4 +1,4 @@
-"""`turntide project`: what is remembered of a project; read it, put it right, travel in time."""
+"""`turntide memory project`: what is remembered of a project; read it, put it right, travel in time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = (project_graph, project_report, project_saving)
 """What adds commands of their own to `app`."""
 
 
-@role_command(app, "turntide project show shop web", "turntide project show shop web --output json")
+@role_command(app, "turntide memory project show shop web", "turntide memory project show shop web --output json")
 def show(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
     """Print how much is remembered of a project, and how much may be."""
     role.record(role.ask("get_project_standing", app_id=app_id, project_id=project).body, flat)
@@ -26,9 +26,9 @@ def show(role: CommandContext, app_id: AppArgument, project: ProjectArgument) ->
 
 @role_command(
     app,
-    "turntide project memories shop web",
-    "turntide project memories shop web --type decision --archived",
-    "turntide project memories shop web --search 'database decision'",
+    "turntide memory project memories shop web",
+    "turntide memory project memories shop web --type decision --archived",
+    "turntide memory project memories shop web --search 'database decision'",
 )
 def memories(
     role: CommandContext,
@@ -54,10 +54,10 @@ def memories(
     page = role.ask("list_project_memories", **named, **narrowed).body
     role.rows(f"memories of {project}", page["memories"], _row)
     if page["next"]:
-        role.output.message(f"there are more: --limit, or `turntide project export {app_id} {project} DIR`")
+        role.output.message(f"there are more: --limit, or `turntide memory project export {app_id} {project} DIR`")
 
 
-@role_command(app, "turntide project memory shop web mjuohs00-9c1d22ab")
+@role_command(app, "turntide memory project memory shop web mjuohs00-9c1d22ab")
 def memory(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
     """Print all of one memory: where it was said, what was known before, what leads to it."""
     found = role.ask("get_project_memory", app_id=app_id, project_id=project, memory_id=memory_id)
@@ -66,8 +66,8 @@ def memory(role: CommandContext, app_id: AppArgument, project: ProjectArgument, 
 
 @role_command(
     app,
-    "turntide project at shop web 2026-01-03",
-    "turntide project at shop web 2026-01-03 --known-at 2026-01-05T12:00:00Z",
+    "turntide memory project at shop web 2026-01-03",
+    "turntide memory project at shop web 2026-01-03 --known-at 2026-01-05T12:00:00Z",
 )
 def at(
     role: CommandContext,
@@ -83,14 +83,14 @@ def at(
     role.rows(f"{project} at {when}", found["memories"], _row)
 
 
-@role_command(app, "turntide project pending shop web")
+@role_command(app, "turntide memory project pending shop web")
 def pending(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
     """List what was said and is not sure enough to be a memory, the surest first."""
     found = role.ask("list_pending_facts", app_id=app_id, project_id=project).body["pending"]
     role.rows(f"pending facts of {project}", found, columns("id", "type", "confidence", "doubts", "content"))
 
 
-@role_command(app, "turntide project conversations shop web")
+@role_command(app, "turntide memory project conversations shop web")
 def conversations(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
     """List a project's conversations, the latest first."""
     found = role.ask("list_conversations", app_id=app_id, project_id=project).body["conversations"]
@@ -98,7 +98,9 @@ def conversations(role: CommandContext, app_id: AppArgument, project: ProjectArg
     role.rows(f"conversations of {project}", found, columns(*names))
 
 
-@role_command(app, "turntide project arc shop web", "turntide project arc shop web --conversation planning-1")
+@role_command(
+    app, "turntide memory project arc shop web", "turntide memory project arc shop web --conversation planning-1"
+)
 def arc(
     role: CommandContext, app_id: AppArgument, project: ProjectArgument, *, conversation: ConversationOption = ""
 ) -> None:
@@ -136,7 +138,7 @@ class PendingDecision(StrEnum):
     DISCARD = "discard"
 
 
-@role_command(app, "turntide project add shop web 'We use PostgreSQL.' --type decision --subject database")
+@role_command(app, "turntide memory project add shop web 'We use PostgreSQL.' --type decision --subject database")
 def add(
     role: CommandContext,
     app_id: AppArgument,
@@ -158,8 +160,8 @@ def add(
 
 @role_command(
     app,
-    "turntide project edit shop web mjuohs00-9c1d22ab --content 'We use PostgreSQL 17.'",
-    "turntide project edit shop web mjuohs00-9c1d22ab --importance 0.9 --tag storage",
+    "turntide memory project edit shop web mjuohs00-9c1d22ab --content 'We use PostgreSQL 17.'",
+    "turntide memory project edit shop web mjuohs00-9c1d22ab --importance 0.9 --tag storage",
 )
 def edit(
     role: CommandContext,
@@ -178,7 +180,7 @@ def edit(
     _edit(role, app_id, project, memory_id, **given, valid_from=utc_time(valid_from))
 
 
-@role_command(app, "turntide project expire shop web mjuohs00-9c1d22ab --at 2026-02-01")
+@role_command(app, "turntide memory project expire shop web mjuohs00-9c1d22ab --at 2026-02-01")
 def expire(
     role: CommandContext,
     app_id: AppArgument,
@@ -191,20 +193,22 @@ def expire(
     _edit(role, app_id, project, memory_id, valid_until=utc_time(when))
 
 
-@role_command(app, "turntide project archive shop web mjuohs00-9c1d22ab")
+@role_command(app, "turntide memory project archive shop web mjuohs00-9c1d22ab")
 def archive(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
     """Put a memory away: it is not found any longer unless asked for."""
     _edit(role, app_id, project, memory_id, archived=True)
 
 
-@role_command(app, "turntide project restore shop web mjuohs00-9c1d22ab")
+@role_command(app, "turntide memory project restore shop web mjuohs00-9c1d22ab")
 def restore(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
     """Bring back what was put away."""
     _edit(role, app_id, project, memory_id, archived=False)
 
 
 @role_command(
-    app, "turntide project promote shop web mjuohs00-5b6a7c8d", "turntide project promote shop web ID --as discard"
+    app,
+    "turntide memory project promote shop web mjuohs00-5b6a7c8d",
+    "turntide memory project promote shop web ID --as discard",
 )
 def promote(
     role: CommandContext,

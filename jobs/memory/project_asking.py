@@ -1,4 +1,4 @@
-"""Arguments and forms of the commands of `turntide project`."""
+"""Arguments and forms of the commands of `turntide memory project`."""
 
 from __future__ import annotations
 

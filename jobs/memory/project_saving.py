@@ -1,4 +1,4 @@
-"""`turntide project export` and `import`: a project as four JSON files, and back."""
+"""`turntide memory project export` and `import`: a project as four JSON files, and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BATCH_BYTES = 48 * 1024
 DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the four files.")]
 
 
-@role_command(app, "turntide project export shop web .project-memory")
+@role_command(app, "turntide memory project export shop web .project-memory")
 def export(role: CommandContext, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
     """Save a project as four JSON files that people can read; files that are there are replaced, each whole."""
     saved, unchanged = exported(role.api, app_id, project)
@@ -48,7 +48,7 @@ def export(role: CommandContext, app_id: AppArgument, project: ProjectArgument, 
         printed.message("the project went on meanwhile: export it again for a picture of one moment")
 
 
-@role_command(app, "turntide project import shop web .project-memory", name="import")
+@role_command(app, "turntide memory project import shop web .project-memory", name="import")
 def bring_back(role: CommandContext, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
     """Bring a saved project in. Items that are there already are replaced, so a repeat gives the same.
 

@@ -1,4 +1,4 @@
-"""`turntide dlq`: what could not be used, and sending it again once the cause is mended."""
+"""`turntide ops dlq`: what could not be used, and sending it again once the cause is mended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ app = typer.Typer(
 
 @app.command(
     "list",
-    epilog=examples("turntide dlq list", "turntide dlq list --reason invalid_field --limit 20 --output json"),
+    epilog=examples("turntide ops dlq list", "turntide ops dlq list --reason invalid_field --limit 20 --output json"),
 )
 def list_letters(
     *,
@@ -49,7 +49,9 @@ def list_letters(
     Printer(output).rows("dead letters", [described(letter) for letter in found[-limit:]])
 
 
-@app.command(epilog=examples("turntide dlq show 6ba7b810-… ", "turntide dlq show 6ba7b810-… --reveal > record.bin"))
+@app.command(
+    epilog=examples("turntide ops dlq show 6ba7b810-… ", "turntide ops dlq show 6ba7b810-… --reveal > record.bin")
+)
 def show(
     letter_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the dead letter.")],
     *,
@@ -70,9 +72,9 @@ def show(
 
 @app.command(
     epilog=examples(
-        "turntide dlq replay --id 6ba7b810-…",
-        "turntide dlq replay --reason future_timestamp",
-        "turntide dlq replay --all",
+        "turntide ops dlq replay --id 6ba7b810-…",
+        "turntide ops dlq replay --reason future_timestamp",
+        "turntide ops dlq replay --all",
     )
 )
 def replay(
@@ -159,4 +161,4 @@ def _by_reason(reason: str | None) -> Callable[[DeadLetter], bool]:
 
 
 def _not_found(letter_id: str) -> ConfigurationError:
-    return ConfigurationError(f"no dead letter has the id {letter_id}: `turntide dlq list` shows them")
+    return ConfigurationError(f"no dead letter has the id {letter_id}: `turntide ops dlq list` shows them")

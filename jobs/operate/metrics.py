@@ -1,4 +1,4 @@
-"""`turntide metrics`: every metric, what it means and what to do about it; `deploy/metrics.md` is made of it."""
+"""`turntide ops metrics`: every metric, what it means and what to do about it; `deploy/metrics.md` is made of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.observe.telemetry import PREFIX
 
 _HEAD = """# Metrics
 
-Made by `turntide metrics --output markdown`; a test compares it with the catalogue in `models/metrics/`. Every role
+Made by `turntide ops metrics --output markdown`; a test compares it with the catalogue in `models/metrics/`. Every role
 serves these at `/metrics` of its own port, in Prometheus' text format, with those of the process (`process_…`) beside
 them. A role shows a metric with labels once it has a value. No label holds an id of a session, a user or an app.
 
@@ -42,7 +42,7 @@ def metrics(
     """List every metric: name, kind, unit, labels, meaning, and what to do when it stands out."""
     rows = list(_rows(name))
     if not rows:
-        raise ConfigurationError(f"there is no metric {name!r}: `turntide metrics` lists all of them")
+        raise ConfigurationError(f"there is no metric {name!r}: `turntide ops metrics` lists all of them")
     if output is MetricsFormat.MARKDOWN:
         sys.stdout.write(as_markdown())
         return
@@ -50,9 +50,9 @@ def metrics(
 
 
 metrics.epilog = examples(  # type: ignore[attr-defined]
-    "turntide metrics",
-    "turntide metrics offset_lag_records",
-    "turntide metrics --output markdown > deploy/metrics.md",
+    "turntide ops metrics",
+    "turntide ops metrics offset_lag_records",
+    "turntide ops metrics --output markdown > deploy/metrics.md",
 )
 
 

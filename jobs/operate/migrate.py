@@ -1,12 +1,13 @@
-"""`turntide migrate`: what of an earlier release stands here, and what makes it this one's."""
+"""`turntide ops migrate`: what of an earlier release stands here, and what makes it this one's."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 import typer
@@ -20,10 +21,15 @@ from jobs.operate.topics import apply_topics, differences
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
-from jobs.shared.state_versions import READ, StateVersions, state_versions
 from jobs.shared.topic_drift import DriftKind, TopicDrift, refused
 from models.errors import ConfigurationError
+from models.partition.commands import FOLDS
+from models.partition.sessions import PARTITION_ENTITY
+from models.session import state as session_state
+from streams.kafka.client import read_to_end
+from streams.oracle.folded import FOLDED, SESSIONS, Folded
 from streams.settings import Settings, load_settings
+from streams.state.changelog import OFFSET_BYTES, name_of
 
 _EXIT_NEEDED = 1
 
@@ -34,7 +40,7 @@ class Does(StrEnum):
     NOTHING = "nothing"
     """It is as this release has it."""
     APPLY = "apply"
-    """`turntide migrate --apply`, while the roles run."""
+    """`turntide ops migrate --apply`, while the roles run."""
     BY_HAND = "by hand"
     """Whoever reads this: it takes a decision or stopped workers."""
     REFUSED = "refused"
@@ -81,15 +87,15 @@ def migrate(
     left = [step for step in found if step.does is not Does.NOTHING]
     if left:
         if check and any(step.does is Does.APPLY for step in left):
-            printed.message("`turntide migrate --apply` does what says apply")
+            printed.message("`turntide ops migrate --apply` does what says apply")
         raise typer.Exit(_EXIT_NEEDED)
     printed.message("nothing is needed: all of it is of this release")
 
 
 migrate.epilog = examples(  # type: ignore[attr-defined]
-    "turntide migrate",
-    "turntide migrate --apply",
-    "turntide migrate --output json | jq '.[] | select(.does != \"nothing\")'",
+    "turntide ops migrate",
+    "turntide ops migrate --apply",
+    "turntide ops migrate --output json | jq '.[] | select(.does != \"nothing\")'",
 )
 
 
@@ -156,7 +162,7 @@ def state_steps(found: StateVersions) -> list[Step]:
     made = []
     for (role, kind, version), entities in sorted(found.items()):
         reads, does, action = READ[kind], Does.NOTHING, ""
-        anew = f"stop its workers, `turntide reset {role} --from-beginning`, start them: the log is folded anew"
+        anew = f"stop its workers, `turntide ops reset {role} --from-beginning`, start them: the log is folded anew"
         if version > reads:
             does = Does.REFUSED
             action = f"a later release wrote this: role {role} does not start on it. Run that release again, or {anew}"
@@ -211,3 +217,73 @@ def _checked(what: str, wanted: str, settings: Settings, *checks: Callable[[Sett
     if wrong is None:
         return Step(what=what, standing=verdicts[0].detail, wanted=wanted)
     return Step(what=what, standing=wrong.detail, wanted=wanted, does=Does.BY_HAND, action=wrong.advice)
+
+
+# --- versions in the changelogs, read without decoding more than the versions
+
+_HEAD = "head"
+READ: Mapping[str, int] = {
+    "session": session_state.LAYOUT.version,
+    **{kind: each.state.layout.version for kind, each in FOLDS.items()},
+}
+"""What this release reads and writes, by the kind of entity (of the memory role, the word its key begins with)."""
+
+
+class _Versioned(Struct, array_like=True):
+    version: int
+
+
+_version_of = msgspec.msgpack.Decoder(_Versioned).decode
+StateVersions: TypeAlias = dict[tuple[str, str, int], int]
+"""Role, kind of entity and version → entities."""
+
+
+async def state_versions(settings: Settings, progress: Callable[[int], None] = lambda _: None) -> StateVersions:
+    """What stands in the changelogs; an entity's last head counts.
+
+    Raises:
+        ConfigurationError: A changelog is missing.
+        StoreUnavailable: Kafka does not answer.
+    """
+    found: Counter[tuple[str, str, int]] = Counter()
+    records = 0
+    for folded in FOLDED:
+        heads: dict[str, tuple[str, str, int]] = {}
+        async for record in read_to_end(settings.kafka, folded.changelog.full_name(settings.topic_prefix)):
+            records += 1
+            progress(records)
+            entity, part = name_of(record.key)
+            if part != _HEAD or entity == PARTITION_ENTITY or (kind := kind_of(folded, entity)) is None:
+                continue
+            if record.value is None:
+                heads.pop(entity, None)
+            else:
+                heads[entity] = (folded.role, kind, version_of(record.value[OFFSET_BYTES:]))
+        found.update(heads.values())
+    return dict(found)
+
+
+def kind_of(folded: Folded, entity: str) -> str | None:
+    """Kind of an entity; None for what has no version of its own: a part of a project.
+
+    >>> kind_of(FOLDED[1], "user:app/u"), kind_of(FOLDED[1], "project:app/p"), kind_of(FOLDED[0], "user:odd name")
+    ('user', 'project', 'session')
+    """
+    if folded is SESSIONS:
+        return "session"
+    kind, _, rest = entity.partition(":")
+    if kind == "project" and rest.count("/") > 1:
+        return None
+    return kind if kind in READ else None
+
+
+def version_of(head: bytes) -> int:
+    """Version of a head; −1 for one that has none.
+
+    >>> version_of(msgspec.msgpack.encode([3, "more"])), version_of(b"rubbish")
+    (3, -1)
+    """
+    try:
+        return _version_of(head).version
+    except msgspec.MsgspecError:
+        return -1

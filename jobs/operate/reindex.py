@@ -1,4 +1,4 @@
-"""`turntide reindex`: embed the vector store's collections anew with another model, beside the ones that serve."""
+"""`turntide ops reindex`: embed the vector store's collections anew with another model, beside the ones that serve."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def reindex(
 
 
 reindex.epilog = examples(  # type: ignore[attr-defined]
-    "turntide reindex --embedder minilm",
-    "turntide reindex --embedder minilm --switch --output json",
+    "turntide ops reindex --embedder minilm",
+    "turntide ops reindex --embedder minilm --switch --output json",
 )
 
 

@@ -1,4 +1,4 @@
-"""`turntide reset`: let a role fold or index the log anew, after its state or store was lost."""
+"""`turntide ops reset`: let a role fold or index the log anew, after its state or store was lost."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ def reset(
     if done.erasures_in_log:
         typer.echo(
             f"what {done.erasures_in_log} erasures took is still in the logs, and is read again: "
-            "once the role has caught up, repeat them with `turntide erase`",
+            "once the role has caught up, repeat them with `turntide memory erase`",
             err=True,
         )
 
 
 reset.epilog = examples(  # type: ignore[attr-defined]
-    "turntide reset sessions --from-beginning",
-    "turntide reset memory --from-beginning",
-    "turntide reset index --from-beginning --yes --output json",
+    "turntide ops reset sessions --from-beginning",
+    "turntide ops reset memory --from-beginning",
+    "turntide ops reset index --from-beginning --yes --output json",
 )
 
 

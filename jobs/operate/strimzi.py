@@ -36,7 +36,7 @@ _PURGE = ("Delete", "DescribeConfigs", "AlterConfigs")
 """What an erasure does to topics: it cuts records off and has the broker clean sooner."""
 
 _RESET = ("Delete", "Create")
-"""What `turntide reset` does to a role's changelog."""
+"""What `turntide ops reset` does to a role's changelog."""
 
 Resource = dict[str, Any]
 

@@ -142,7 +142,7 @@ class ScorerSettings(BaseModel):
         "trained",
         description="`trained`: a model, which judges sessions too. `rules`: words alone, and the source formulas.",
     )
-    file: Path | None = Field(None, description="Made by `turntide train scorer`. Empty: the one that is shipped.")
+    file: Path | None = Field(None, description="Made by `turntide lab train scorer`. Empty: the one that is shipped.")
 
 
 class VectorSettings(BaseModel):
@@ -159,8 +159,8 @@ class VectorSettings(BaseModel):
     generation: str = Field(
         "",
         pattern=r"^[A-Za-z0-9_-]{0,32}$",
-        description="Which generation of the collections serves; `turntide reindex` makes and names them. Empty: the "
-        "first.",
+        description="Which generation of the collections serves; `turntide ops reindex` makes and names them. Empty: "
+        "the first.",
     )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from jobs.contracts.command import views_contract
 from jobs.contracts.documents import documents
-from jobs.contracts.view_contract import views_contract
 
 _DESCRIBE = {"description", "title", "summary", "example", "examples", "tags", "operationId", "$defs", "license"}
 _OF_SCHEMAS = ("#/$defs/", "#/components/schemas/")

@@ -259,7 +259,7 @@ FAULTS = {
         "wrong partition count": Fault(
             "topics", _just(lambda _: {"TURNTIDE_KAFKA__PARTITIONS": "7"}), "partitions", "TURNTIDE_KAFKA__PARTITIONS=4"
         ),
-        "schema of another model": Fault("vectors", _other_model, "minilm with 384", "turntide reindex"),
+        "schema of another model": Fault("vectors", _other_model, "minilm with 384", "turntide ops reindex"),
         "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
     },
     "the broker hangs": {"hanging broker": Fault("broker", _hanging_broker, "no answer within", "address")},

@@ -113,7 +113,7 @@ def test_an_interrupted_wait_says_how_to_look_again() -> None:
     result = run("--user", "anna", "--yes")
 
     assert result.exit_code == 130
-    assert f"turntide erase --status {ASKED[0].request_id}" in result.output
+    assert f"turntide memory erase --status {ASKED[0].request_id}" in result.output
 
 
 def test_a_pending_erasure_says_what_it_waits_for() -> None:

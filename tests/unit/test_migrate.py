@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from jobs.operate import migrate as migrating
 from jobs.operate.doctor.verdict import Status, Verdict
-from jobs.operate.migrate import Does, Step, apply, state_steps
-from jobs.shared.state_versions import READ
+from jobs.operate.migrate import READ, Does, Step, apply, state_steps
 from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import ConfigurationError, RecoveryFailed
 from models.partition.commands import FOLDS
@@ -30,7 +29,7 @@ def test_versions_of_state_say_what_to_do() -> None:
     found = state_steps({("sessions", "session", mine + n): 3 for n in (-1, 0, 1)})
 
     assert [step.does for step in found] == [Does.BY_HAND, Does.NOTHING, Does.REFUSED]
-    assert "turntide reset sessions --from-beginning" in found[0].action
+    assert "turntide ops reset sessions --from-beginning" in found[0].action
     assert "a later release" in found[2].action
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobs.contracts.command import write
-from jobs.contracts.view_contract import NAME, breaks
+from jobs.contracts.command import NAME, breaks, write
 from models.errors import ConfigurationError
 from models.events import AlertStatus
 from models.events.topics import ALERTS

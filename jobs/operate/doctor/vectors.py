@@ -11,8 +11,8 @@ from streams.index.points import CollectionInfo
 from streams.settings import Settings
 
 _ADVICE = (
-    "set TURNTIDE_VECTORS__EMBEDDER back, or embed the store anew with `turntide reindex` (it makes another generation "
-    "beside it)"
+    "set TURNTIDE_VECTORS__EMBEDDER back, or embed the store anew with `turntide ops reindex` (it makes another "
+    "generation beside it)"
 )
 _TIMEOUT_S = 5
 
@@ -42,7 +42,7 @@ def check_vectors(settings: Settings) -> Verdict:
     if without_words:
         return warn(
             f"made before there was lexical search: {', '.join(without_words)}",
-            "`turntide reindex` makes them anew from themselves",
+            "`turntide ops reindex` makes them anew from themselves",
         )
     return ok(f"{place}: {len(served)} collections of {embedder}")
 

@@ -1,4 +1,4 @@
-"""`turntide monitoring`: dashboards, rules and runbooks in step with the catalogue of metrics."""
+"""`turntide ops monitoring`: dashboards, rules and runbooks in step with the catalogue of metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ try:
     from jobs.operate.monitoring.checks import CheckFinding, findings
 except ModuleNotFoundError as error:
     raise ConfigurationError(
-        f"`turntide monitoring` needs the Python package `{error.name}`: install `turntide[monitoring]`"
+        f"`turntide ops monitoring` needs the Python package `{error.name}`: install `turntide[monitoring]`"
     ) from error
 
 _EXIT_FINDINGS = 1
@@ -29,17 +29,19 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Write or check what operators watch with: Grafana's dashboards and the index of the runbooks are made of "
-    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide metrics`).",
+    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide ops metrics`).",
 )
 
 
-@app.command(epilog=examples("turntide monitoring write", "turntide monitoring write --directory ops --output json"))
+@app.command(
+    epilog=examples("turntide ops monitoring write", "turntide ops monitoring write --directory ops --output json")
+)
 def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Write the dashboards, the index of the runbooks and the rules for Kubernetes where they differ."""
     write_files(directory, documents(directory), "monitoring", output, only_json_of=_DASHBOARDS)
 
 
-@app.command(epilog=examples("turntide monitoring check", "turntide monitoring check --output json | jq '.[]'"))
+@app.command(epilog=examples("turntide ops monitoring check", "turntide ops monitoring check --output json | jq '.[]'"))
 def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
     """Exit with code 1 when something is out of step.
 
@@ -48,7 +50,10 @@ def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = Output
     """
     found = [
         *findings(read(directory), BOARDS, directory),
-        *(CheckFinding(name, f"{state}: run `turntide monitoring write`") for name, state in drift(directory).items()),
+        *(
+            CheckFinding(name, f"{state}: run `turntide ops monitoring write`")
+            for name, state in drift(directory).items()
+        ),
     ]
     printed = Printer(output)
     printed.rows("monitoring", [finding._asdict() for finding in found])

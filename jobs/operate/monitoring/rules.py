@@ -14,7 +14,7 @@ from models.errors import ConfigurationError
 _RULES = Path("prometheus") / "rules"
 OPERATORS = Path("prometheus") / "operator.yaml"
 """The same rules for the Prometheus operator of Kubernetes."""
-_BY_WHOM = "# Made of rules/ by `turntide monitoring write`; do not edit.\n"
+_BY_WHOM = "# Made of rules/ by `turntide ops monitoring write`; do not edit.\n"
 RUNBOOKS = "runbooks"
 INDEX = "README.md"
 HEADINGS = ("Meaning", "Impact", "First three commands", "Next", "Escalate")
@@ -144,7 +144,7 @@ def meaning(text: str) -> str:
 
 _INDEX_HEAD = """# Runbooks
 
-One page for each alert of `deploy/prometheus/rules`. Made by `turntide monitoring write`; do not edit.
+One page for each alert of `deploy/prometheus/rules`. Made by `turntide ops monitoring write`; do not edit.
 `deploy/monitoring.md` says how all of it is used.
 
 On Kubernetes `turntide …` runs where it may do what is asked, and `curl` on your machine beside a

@@ -1,4 +1,4 @@
-"""`turntide sizing`: what a number of turns a day takes."""
+"""`turntide ops sizing`: what a number of turns a day takes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sizing(
     disk_gb_month: Annotated[float, typer.Option(min=0, help="Price of a GB on disk for a month.")] = 0.10,
     object_gb_month: Annotated[float, typer.Option(min=0, help="Price of a GB of object storage for a month.")] = 0.023,
     measured: Annotated[
-        Path | None, typer.Option(help="Output of `turntide bench roles --output json` on your machine.")
+        Path | None, typer.Option(help="Output of `turntide lab bench roles --output json` on your machine.")
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -97,9 +97,9 @@ def sizing(
 
 
 sizing.epilog = examples(  # type: ignore[attr-defined]
-    "turntide sizing",
-    "turntide sizing 5M --turn-bytes 1500 --replication 2",
-    "turntide sizing 100M --measured roles.json --output json | jq '.plans[0].workers'",
+    "turntide ops sizing",
+    "turntide ops sizing 5M --turn-bytes 1500 --replication 2",
+    "turntide ops sizing 100M --measured roles.json --output json | jq '.plans[0].workers'",
 )
 
 
@@ -109,7 +109,7 @@ def shipped_cost() -> Cost:
 
 
 def measured_cost(file: Path | None) -> Cost:
-    """The shipped costs, or those that a run of `turntide bench roles` found.
+    """The shipped costs, or those that a run of `turntide lab bench roles` found.
 
     Raises:
         ConfigurationError: The file cannot be read or is no such output.
@@ -121,7 +121,7 @@ def measured_cost(file: Path | None) -> Cost:
         return cost_of(msgspec.json.decode(file.read_bytes(), type=_Measured), shipped)
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigurationError(
-            f"{file} is no output of `turntide bench roles --output json`: {error}. Make it anew"
+            f"{file} is no output of `turntide lab bench roles --output json`: {error}. Make it anew"
         ) from error
 
 

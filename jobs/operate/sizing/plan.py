@@ -1,7 +1,7 @@
 """From turns a day to partitions, workers, memory, disk and money. Pure: measured costs and prices come as arguments.
 
-A worker is one process on one core. What is measured on one machine (`turntide bench roles`) is taken to scale with the
-number of workers, which partitions allow: no two of them share state. That is an assumption until it is seen.
+A worker is one process on one core. What `turntide lab bench roles` measures on one machine is taken to scale with the
+number of workers, which partitions allow: no two of them share state. This is an assumption, not a measurement.
 """
 
 from __future__ import annotations
