@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from jobs.archive.view_meanings import COMPUTED
 from models import events
-from models.events.fields import BEHAVIOUR, IDENTIFIER, OPERATIONAL, Meaning, Privacy, meaning_of
+from models.events.fields import Meaning, Privacy, meaning_of
 from streams.archive.schema import meanings
 from streams.archive.views.definitions import definitions
 from streams.archive.views.published import columns_of_views
@@ -40,37 +41,6 @@ _PARTS: dict[str, tuple[type[Struct], ...]] = {
     "project_pending": (events.PendingFact,),
 }
 """Views that take structures apart: their fields come before columns of a table."""
-_REVISION = Meaning("Of the project, with which the item came to be as it is.", BEHAVIOUR, "number")
-_COMPUTED: dict[str, dict[str, Meaning]] = {
-    "alert_labels": {"labelled_at": Meaning("Event time of the label.", BEHAVIOUR)},
-    "project_memory_history": {
-        "memory_id": Meaning("The memory, in its project.", IDENTIFIER),
-        "known_until": Meaning("When the next one was recorded; null for what is known now.", BEHAVIOUR),
-    },
-    "project_relationships": {"source_id": Meaning("Memory that the relation goes out from.", IDENTIFIER)},
-    **{
-        f"project_{kind}": {"revision": _REVISION}
-        for kind in ("memories", "episodes", "chunks", "conversations", "pending")
-    },
-    "sessions": {
-        "first_at": Meaning("Event time of its earliest turn.", BEHAVIOUR),
-        "last_at": Meaning("Event time of its latest turn.", BEHAVIOUR),
-        "turns": Meaning("Turns, each once.", BEHAVIOUR),
-        "user_turns": Meaning("Of these, the user's.", BEHAVIOUR),
-        "content_bytes": Meaning("UTF-8 bytes of all its texts.", BEHAVIOUR, "bytes"),
-        "ended_at": Meaning("Event time at which its latest episode was written; null while it is open.", BEHAVIOUR),
-        "alerts": Meaning("Alerts raised.", BEHAVIOUR),
-    },
-    "topic_turns": {
-        "turn": Meaning("Turn number in the session.", BEHAVIOUR, "turn number"),
-        "topic_id": Meaning("Topic that the turn belongs to.", IDENTIFIER, names="topic"),
-    },
-    "windows": {
-        "risk_mean": Meaning("Mean risk of the scored turns; null without any.", BEHAVIOUR, "0-1"),
-        "partitions": Meaning("Partitions that saw turns of it: 1 for a session.", OPERATIONAL),
-    },
-}
-"""What views compute."""
 _SOURCE = re.compile(r"\b(raw|v1)\.(\w+)")
 _UNIT_OF_TYPE = {
     "TIMESTAMP WITH TIME ZONE": "UTC time",
@@ -105,4 +75,4 @@ def _known(view: str) -> dict[str, Meaning]:
         known = (meanings().get(source, {}) if schema == "raw" else _known(source)) | known
     for part in reversed(_PARTS.get(view, ())):
         known |= meaning_of(part)
-    return known | _COMPUTED.get(view, {})
+    return known | COMPUTED.get(view, {})

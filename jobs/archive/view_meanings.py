@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from models.entities import REGISTRY
+from models.events.fields import Meaning
 
 
 class ViewMeaning(NamedTuple):
@@ -70,12 +71,15 @@ class _View(Struct, forbid_unknown_fields=True):
     columns: str
     key: str = ""
     newest: bool = False
+    computed: dict[str, Meaning] = {}
 
 
 _VIEWS = msgspec.toml.decode(files("jobs.archive").joinpath("views.toml").read_bytes(), type=dict[str, _View])
 VIEW_MEANINGS: dict[str, ViewMeaning] = {
     name: (_newest if view.newest else _by)(name, view.key, view.columns, view.purpose) for name, view in _VIEWS.items()
 }
+COMPUTED = {name: view.computed for name, view in _VIEWS.items()}
+"""View → meaning of each column that it computes."""
 VIEW_MEANINGS |= {
     name: _newest(name, " ".join(view.by), " ".join(("timestamp", *view.by)), cleandoc(str(emits.event.__doc__)))
     for emits in REGISTRY.emits.values()
