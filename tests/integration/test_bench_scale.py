@@ -9,7 +9,6 @@ import pytest
 
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import PrintedResult
 from jobs.lab.bench.scale import ScaleSize, measure
 from jobs.lab.bench.scale_folds import POSITIONS
 
@@ -22,7 +21,7 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
     size = ScaleSize(runs=1, probes=1, sessions=(200,), turns_each=1, passes=1, workers=(2,), backlog_turns=800)
 
     report = await measure(BenchEnvironment(kafka, tmp_path), size, say=said.append)
-    section = section_of("scale", PrintedResult(msgspec.to_builtins(report)))
+    section = section_of("scale", msgspec.to_builtins(report))
 
     assert [(each["workers"], each["turns_per_s"] > 0) for each in report["workers"]] == [(2, True)]
     assert [each.turn for each in report["session_length"]] == list(POSITIONS)

@@ -10,7 +10,6 @@ import pytest
 
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import PrintedResult
 from jobs.lab.bench.topics import TopicSize, measure
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy
@@ -38,7 +37,7 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
     role = report["ratio_throughput"]
     assert role is not None
     assert role.ratio == pytest.approx(role.with_topics_turns_per_s / role.without_topics_turns_per_s)
-    held = section_of("topics", PrintedResult(msgspec.to_builtins(report))).held
+    held = section_of("topics", msgspec.to_builtins(report)).held
     assert [figure.value for figure in held if figure.what == "topics: ratio_throughput"] == [role.ratio]
     assert [line.split(":")[0].strip() for line in said[-2:]] == [
         "sessions role without topics",

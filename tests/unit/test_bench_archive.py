@@ -14,7 +14,6 @@ from jobs.lab.bench.archive import read_views, stored
 from jobs.lab.bench.archive_landing import fill, kept, speed
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic, plan
 from jobs.lab.bench.page import section_of, write_page
-from jobs.lab.bench.page_parts import PrintedResult
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
@@ -67,7 +66,7 @@ def test_every_record_is_a_true_event() -> None:
                 if poll.topic == "turns.v1":
                     decode_input(record.value, record.key, LATER, IntakePolicy())
                 elif poll.topic != "commands.v1":
-                    decode_output(TOPIC_OF_NAME[poll.topic], record.value or b"")
+                    decode_output(TOPIC_OF_NAME[poll.topic], record.value)
 
     assert {"turns.v1", "profiles.v1", "commands.v1", "episodes.v1"} <= {topic for topic, _ in ends}
 
@@ -100,13 +99,13 @@ def test_a_kept_archive_is_used_again_and_another_is_left_alone(filled: tuple[Pa
 def test_views_are_asked_and_files_counted(filled: tuple[Path, LakePaths]) -> None:
     """One day reads fewer files than there are; a query that fails is named, the others go on."""
     _, paths = filled
-    holds = stored(paths)
-    read = read_views(paths, {"turns": "SELECT count(*) FROM turns", "none": "SELECT * FROM none"}, holds.latest)
+    holds, latest = stored(paths)
+    read = read_views(paths, {"turns": "SELECT count(*) FROM turns", "none": "SELECT * FROM none"}, latest)
 
-    assert set(read.query_s) == {"turns"}
-    assert read.query_failed == {"none": "CatalogException"}
-    assert 0 < read.files_read < read.files_of_turns
-    assert holds.bytes == sum(holds.bytes_by_table.values())
+    assert set(read["query_s"]) == {"turns"}
+    assert read["query_failed"] == {"none": "CatalogException"}
+    assert 0 < read["files_read"] < read["files_of_turns"]
+    assert holds["bytes"] == sum(holds["table_bytes"].values())
 
 
 def test_landing_and_the_limit_take_the_same_turns(tmp_path: Path) -> None:
@@ -115,8 +114,7 @@ def test_landing_and_the_limit_take_the_same_turns(tmp_path: Path) -> None:
     folder.mkdir()
     spent, raw = speed(folder, ArchiveTraffic(TINY).chunks(), ArchiveSettings())
 
-    assert {spent.turns} == {each.turns for each in raw.values()}
-    assert set(raw) == {"duckdb", "polars"}
+    assert spent.turns == raw.turns > 0
     assert not folder.exists()
 
 
@@ -125,7 +123,7 @@ def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
     printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "ratio_raw_write": 0.5}
     (tmp_path / "archive.json").write_text(json.dumps(printed))
     verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
-    section = section_of("archive", PrintedResult(printed))
+    section = section_of("archive", printed)
 
     assert verdicts == [
         ("archive: landing to raw write", False),

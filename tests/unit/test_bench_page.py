@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lab.bench.page import COMMANDS, PAGE, section_of, write_page
-from jobs.lab.bench.page_parts import PrintedResult
 from models.errors import ConfigurationError
 
 ENVELOPE = {
@@ -190,7 +189,7 @@ def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
 def test_a_section_of_nothing_shows_nothing(name: str) -> None:
     """As of a command that was cut short, or of contenders of which nothing is known: no verdict, row or picture."""
     for printed in ({}, {"outcomes": [{"policy": "p"}]}):
-        section = section_of(name, PrintedResult(printed))
+        section = section_of(name, printed)
         rows = [row for table in section.tables for row in table.rows if any(str(cell).strip("– ") for cell in row[1:])]
         assert ([f for f in section.held if f.value is not None], rows, list(section.pictures)) == ([], [], [])
 

@@ -10,7 +10,7 @@ import pytest
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import PrintedResult, as_markdown
+from jobs.lab.bench.page_layout import Measured
 from models.policy import Policy
 from tests.backtest_sessions import judged
 
@@ -29,16 +29,17 @@ AFTER = [
 
 
 @pytest.fixture
-def measured() -> PrintedResult:
+def measured() -> Measured:
     """As the command prints it."""
     contenders = [Contender(Policy(version="old")), Contender(Policy(version="new"))]
     report = backtest_of("test", contenders, [BEFORE, AFTER], timed=False, dead_letters=0)
-    return PrintedResult(msgspec.json.decode(msgspec.json.encode(without_sessions(report))))
+    printed: Measured = msgspec.json.decode(msgspec.json.encode(without_sessions(report)))
+    return printed
 
 
-def test_the_tables_show_both_and_the_sources(measured: PrintedResult) -> None:
+def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
     """With intervals; a source stands in the table of its label alone."""
-    page = as_markdown(section_of("escalation", measured))
+    page = section_of("escalation", measured).as_markdown()
 
     assert "| old | 0.75 | 0.5 | 50.0% (" in page
     assert "| new | 1 | 0.5 | 100.0% (" in page
@@ -46,7 +47,7 @@ def test_the_tables_show_both_and_the_sources(measured: PrintedResult) -> None:
     assert page.count("| calm |") == page.count("| attack |") == 1
 
 
-def test_goals_are_held_against_the_last_contender(measured: PrintedResult) -> None:
+def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
     """By what the issue asks for."""
     found = {
         figure.what.removeprefix("escalation, new: "): figure for figure in section_of("escalation", measured).held
@@ -63,7 +64,7 @@ def test_goals_are_held_against_the_last_contender(measured: PrintedResult) -> N
     assert all(figure.reached for figure in found.values())
 
 
-def test_pictures_are_drawn_of_curves_sources_and_delays(measured: PrintedResult, tmp_path: Path) -> None:
+def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp_path: Path) -> None:
     """Four files, each naming the contenders; none of them knows a session."""
     pictures = section_of("escalation", measured).pictures
     for picture in pictures:

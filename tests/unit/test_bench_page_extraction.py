@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import PrintedResult
 
 
 def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
@@ -11,7 +10,7 @@ def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
     figures = {"precision": 0.9, "recall": 0.7, "f1": 0.79, "gold": 10}
     section = section_of(
         "eval-extraction",
-        PrintedResult({"all": figures | {"f1": 0.95}, "held_out": figures, "seed_patterns": figures | {"f1": 0.3}}),
+        {"all": figures | {"f1": 0.95}, "held_out": figures, "seed_patterns": figures | {"f1": 0.3}},
     )
 
     assert [(0.79, False)] == [(held.value, held.reached) for held in section.held]

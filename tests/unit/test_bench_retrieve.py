@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from jobs.lab.bench.page_parts import HeldFigure
 
 from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.measuring import BenchFailed, Figures
 from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_parts import HeldFigure, PrintedResult
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -73,7 +73,7 @@ def report(retrieve: RouteTimes, end_to_end: Figures | None = None) -> Figures:
 
 def held_of(measured: Figures) -> Sequence[HeldFigure]:
     """What the page holds to a limit."""
-    return section_of("retrieve", PrintedResult(msgspec.to_builtins(measured))).held
+    return section_of("retrieve", msgspec.to_builtins(measured)).held
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.page import PAGE, section_of, write_page
-from jobs.lab.bench.page_parts import PrintedResult
 from jobs.lab.bench.topics import TopicSize, measure
 from jobs.lab.bench.topics_ratio import (
     conversations_of,
@@ -178,7 +177,7 @@ async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
 
     report = await measure(dialogues, embedder, policy_of(load_settings()), size, environment=None, say=said.append)
 
-    held = section_of("topics", PrintedResult(msgspec.to_builtins(report))).held
+    held = section_of("topics", msgspec.to_builtins(report)).held
     figures = {figure.what.removeprefix("topics: ") for figure in held}
     assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures
     assert "saved at 50 messages, gzip and base64" in figures
@@ -207,8 +206,8 @@ def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) ->
     assert (tmp_path / "eval-topics-wordllama.svg").is_file()
     held = json.loads(printed)["held"]
     assert [(f.what, f.reached) for f in figures] == [(row["figure"], row["reached"]) for row in held]
-    assert not section_of("eval-topics", PrintedResult({})).pictures
-    assert not section_of("topics", PrintedResult({})).held
+    assert not section_of("eval-topics", {}).pictures
+    assert not section_of("topics", {}).held
 
 
 def test_command_prints_every_key(printed: str) -> None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
-from multiprocessing.queues import Queue
 from pathlib import Path
-from queue import Empty
-from typing import Any
 
 import duckdb
 import msgspec
-import polars as pl
 from msgspec import Struct
 
 from jobs.lab.bench.archive_traffic import PREFIX, ArchiveSize, ArchiveTraffic, Chunk
@@ -37,6 +33,7 @@ from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.settings.archive import ArchiveSettings
 
+KEPT = "bench-archive.json"
 _TOPICS = {topic.name: topic for topic in REGISTRY.archived_topics}
 _RAW_TABLES = {
     "turns.v1": "turns",
@@ -52,6 +49,9 @@ _OF_TURNS = ("turns.v1", "commands.v1")
 """Topics that hold turns and other events, which are left out of the raw write."""
 _MAPPINGS = ("metadata", "repeated_topics")
 _MB = 1_000_000
+_WAITING_CHUNKS = 2
+_FILL = ArchiveSettings(flush_bytes=128 * 1024 * 1024, flush_rows=1_000_000)
+"""Limits of one landing while the archive is filled, which is not what is timed."""
 
 
 class Spent(Struct):
@@ -60,14 +60,12 @@ class Spent(Struct):
     Attributes:
         turns: Turns; what the roles say of them came with them.
         json_bytes: Of all records.
-        cpu_s: Of this process, all its threads; what others do on the machine counts less than in `wall_s`.
-        wall_s: By the clock.
+        cpu_s: Of this process, all its threads.
     """
 
     turns: int = 0
     json_bytes: int = 0
     cpu_s: float = 0.0
-    wall_s: float = 0.0
 
     @property
     def turns_per_s(self) -> float:
@@ -81,100 +79,89 @@ class Spent(Struct):
 
     def on(self, work: Callable[[], object]) -> None:
         """Do it and count the time."""
-        cpu_s, wall_s = time.process_time(), time.perf_counter()
+        began_s = time.process_time()
         work()
-        self.cpu_s += time.process_time() - cpu_s
-        self.wall_s += time.perf_counter() - wall_s
+        self.cpu_s += time.process_time() - began_s
 
 
-class Lander:
-    """Lands polls as the archive role does, by its limits.
+def land(paths: LakePaths, chunks: Iterable[Chunk], settings: ArchiveSettings, *, threads: int | None = None) -> Spent:
+    """Land polls as the archive role does, by its limits.
 
     Args:
         paths: The archive.
+        chunks: What is landed.
         settings: Its limits.
         threads: Of DuckDB; None: all cores.
     """
+    spent, writer, buffer = Spent(), LakeWriter(paths), LandingBuffer()
+    moves, intake = writer.offsets(), IntakePolicy()
+    if threads is not None:
+        writer.con.execute(f"SET threads = {threads:d}")
 
-    def __init__(self, paths: LakePaths, settings: ArchiveSettings, *, threads: int | None = None) -> None:
-        self.spent = Spent()
-        self.writer = LakeWriter(paths)
-        self._threads = threads
-        self._settings = settings
-        self._intake = IntakePolicy()
-        self._buffer = LandingBuffer()
-        self._moves = self.writer.offsets()
-        self._limit_threads()
+    def write() -> None:
+        nonlocal buffer
+        if buffer.moves:
+            writer.land(buffer, now=datetime.now(UTC))
+        moves.update((place, move.landed) for place, move in buffer.moves.items())
+        buffer = LandingBuffer()
 
-    def take(self, chunk: Chunk) -> None:
-        """Land a chunk, as far as it is due."""
-        self.spent.turns += chunk.turns
-        self.spent.json_bytes += chunk.json_bytes
-        self.spent.on(lambda: self._take(chunk))
-
-    def finish(self) -> None:
-        """Land the rest."""
-        self.spent.on(self._land)
-
-    def close(self) -> None:
-        """Let go of the archive."""
-        self.writer.close()
-
-    def _limit_threads(self) -> None:
-        if self._threads is not None:
-            self.writer.con.execute(f"SET threads = {self._threads:d}")
-
-    def _take(self, chunk: Chunk) -> None:
+    def take(chunk: Chunk) -> None:
         for poll in chunk.fetched:
             topic = _TOPICS[poll.topic]
-            name = topic.full_name(PREFIX)
-            landing = land_all(topic, name, poll.records, self._intake)
-            self._buffer.take(landing.rows)
-            self._buffer.skip_all(landing.skipped)
-            place = ArchivedPartition(name, poll.partition)
-            move = self._moves.get(place, Move(None, 0, 0))
-            self._moves[place] = self._buffer.moves[place] = move._replace(next=poll.records[-1].offset + 1)
-            if self._buffer.records >= self._settings.flush_rows or self._buffer.bytes >= self._settings.flush_bytes:
-                self._land()
+            place = ArchivedPartition(topic.full_name(PREFIX), poll.partition)
+            landing = land_all(topic, place.topic, poll.records, intake)  # type: ignore[arg-type]
+            buffer.take(landing.rows)
+            buffer.skip_all(landing.skipped)
+            move = moves.get(place, Move(None, 0, 0))._replace(next=poll.records[-1].offset + 1)
+            moves[place] = buffer.moves[place] = move
+            if buffer.records >= settings.flush_rows or buffer.bytes >= settings.flush_bytes:
+                write()
 
-    def _land(self) -> None:
-        buffer, self._buffer = self._buffer, LandingBuffer()
-        if buffer.moves:
-            self.writer.land(buffer, now=datetime.now(UTC))
-        for place, move in buffer.moves.items():
-            self._moves[place] = move.landed
+    for chunk in chunks:
+        spent.turns += chunk.turns
+        spent.json_bytes += chunk.json_bytes
+        spent.on(lambda chunk=chunk: take(chunk))
+    spent.on(write)
+    writer.close()
+    return spent
 
 
-def raw_limits(folder: Path, chunks: Sequence[Chunk]) -> dict[str, Spent]:
-    """The same bytes from newline-delimited JSON into sorted Parquet in the same folders, by DuckDB and by polars.
-
-    Set `POLARS_MAX_THREADS=1` before polars is imported; DuckDB gets one thread here.
+def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> tuple[Spent, Spent]:
+    """Landing of these chunks in one thread, and beside it DuckDB alone with the same bytes.
 
     Args:
-        folder: Empty, for files.
-        chunks: What to read and write.
+        folder: Empty.
+        chunks: What is landed; held in memory.
+        settings: Limits of a landing.
     """
+    held, archive = list(chunks), folder / "archive"
+    (folder / "duckdb").mkdir()
+    paths = LakePaths(archive / "catalog.sqlite", f"{archive}{os.sep}data{os.sep}")
+    spent, raw = land(paths, held, settings, threads=1), _raw_limit(folder, held)
+    shutil.rmtree(folder)
+    return spent, raw
+
+
+def _raw_limit(folder: Path, chunks: Sequence[Chunk]) -> Spent:
+    """The same bytes from newline-delimited JSON into sorted Parquet in the same folders, by DuckDB in one thread."""
     sizes = dict(_write_json(folder, chunks))
-    turns, json_bytes = sum(chunk.turns for chunk in chunks), sum(sizes.values())
-    spent = {"duckdb": Spent(turns, json_bytes), "polars": Spent(turns, json_bytes)}
+    spent = Spent(sum(chunk.turns for chunk in chunks), sum(sizes.values()))
     with duckdb.connect() as con:
         con.execute("SET threads = 1; SET TimeZone = 'UTC'")
         for table in sizes:
-            spent["duckdb"].on(partial(con.execute, _copy(folder, table)))
-    for table in sizes:
-        spent["polars"].on(partial(_by_polars, folder, table))
+            spent.on(lambda table=table: con.execute(_copy(folder, table)))
     return spent
 
 
 def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[str, int]]:
     for topic, table in _RAW_TABLES.items():
         values = [
-            record.value or b""
+            record.value
             for chunk in chunks
             for poll in chunk.fetched
             if poll.topic == topic
             for record in poll.records
-            if topic not in _OF_TURNS or b'"role":' in (record.value or b"")
+            if topic not in _OF_TURNS or b'"role":' in record.value
         ]
         if values:
             (folder / f"{table}.json").write_bytes(b"\n".join(values))
@@ -197,80 +184,14 @@ def _copy(folder: Path, table: str) -> str:
     )
 
 
-def _by_polars(folder: Path, table: str) -> None:
-    # Mappings are left out, which polars cannot read as text: in its favour.
-    schema = {
-        field.name: _as_written(type_of(field.type).polars)
-        for field in fields_of(TABLES[table].carries[0])
-        if field.name not in _MAPPINGS
-    }
-    frame = pl.read_ndjson(folder / f"{table}.json", schema=schema)
-    frame = frame.with_columns(pl.col("timestamp").str.to_datetime(time_unit="us", time_zone="UTC"))
-    frame = frame.with_columns(date=pl.col("timestamp").dt.date()).sort("session_id", "timestamp")
-    parts = frame.drop("content" if table == "commands" else ()).partition_by("date", "app_id", maintain_order=True)
-    for number, part in enumerate(parts):
-        part.write_parquet(folder / f"{table}-{number}.parquet", compression="zstd", compression_level=3)
-
-
-def _as_written(kept: Any) -> Any:
-    """How JSON says it: times are text."""
-    match kept:
-        case pl.Struct():
-            return pl.Struct({field.name: _as_written(field.dtype) for field in kept.fields})
-        case pl.List():
-            return pl.List(_as_written(kept.inner))
-        case pl.Datetime():
-            return pl.String()
-    return kept
-
-
-def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:
-    """Landing of these chunks in one thread, and the limits beside it.
-
-    Args:
-        folder: Empty.
-        chunks: What is landed; held in memory.
-        settings: Limits of a landing.
-    """
-    held = list(chunks)
-    archive, raw = folder / "archive", folder / "raw"
-    raw.mkdir()
-    (raw / "duckdb").mkdir()
-    lander = Lander(LakePaths(archive / "catalog.sqlite", f"{archive}{os.sep}data{os.sep}"), settings, threads=1)
-    for chunk in held:
-        lander.take(chunk)
-    lander.finish()
-    lander.close()
-    limits = raw_limits(raw, held)
-    shutil.rmtree(folder)
-    return lander.spent, limits
-
-
-KEPT = "bench-archive.json"
-_WAITING_CHUNKS = 2
-_LOOK_EVERY_S = 5
-_FILL_BYTES = 128 * 1024 * 1024
-"""Of one landing while the archive is filled, which is not what is timed."""
-
-
 class Filled(Struct, frozen=True):
-    """What an archive was filled with.
-
-    Attributes:
-        size: What was asked for.
-        turns: Turns.
-        json_bytes: Of all records.
-        merge_s: How long it took to merge all files.
-        merged_bytes: What was merged.
-        merged_files: Likewise.
-    """
+    """What an archive was filled with: its size, turns, bytes of all records, and what merging its files took."""
 
     size: ArchiveSize
     turns: int
     json_bytes: int
     merge_s: float
     merged_bytes: int
-    merged_files: int
 
 
 def kept(data_dir: Path) -> Filled | None:
@@ -293,59 +214,39 @@ def fill(data_dir: Path, paths: LakePaths, size: ArchiveSize, *, progress: Progr
         return found
     if found is not None or paths.catalog.exists():
         raise ConfigurationError(f"{data_dir} holds another archive: name an empty folder with --data-dir")
-    lander = Lander(paths, ArchiveSettings(flush_bytes=_FILL_BYTES, flush_rows=1_000_000))
-    with _made(size) as chunks:
-        for chunk in chunks:
-            lander.take(chunk)
-            progress(lander.spent.turns, size.turns)
-    lander.finish()
-    lander.close()
-    merge_s, merged_bytes, files = _merge(paths)
-    filled = Filled(size, lander.spent.turns, lander.spent.json_bytes, merge_s, merged_bytes, files)
+    spent = land(paths, _made(size, progress), _FILL)
+    merged_bytes = sum(file.stat().st_size for file in Path(paths.data).rglob("*.parquet"))
+    began_s, writer = time.perf_counter(), LakeWriter(paths)
+    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
+    writer.close()
+    filled = Filled(size, spent.turns, spent.json_bytes, time.perf_counter() - began_s, merged_bytes)
     (data_dir / KEPT).write_bytes(msgspec.json.encode(filled))
     return filled
 
 
-def _merge(paths: LakePaths) -> tuple[float, int, int]:
-    size = sum(file.stat().st_size for file in Path(paths.data).rglob("*.parquet"))
-    begun = time.perf_counter()
-    writer = LakeWriter(paths)
-    done = maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
-    writer.close()
-    return time.perf_counter() - begun, size, done.merged_files
+_chunks: Iterator[Chunk] = iter(())
+"""In the process that makes them."""
 
 
-@contextmanager
-def _made(size: ArchiveSize) -> Iterator[Iterator[Chunk]]:
+def _made(size: ArchiveSize, progress: Progress) -> Iterator[Chunk]:
     """Chunks from a process of its own, so that making them and landing them go on at once."""
-    context = get_context("spawn")
-    queue: Queue[Chunk | None] = context.Queue(_WAITING_CHUNKS)
-    maker = context.Process(target=_make, args=(size, queue), daemon=True)
-    maker.start()
-    try:
-        yield _taken(queue, maker)
-    finally:
-        if maker.is_alive():
-            maker.terminate()
-        maker.join()
-
-
-def _taken(queue: Queue[Chunk | None], maker: BaseProcess) -> Iterator[Chunk]:
-    while True:
+    turns = 0
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin, initargs=(size,)) as maker:
+        waiting = deque(maker.submit(_next_chunk) for _ in range(_WAITING_CHUNKS))
         try:
-            chunk = queue.get(timeout=_LOOK_EVERY_S)
-        except Empty:
-            if not maker.is_alive() and queue.empty():
-                raise BenchFailed(
-                    f"the process that makes the events ended with code {maker.exitcode}: is there enough memory?"
-                ) from None
-            continue
-        if chunk is None:
-            return
-        yield chunk
+            while (chunk := waiting.popleft().result()) is not None:
+                waiting.append(maker.submit(_next_chunk))
+                yield chunk
+                turns += chunk.turns
+                progress(turns, size.turns)
+        except BrokenProcessPool as error:
+            raise BenchFailed("the process that makes the events ended: is there enough memory?") from error
 
 
-def _make(size: ArchiveSize, queue: Queue[Chunk | None]) -> None:
-    for chunk in ArchiveTraffic(size).chunks():
-        queue.put(chunk)
-    queue.put(None)
+def _begin(size: ArchiveSize) -> None:
+    global _chunks  # noqa: PLW0603 - of a process that does nothing else
+    _chunks = ArchiveTraffic(size).chunks()
+
+
+def _next_chunk() -> Chunk | None:
+    return next(_chunks, None)

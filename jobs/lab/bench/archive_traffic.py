@@ -93,49 +93,34 @@ class SessionColumns(Struct, frozen=True):
 
 def plan(size: ArchiveSize) -> SessionColumns:
     """Lay out all sessions, seeded."""
-    rng = np.random.default_rng(size.seed)
-    n = size.sessions
-    lengths = _lengths(size, rng)
+    rng, n = np.random.default_rng(size.seed), size.sessions
+    drawn = rng.lognormal(0.0, _SPREAD, n)
+    drawn = np.minimum(drawn / drawn.mean(), _LONGEST_SHARE)
+    lengths: NDArray[np.int64] = np.maximum(2, drawn / drawn.mean() * size.turns_per_session).astype(np.int64)
     shapes = rng.choice(len(_SHAPE_SHARES), n, p=_SHAPE_SHARES)
-    of = np.repeat(np.arange(n, dtype=np.int32), lengths)
-    turns = (np.arange(len(of)) - np.repeat(np.cumsum(lengths) - lengths, lengths)).astype(np.int32)
-    times_us = _times_us(size, rng, of, lengths)
+    of, before = np.repeat(np.arange(n, dtype=np.int32), lengths), np.cumsum(lengths) - lengths
+    turns = (np.arange(len(of)) - before[of]).astype(np.int32)
+    # Most sessions begin in the middle of the day.
+    begun_s = rng.integers(0, size.days, n) * _DAY_S + rng.normal(13.5, 3.5, n) % 24 * 3_600
+    gaps_s = rng.lognormal(np.log(_GAP_S), _GAP_SPREAD, len(of))
+    gaps_s += np.where(rng.random(len(of)) < _PAUSE_SHARE, rng.uniform(0, _PAUSE_S, len(of)), 0)
+    spent_s = np.cumsum(gaps_s)
+    seconds = int(START.timestamp()) + begun_s[of] + spent_s - spent_s[before][of]
     level = _level(shapes[of], turns / lengths[of], of)
     risk = np.clip(level + rng.normal(0, 0.04, len(of)), 0, 1).astype(np.float32)
-    order = np.argsort(times_us, kind="stable")
+    order = np.argsort(seconds, kind="stable")
     return SessionColumns(
         lengths=lengths,
         users=rng.integers(0, max(1, n // _SESSIONS_PER_USER), n),
         apps=rng.choice(len(APPS), n, p=_APP_SHARES),
         of=of[order],
         turns=turns[order],
-        times_us=times_us[order],
+        times_us=(seconds[order] * 1_000_000).astype(np.int64),
         risk=risk[order],
     )
 
 
-def _lengths(size: ArchiveSize, rng: np.random.Generator) -> NDArray[np.int64]:
-    drawn = rng.lognormal(0.0, _SPREAD, size.sessions)
-    drawn = np.minimum(drawn / drawn.mean(), _LONGEST_SHARE)
-    lengths: NDArray[np.int64] = np.maximum(2, drawn / drawn.mean() * size.turns_per_session).astype(np.int64)
-    return lengths
-
-
-def _times_us(
-    size: ArchiveSize, rng: np.random.Generator, of: NDArray[np.int32], lengths: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    # Most sessions begin in the middle of the day.
-    begun_s = rng.integers(0, size.days, size.sessions) * _DAY_S + rng.normal(13.5, 3.5, size.sessions) % 24 * 3_600
-    gaps_s = rng.lognormal(np.log(_GAP_S), _GAP_SPREAD, len(of))
-    gaps_s += np.where(rng.random(len(of)) < _PAUSE_SHARE, rng.uniform(0, _PAUSE_S, len(of)), 0)
-    spent_s = np.cumsum(gaps_s)
-    first = np.cumsum(lengths) - lengths
-    seconds = begun_s[of] + spent_s - spent_s[first][of]
-    times: NDArray[np.int64] = int(START.timestamp()) * 1_000_000 + (seconds * 1_000_000).astype(np.int64)
-    return times
-
-
-def _level(shape: NDArray[np.int64], done: NDArray[np.float64], of: NDArray[np.int32]) -> NDArray[np.float32]:
+def _level(shape: NDArray[np.int64], done: NDArray[np.float64], of: NDArray[np.int32]) -> NDArray[np.float64]:
     """Risk without its noise; `done` is the share of the session that is behind."""
     calm = 0.06 + 0.1 * ((of * 7_919) % 101) / 101
     # Few of those that are not calm go all the way.
@@ -145,7 +130,7 @@ def _level(shape: NDArray[np.int64], done: NDArray[np.float64], of: NDArray[np.i
         [done, done > _STEP_AT, np.abs(done - 0.5) < _SPIKE_HALF, 0.5 - 0.5 * np.cos(done * _WAVES)],
         0.0,
     )
-    level: NDArray[np.float32] = np.clip(calm + height * rise, 0, 1).astype(np.float32)
+    level: NDArray[np.float64] = np.clip(calm + height * rise, 0, 1)
     return level
 
 
@@ -233,26 +218,19 @@ class ArchiveRecord(NamedTuple):
     offset: int
     timestamp: int
     key: bytes | None
-    value: bytes | None
+    value: bytes
 
 
 class Fetched(NamedTuple):
-    """Records of one partition, in order."""
+    """Records of one partition of a topic, named as in `models.events.topics`, in order."""
 
     topic: str
-    """Name of the topic, as in `models.events.topics`."""
     partition: int
     records: list[ArchiveRecord]
 
 
-class Chunk(Struct, frozen=True):
-    """What came in during one stretch of time.
-
-    Attributes:
-        fetched: Polls, as a consumer has them.
-        turns: How many turns are among the records.
-        json_bytes: Of all values.
-    """
+class Chunk(NamedTuple):
+    """Polls of one stretch of time, how many turns are in them, and the bytes of all values."""
 
     fetched: list[Fetched]
     turns: int
@@ -270,20 +248,12 @@ class _Partition:
         self._next: dict[str, int] = {}
         self._records: dict[str, list[ArchiveRecord]] = {}
 
-    def put(self, topic: Topic, key: bytes | None, event: Struct, at_ms: int) -> Position:
-        """Append a record."""
-        offset = self._next.get(topic.name, 0)
-        self._next[topic.name] = offset + 1
-        self._records.setdefault(topic.name, []).append(ArchiveRecord(self.number, offset, at_ms, key, encode(event)))
-        return Position(f"{PREFIX}.{topic.name}", self.number, offset)
-
     def say(
         self, event: Turn | SessionEnded, risk: float | None = None, vector: NDArray[np.float32] | None = None
     ) -> None:
         """Append an input event, to be folded with the others of the chunk."""
-        at_ms = _appended_ms(event.timestamp)
-        position = self.put(TURNS, event.session_id.encode(), event, at_ms)
-        self.arrivals.append(DecodedArrival(event, position, datetime.fromtimestamp(at_ms / 1_000, UTC), risk, vector))
+        position, at = self._put(TURNS, event.session_id.encode(), event)
+        self.arrivals.append(DecodedArrival(event, position, at, risk, vector))
 
     def fold(self) -> list[Fetched]:
         """Fold what was said into sessions, what they forward into users; everything as a consumer gets it."""
@@ -303,14 +273,17 @@ class _Partition:
         topic = TOPIC_OF[type(event)]
         if topic not in REGISTRY.archived_topics or isinstance(event, DeadLetter):
             return []
-        at_ms = _appended_ms(event.timestamp)
-        position = self.put(topic, key_of(event), event, at_ms)
-        appended_at = datetime.fromtimestamp(at_ms / 1_000, UTC)
-        return [Command(event, position, appended_at)] if topic is COMMANDS and isinstance(event, CommandEvent) else []
+        position, at = self._put(topic, key_of(event), event)
+        return [Command(event, position, at)] if topic is COMMANDS and isinstance(event, CommandEvent) else []
 
-
-def _appended_ms(timestamp: datetime) -> int:
-    return round(timestamp.timestamp() * 1_000) + _ARRIVES_AFTER_MS
+    def _put(
+        self, topic: Topic, key: bytes | None, event: OutputEvent | Turn | SessionEnded
+    ) -> tuple[Position, datetime]:
+        """Append a record; gives its place and the time of its arrival."""
+        at_ms, offset = round(event.timestamp.timestamp() * 1_000) + _ARRIVES_AFTER_MS, self._next.get(topic.name, 0)
+        self._next[topic.name] = offset + 1
+        self._records.setdefault(topic.name, []).append(ArchiveRecord(self.number, offset, at_ms, key, encode(event)))
+        return Position(f"{PREFIX}.{topic.name}", self.number, offset), datetime.fromtimestamp(at_ms / 1_000, UTC)
 
 
 class ArchiveTraffic:
@@ -346,7 +319,7 @@ class ArchiveTraffic:
             if number == sessions.lengths[of] - 1:
                 partition.say(SessionEnded(session_id=turn.session_id, timestamp=turn.timestamp))
         fetched = [poll for partition in self._partitions for poll in partition.fold()]
-        json_bytes = sum(len(record.value or b"") for poll in fetched for record in poll.records)
+        json_bytes = sum(len(record.value) for poll in fetched for record in poll.records)
         return Chunk(fetched, part.stop - part.start, json_bytes)
 
     def _contents(self, part: slice) -> list[str]:

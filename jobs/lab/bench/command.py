@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from jobs.cli import examples
-from jobs.lab.bench.command_layers import layers
-from jobs.lab.bench.command_output import Form, on_kafka, plain, publish
 from jobs.shared.output import OutputFormat, Printer
 
 app = typer.Typer(
@@ -17,6 +18,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Measure speed on this machine, beside other ways to do the same.",
 )
+Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
+Quick = Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")]
 
 
 @app.callback()
@@ -25,27 +28,17 @@ def bench() -> None:
 
 
 @app.command(epilog=examples("turntide bench stream --quick", "turntide bench stream --output json"))
-def stream(
-    *,
-    quick: Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")] = False,
-    output: Form = OutputFormat.TABLE,
-) -> None:
+def stream(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Compare the sessions role with the plain fold, Faust per event, Quix Streams, Bytewax and raw reading.
 
     Starts a Kafka of its own in a temporary folder. Every ratio is the role's throughput divided by the other's in the
     same round, and the median over rounds is printed with its range: above 1 the role is faster.
     """
-    from jobs.lab.bench.contender import missing_packages
-    from jobs.lab.bench.stream import FULL, QUICK, figure_rows, measure
+    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.stream import FULL, QUICK, measure
 
-    for package in missing_packages():
-        Printer(output).message(f"{package} is left out: `uv run --group bench turntide bench stream` installs it")
-    publish(
-        "stream",
-        output,
-        lambda say: on_kafka(lambda environment: measure(environment, QUICK if quick else FULL, say=say)),
-        show=lambda printed, report: printed.rows("Throughput, latency, size", figure_rows(report)),
-    )
+    _say_what_is_missing("stream", output)
+    publish_on_kafka("stream", output, measure, QUICK if quick else FULL)
 
 
 @app.command(epilog=examples("turntide bench kills", "turntide bench kills --kills 3 --contender quix_exactly_once"))
@@ -63,21 +56,21 @@ def kills(
     Each is started again at once, on a log with the same turns; then turns and alerts are held against a replay of the
     log. Lost and doubled are turns; a repeat with the same id can be recognised, one with another id cannot.
     """
-    from jobs.lab.bench.contender import missing_packages
     from jobs.lab.bench.kills import contenders, measure
+    from jobs.lab.bench.publish import publish_on_kafka
 
     names = contender or contenders()
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
+    _say_what_is_missing("kills", output)
+    publish_on_kafka("kills", output, measure, names, count, seed)
+
+
+def _say_what_is_missing(command: str, output: OutputFormat) -> None:
+    from jobs.lab.bench.contender import missing_packages
+
     for package in missing_packages():
-        Printer(output).message(f"{package} is left out: `uv run --group bench turntide bench kills` installs it")
-    publish(
-        "kills",
-        output,
-        lambda say: on_kafka(lambda environment: measure(environment, names=names, kills=count, seed=seed, say=say)),
-        show=(show := lambda printed, report: printed.rows(f"After {count} kills each", plain(report["rows"]))),
-        csv=show,
-    )
+        Printer(output).message(f"{package} is left out: `uv run --group bench turntide bench {command}` installs it")
 
 
 @app.command(
@@ -89,7 +82,7 @@ def kills(
 )
 def scale(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer sessions, workers and runs, about a minute.")] = False,
+    quick: Quick = False,
     pictures: Annotated[Path | None, typer.Option(help="Folder to draw each curve into, as SVG.")] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
@@ -99,13 +92,10 @@ def scale(
     faster, and the broker runs beside them here. Without --quick it takes about a quarter of an hour; a number of
     sessions that does not fit into the memory that is free is left out, and said.
     """
+    from jobs.lab.bench.publish import publish_on_kafka
     from jobs.lab.bench.scale import FULL, QUICK, measure
 
-    section = publish(
-        "scale",
-        output,
-        lambda say: on_kafka(lambda environment: measure(environment, QUICK if quick else FULL, say=say)),
-    )
+    section = publish_on_kafka("scale", output, measure, QUICK if quick else FULL)
     if pictures is not None:
         for picture in section.pictures:
             picture.draw(pictures / picture.file)
@@ -146,7 +136,7 @@ def memory(
     *,
     sessions: Annotated[int, typer.Option(min=20, help="Sessions that stream by.")] = 1_000_000,
     open_at_once: Annotated[int, typer.Option("--open", min=20, help="Of them open at once, at most.")] = 50_000,
-    quick: Annotated[bool, typer.Option("--quick", help="40,000 sessions, 2,000 open: under a minute.")] = False,
+    quick: Quick = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show that memory is bounded: sessions come and go, the process stays as large as those that are open.
@@ -155,22 +145,18 @@ def memory(
     `is_level` whether the second half of the run needed no more than 5 % above its middle.
     """
     from jobs.lab.bench.memory import QUICK, FootprintSize, measure
+    from jobs.lab.bench.publish import publish
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
     size, policy = QUICK if quick else FootprintSize(sessions=sessions, open=open_at_once), policy_of(load_settings())
-    publish(
-        "memory",
-        output,
-        lambda say: measure(size, policy, say=say),
-        show=lambda printed, report: printed.record(plain(report)),
-    )
+    publish("memory", output, lambda say: measure(size, policy, say=say))
 
 
 @app.command(epilog=examples("turntide bench recovery --quick", "turntide bench recovery --keys 100000 --output json"))
 def recovery(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="20,000 keys, once: under a minute.")] = False,
+    quick: Quick = False,
     keys: Annotated[
         list[int] | None, typer.Option(min=1_000, help="Keys of the state; may be given again. [100000, 1000000]")
     ] = None,
@@ -181,13 +167,220 @@ def recovery(
     Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
+    from jobs.lab.bench.publish import publish_on_kafka
     from jobs.lab.bench.recovery import FULL, QUICK, RecoverySize, measure
 
     sizes: tuple[RecoverySize, ...] = QUICK if quick else FULL
     if keys:
         runs = sizes[0].runs
         sizes = tuple(RecoverySize(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys)
-    publish("recovery", output, lambda say: on_kafka(lambda environment: measure(environment, sizes, say=say)))
+    publish_on_kafka("recovery", output, measure, sizes)
 
 
-app.add_typer(layers)
+@app.command(
+    epilog=examples(
+        "turntide bench topics --quick",
+        "turntide bench topics locomo10.json --output json > deploy/measurements/topics.json",
+        "turntide bench topics dialogues.jsonl --where label=benign --no-role",
+    )
+)
+def topics(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Dialogues, in any format of `turntide produce`. None: the demo's.", show_default=False),
+    ] = None,
+    *,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Only dialogues beside which this stands, as name=value; may be repeated.")
+    ] = None,
+    quick: Quick = False,
+    role: Annotated[
+        bool, typer.Option("--role/--no-role", help="Whether the sessions role runs, on a Kafka of its own.")
+    ] = True,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure topic memory: time, packing, size, throughput with it and without, and what is still found.
+
+    Dialogues of a file are strung together to long sessions, those of one user first. Each figure stands beside the
+    limit that it is held to. --output csv prints these alone. No message is ever printed.
+    """
+    from jobs.lab.bench.machine import own_environment
+    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.topics import FULL, QUICK, measure
+    from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    settings, dialogues = load_settings(), read_dialogues(files or [], parse_conditions(where or []))
+    embedder, policy, size = embedder_of(settings), policy_of(settings), QUICK if quick else FULL
+    environment = own_environment() if role else None
+    publish(
+        "topics",
+        output,
+        lambda say: asyncio.run(measure(dialogues, embedder, policy, size, environment=environment, say=say)),
+    )
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench retrieve --quick",
+        "turntide bench retrieve --end-to-end --output json > deploy/measurements/retrieve.json",
+    )
+)
+def retrieve(
+    *,
+    memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns together.")] = 100_000,
+    rate: Annotated[float, typer.Option(min=1, max=5_000, help="Requests a second.")] = 200.0,
+    seconds: Annotated[float, typer.Option(min=1, help="For each route, the warm-up left out.")] = 30.0,
+    quick: Quick = False,
+    end_to_end: Annotated[
+        bool, typer.Option("--end-to-end", help="Also from a turn that is sent to its context, on a Kafka of its own.")
+    ] = False,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate.
+
+    Locust sends the requests from a process of its own (`uv run --group bench …`). Times run from the moment a request
+    is due, so that a server that stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this
+    machine.
+    """
+    from jobs.lab.bench.machine import own_environment
+    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.retrieve import QUICK, RetrieveSize, measure
+    from streams.settings import load_settings
+
+    size = QUICK if quick else RetrieveSize(memories=memories, rate=rate, seconds=seconds)
+    with ExitStack() as stack:
+        if end_to_end:
+            environment = stack.enter_context(own_environment())
+            settings = load_settings(kafka={"bootstrap": environment.bootstrap}, data_dir=environment.home / "data")
+        else:
+            settings = load_settings(data_dir=stack.enter_context(_folder()))
+        settings.data_dir.mkdir(exist_ok=True)
+        publish("retrieve", output, lambda say: asyncio.run(measure(settings, size, end_to_end=end_to_end, say=say)))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench memories --quick", "turntide bench memories --output json > deploy/measurements/memories.json"
+    )
+)
+def memories(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
+    """Measure memories of apps: making and compacting them, reading them, and what share of the work they are.
+
+    Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
+    limit that it is held to. --output csv prints these alone.
+    """
+    from jobs.lab.bench.memories import QUICK, AppMemorySize, measure
+    from jobs.lab.bench.publish import publish
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    settings, size = load_settings(), QUICK if quick else AppMemorySize()
+    policy, embedder = policy_of(settings), embedder_of(settings)
+    with _folder() as folder:
+        publish("memories", output, lambda say: asyncio.run(measure(Path(folder), policy, embedder, size, say=say)))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench project --quick", "turntide bench project --output json > deploy/measurements/project.json"
+    )
+)
+def project(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
+    """Measure projects' memory: retrieval at 10,000 memories, consolidation, and whether a turn's cost stays flat.
+
+    Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
+    it is held to. --output csv prints these alone.
+    """
+    from jobs.lab.bench.project import QUICK, ProjectSize, measure
+    from jobs.lab.bench.publish import publish
+    from streams.settings import load_settings
+    from streams.wiring import policy_of
+
+    size, policy = QUICK if quick else ProjectSize(), policy_of(load_settings())
+    publish("project", output, lambda say: measure(policy, size, say=say))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench roles --quick", "turntide bench roles --output json > deploy/measurements/roles.json"
+    )
+)
+def roles(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
+    """Measure what each role costs per turn: processor time, memory, and bytes in every topic, archive and index.
+
+    Starts a Kafka of its own in a temporary folder and all roles that a turn passes. `turntide sizing` plans with it.
+    """
+    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
+
+    publish_on_kafka("roles", output, measure, QUICK_TURNS if quick else FULL_TURNS)
+
+
+@app.command(epilog=examples("turntide bench live", "turntide bench live --pages 200 --stuck 50 --seconds 60"))
+def live(
+    *,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions that are open.")] = 10_000,
+    pages: Annotated[int, typer.Option(min=1, help="Pages that read.")] = 20,
+    stuck: Annotated[int, typer.Option(min=0, help="Pages that stop reading.")] = 20,
+    updates: Annotated[int, typer.Option(min=1, help="Sessions that change in a second.")] = 60,
+    seconds: Annotated[int, typer.Option(min=1, help="For how long.")] = 30,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure what the live page costs its role: processor time of a change, bytes of a page, memory over time.
+
+    In one process, without a broker and sockets. Pages that stop reading are let go after live.stall_timeout (15 s).
+    """
+    from jobs.lab.bench.live import LivePlan, measure
+    from jobs.lab.bench.publish import publish
+
+    plan = LivePlan(sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
+    publish("live", output, lambda _say: asyncio.run(measure(plan)))
+
+
+@app.command(epilog=examples("turntide bench metrics --quick", "turntide bench metrics --output json"))
+def metrics(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
+    """Measure what counting costs: throughput and processor time of the sessions role with metrics by without.
+
+    Starts a Kafka of its own in a temporary folder. A ratio of 1 is no cost; the goal is 0.97 or more.
+    """
+    from jobs.lab.bench.metrics_cost import FULL, QUICK, measure
+    from jobs.lab.bench.publish import publish_on_kafka
+
+    publish_on_kafka("metrics", output, measure, QUICK if quick else FULL)
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench archive --quick",
+        "turntide bench archive --data-dir bench-archive --output json > deploy/measurements/archive.json",
+    )
+)
+def archive(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where the archive is made, and kept for the next run; none: a temporary folder."),
+    ] = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure the archive: landing beside the physical limit, size, merging, each view, each mining job, the report.
+
+    Needs no Kafka: made-up sessions go through the real landing. Each figure stands beside the limit that it is held
+    to; --output csv prints these alone.
+    """
+    from jobs.lab.bench.archive import FULL, QUICK, measure
+    from jobs.lab.bench.publish import publish
+    from jobs.shared.progress import progress_bar
+    from streams.settings import load_settings
+
+    settings, size = load_settings(), QUICK if quick else FULL
+    with _folder() as folder, progress_bar("turns") as progress:
+        place = data_dir or Path(folder)
+        publish("archive", output, lambda say: measure(place, settings, size, say=say, progress=progress))
+
+
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True)

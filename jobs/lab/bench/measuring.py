@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -161,18 +160,3 @@ def peak_mb() -> float:
         return 0.0
     found = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
     return int(found[0]) * 1_024 / 1_000_000 if found else 0.0
-
-
-def _run_and_note_peak() -> None:
-    """Run a command line of ours; its first argument names the file for the most memory it had."""
-    from jobs.cli import main as run
-
-    file, *sys.argv[1:] = sys.argv[1:]
-    try:
-        run()
-    finally:
-        Path(file).write_text(str(peak_mb()))
-
-
-if __name__ == "__main__":
-    _run_and_note_peak()

@@ -1,68 +1,90 @@
 """The page of measurements: what the measuring commands printed as JSON, as tables, verdicts and pictures.
 
 Everything on the page comes from the files; nothing is written by hand, so that the page can be made anew at any time.
-A file that is not there leaves its section out, and so does a key its row.
+A file that is not there leaves its section out, and so does a key its row. `sections.toml` has the layout.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
-from jobs.lab.bench import sections_of_memories, sections_of_roles
-from jobs.lab.bench.page_parts import (
+from jobs.lab.bench.page_layout import (
     HeldFigure,
-    PageSection,
+    HeldLayout,
+    Measured,
+    PagePicture,
     PageTable,
-    PrintedResult,
-    SectionLayout,
-    as_markdown,
-    held_table,
+    PictureLayout,
+    TableLayout,
+    at,
+    cell,
+    entries_at,
+    figure,
+    filled_in,
     number,
-    table_as_markdown,
 )
+from jobs.lab.bench.page_rows import ROWS
 from models.errors import ConfigurationError
 
 PAGE = "README.md"
-COMMANDS = {
-    "stream": "turntide bench stream --output json",
-    "recovery": "turntide bench recovery --output json",
-    "scale": "turntide bench scale --output json",
-    "roles": "turntide bench roles --output json",
-    "memory": "turntide bench memory --output json",
-    "kills": "turntide bench kills --output json",
-    "chaos": "turntide chaos --runs 20 --output json",
-    "topics": "turntide bench topics --output json",
-    "eval-topics": "turntide eval topics --output json",
-    "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
-    "retrieve": "turntide bench retrieve --end-to-end --output json",
-    "archive": "turntide bench archive --output json",
-    "memories": "turntide bench memories --output json",
-    "project": "turntide bench project --output json",
-    "eval-retrieval": "turntide eval retrieval --data locomo10.json --output json",
-    "eval-retrieval-minilm": "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
-    "eval-tiers": "turntide eval tiers --data locomo10.json --output json",
-    "eval-tiers-minilm": "turntide eval tiers --data locomo10.json --embedder minilm --output json",
-    "eval-facts": "turntide eval facts --output json",
-    "eval-extraction": "turntide eval extraction --output json",
-    "escalation": "turntide backtest --data public.jsonl --scorer rules --scorer left-out --no-sessions --output json",
-}
-"""File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
 """An earlier `stream`, for what a turn cost before."""
-_LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_bytes(), type=dict[str, SectionLayout])
-_HELD = {**sections_of_roles.HELD, **sections_of_memories.HELD}
-_PICTURES = {**sections_of_roles.PICTURES, **sections_of_memories.PICTURES}
 _OTHER_EMBEDDER = "-minilm"
-_NAMED = ("embedder", "turns", "turn_bytes", "memories", "users")
-"""What a section's title and words can name."""
 _HEAD = """# Measurements
 
 Written by `turntide bench page` from the JSON files in this folder, each the output of the command named with it.
 Ratios are taken within one run on one machine; another machine gives other figures."""
+
+
+class SectionLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a section is made of what a command printed.
+
+    Attributes:
+        title: Heading; braces name keys of the measurement, as in `said`.
+        said: What was measured and how.
+        commands: File without its ending → the usual command that makes it; none: it is not on the page.
+        held: Figures with a bound.
+        tables: In order.
+        pictures: After the tables.
+        csv: What its command prints as CSV: the figures with a bound, the tables, or everything.
+    """
+
+    title: str
+    said: str
+    csv: Literal["held", "tables", "everything"] = "everything"
+    commands: dict[str, str] = {}
+    held: list[HeldLayout] = []
+    tables: list[TableLayout] = []
+    pictures: list[PictureLayout] = []
+
+
+class PageSection(Struct, frozen=True):
+    """One measurement: heading, paragraphs, figures with a bound, tables and pictures."""
+
+    title: str
+    said: Sequence[str]
+    held: Sequence[HeldFigure]
+    tables: Sequence[PageTable]
+    pictures: Sequence[PagePicture]
+    csv: str = "everything"
+
+    def as_markdown(self) -> str:
+        """The section with its heading."""
+        blocks = [f"## {self.title}", *self.said]
+        blocks += [table.as_markdown() for table in self.tables if table.rows]
+        blocks += [f"![{picture.shows}]({picture.file})" for picture in self.pictures]
+        return "\n\n".join(blocks)
+
+
+_LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_bytes(), type=dict[str, SectionLayout])
+COMMANDS = {file: command for layout in _LAYOUTS.values() for file, command in layout.commands.items()}
+"""File without its ending → the command whose output it holds, unless the file itself names the command."""
 
 
 def write_page(folder: Path) -> list[HeldFigure]:
@@ -88,8 +110,8 @@ def write_page(folder: Path) -> list[HeldFigure]:
     figures = [figure for section in sections.values() for figure in section.held]
     blocks = [_HEAD]
     if figures:
-        blocks += ["## What is held to", table_as_markdown(held_table(figures))]
-    blocks += [f"{as_markdown(section)}\n\n{_made_by(name, found[name])}" for name, section in sections.items()]
+        blocks += ["## What is held to", held_table(figures).as_markdown()]
+    blocks += [f"{section.as_markdown()}\n\n{_made_by(name, found[name])}" for name, section in sections.items()]
     blocks += _machines({name: found[name] for name in sections})
     for section in sections.values():
         for picture in section.pictures:
@@ -98,49 +120,55 @@ def write_page(folder: Path) -> list[HeldFigure]:
     return figures
 
 
-def _load(path: Path) -> PrintedResult:
+def _load(path: Path) -> Measured:
     try:
-        return PrintedResult(json.loads(path.read_text(encoding="utf-8")))
+        return entries_at(json.loads(path.read_text(encoding="utf-8")), "")
     except (ValueError, OSError) as error:
         raise ConfigurationError(f"{path} is not readable JSON ({error}): make it anew or take it away") from error
 
 
-def section_of(name: str, measured: PrintedResult, before: PrintedResult | None = None) -> PageSection:
+def section_of(name: str, measured: Measured, before: Measured | None = None) -> PageSection:
     """The section of a measurement.
 
     Args:
-        name: One of `COMMANDS`.
+        name: A section of `sections.toml`, or one of `COMMANDS`.
         measured: What that command printed.
         before: An earlier `stream`.
     """
-    match name:
-        case "stream":
-            return sections_of_roles.stream_section(measured, before)
-        case "escalation":
-            return sections_of_memories.escalation_section(measured)
     kind = name.removesuffix(_OTHER_EMBEDDER)
-    layout = _LAYOUTS[kind]
-    named = {key: measured.text(key) or number(measured.number(key)) for key in _NAMED}
-    same, others = sections_of_roles.also_said(kind, measured)
+    layout, whole = _LAYOUTS[kind], {**measured, "before": before}
+    if kind in ROWS:
+        whole |= ROWS[kind](whole)
+    held = [figure for each in layout.held for figure in each.figures(whole)]
     return PageSection(
-        title=layout.title.format(**named),
-        said=[f"{layout.said.format(**named)} {same}".rstrip(), *others, *measured.texts("notes")],
-        held=[*layout.figures(measured), *(_HELD[kind](measured) if kind in _HELD else [])],
-        tables=[table.table(measured, sections_of_roles.FOUND_BY) for table in layout.tables],
-        pictures=_PICTURES[kind](measured) if kind in _PICTURES else [],
+        title=filled_in(layout.title, whole),
+        said=[f"{filled_in(layout.said, whole)} {cell(whole, 'also')}".rstrip(), *(at(whole, "notes") or ())],
+        held=held,
+        tables=[table.table(whole) for table in layout.tables],
+        pictures=[picture for each in layout.pictures for picture in each.pictures(whole, held)],
+        csv=layout.csv,
     )
 
 
-def _made_by(name: str, measured: PrintedResult) -> str:
-    command = measured.text("command") or COMMANDS[name]
-    at = measured.text("measured_at").replace("T", " ").removesuffix("Z")
-    when = f", {at} UTC" if at else ""
-    load = measured.number("load_average_at_start")
-    busy = f", load average {number(load)} before" if load is not None else ""
-    return f"Made by `{command}`{when}{busy}."
+def held_table(figures: Sequence[HeldFigure]) -> PageTable:
+    """What is held to what, and whether it is reached."""
+    rows = []
+    for held in figures:
+        sign = "≥ " if held.at_least else "≤ " if held.bound else ""
+        verdict = "reached" if held.reached else "**not reached**"
+        rows.append((held.what, sign + number(held.bound, held.unit), number(held.value, held.unit), verdict))
+    return PageTable(("figure", "held to", "measured", ""), rows)
 
 
-def _machines(found: Mapping[str, PrintedResult]) -> list[str]:
+def _made_by(name: str, measured: Measured) -> str:
+    command = cell(measured, "command") or COMMANDS[name]
+    at_time = cell(measured, "measured_at").replace("T", " ").removesuffix("Z")
+    when = f", {at_time} UTC" if at_time else ""
+    load = cell(measured, "load_average_at_start")
+    return f"Made by `{command}`{when}" + (f", load average {load} before." if load else ".")
+
+
+def _machines(found: Mapping[str, Measured]) -> list[str]:
     """One table of what differs between the measurements' machines is enough: a column each, equal ones together."""
     machines: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, measured in found.items():
@@ -150,18 +178,17 @@ def _machines(found: Mapping[str, PrintedResult]) -> list[str]:
         return []
     facts = dict.fromkeys(fact for machine in machines for fact, _ in machine)
     rows = [(fact, *(dict(machine).get(fact, "") for machine in machines)) for fact in facts]
-    columns = ("", *(", ".join(names) for names in machines.values()))
-    return ["## Machine", table_as_markdown(PageTable(columns, rows))]
+    return ["## Machine", PageTable(("", *map(", ".join, machines.values())), rows).as_markdown()]
 
 
-def _machine(measured: PrintedResult) -> dict[str, str]:
-    memory_bytes = measured.number("machine", "memory_bytes")
+def _machine(measured: Measured) -> dict[str, str]:
+    memory_bytes = figure(measured, "machine.memory_bytes")
     facts = {
-        "CPUs": number(measured.number("machine", "cpus")),
-        "CPU": measured.text("machine", "cpu"),
+        "CPUs": cell(measured, "machine.cpus"),
+        "CPU": cell(measured, "machine.cpu"),
         "memory": number(memory_bytes / 2**30, "GiB") if memory_bytes else "",
-        "system": measured.text("machine", "system"),
-        "Python": measured.text("machine", "python"),
-        **measured.words("machine", "versions"),
+        "system": cell(measured, "machine.system"),
+        "Python": cell(measured, "machine.python"),
+        **entries_at(measured, "machine.versions"),
     }
     return {fact: value for fact, value in facts.items() if value}

@@ -18,7 +18,8 @@ from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, CorpusQuestion, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import question_to_context
 from jobs.lab.bench.retrieve_http import RequestLoad, RouteTimes, Server, Within, serving, time_http
-from jobs.lab.bench.sections_of_memories import RETRIEVE_MS
+
+RETRIEVE_MS = 15.0
 from jobs.shared.bytecode import with_bytecode
 from models.policy import Policy
 from streams.api.assembly import memory_api

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.measuring import BenchFailed, cpu_s, spread_ms
-from jobs.lab.bench.sections_of_memories import KEPT_UP
+from jobs.lab.bench.page_rows import KEPT_UP
 from jobs.operate.worker import run_until_stopped
 from streams.api.assembly import memory_api
 from streams.http.health import create_api, serve

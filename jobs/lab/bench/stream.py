@@ -17,7 +17,7 @@ from msgspec import Struct
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread
-from jobs.lab.bench.page_parts import number
+from jobs.lab.bench.page_layout import number
 from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics

@@ -1,0 +1,339 @@
+"""Layout of a section of the page, as `sections.toml` has it: figures that are held to a limit, tables, pictures.
+
+A path is one or more keys with points between them. What is missing at a path, or of another kind, is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from jobs.shared.charts import Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
+
+Measured = Mapping[str, Any]
+"""What a measuring command printed, or a part of it."""
+
+
+def at(measured: Any, path: str) -> Any:
+    """The value at a path; the whole at an empty one.
+
+    >>> at({"a": {"b": 1}}, "a.b"), at({"a": 1}, "a.b"), at({"a": 1}, "")
+    (1, None, {'a': 1})
+    """
+    for key in filter(None, path.split(".")):
+        measured = measured.get(key) if isinstance(measured, Mapping) else None
+    return measured
+
+
+def figure(measured: Any, path: str) -> float | None:
+    """The number at a path."""
+    value = at(measured, path)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def rows_at(measured: Any, path: str) -> list[Measured]:
+    """The objects of the list at a path."""
+    value = at(measured, path)
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def entries_at(measured: Any, path: str) -> dict[str, Any]:
+    """The entries of the object at a path."""
+    value = at(measured, path)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A number with three significant figures and thousands separated; empty for None.
+
+    >>> number(12345.6), number(0.0421), number(4.0, "ms"), number(None)
+    ('12,346', '0.0421', '4 ms', '')
+    """
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three figures
+    return f"{text} {unit}".rstrip()
+
+
+def cell(measured: Any, path: str, unit: str = "") -> str:
+    """The text or number at a path, as a table shows it; bytes with the unit MiB are converted."""
+    value = at(measured, path)
+    if isinstance(value, str):
+        return value
+    found = figure(measured, path)
+    return number(found and found / 2**20) if unit == "MiB" else number(found, unit)
+
+
+def filled_in(text: str, measured: Measured, **more: str) -> str:
+    """A text whose braces name keys of the measurement."""
+    return text.format_map(defaultdict(str, {key: cell(measured, key) for key in measured}, **more))
+
+
+class HeldFigure(Struct, frozen=True):
+    """A figure and what it is held to.
+
+    Attributes:
+        what: Name of the figure.
+        value: Measured.
+        bound: What it is held to.
+        at_least: Whether the bound is a least value; else it is a greatest.
+        unit: Of both.
+        valid: Whether the measurement may reach its bound at all.
+    """
+
+    what: str
+    value: float
+    bound: float
+    at_least: bool = False
+    unit: str = ""
+    valid: bool = True
+
+    @property
+    def reached(self) -> bool:
+        """Whether the figure is on the right side of its bound.
+
+        >>> HeldFigure("p99", 80.0, 75.0).reached, HeldFigure("ratio", 6.0, 5.0, at_least=True).reached
+        (False, True)
+        """
+        return self.valid and (self.value >= self.bound if self.at_least else self.value <= self.bound)
+
+    def printed(self) -> dict[str, Any]:
+        """As JSON and CSV have it."""
+        return {
+            "figure": self.what,
+            "measured": self.value,
+            "limit": self.bound,
+            "at_least": self.at_least,
+            "unit": self.unit,
+            "reached": self.reached,
+        }
+
+
+class PageTable(Struct, frozen=True):
+    """Columns and rows of text; columns in which nothing stands are left out when it is written."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def as_markdown(self) -> str:
+        r"""A Markdown table; the first column is text, the others are set to the right.
+
+        >>> print(PageTable(("what", "n", "empty"), [("a|b", "1", "")]).as_markdown())
+        | what | n |
+        |---|--:|
+        | a\|b | 1 |
+        """
+        kept = [n for n, _ in enumerate(self.columns) if any(row[n] for row in self.rows)]
+        lines = [[line[n].replace("|", r"\|") for n in kept] for line in (self.columns, *self.rows)]
+        written = [f"| {' | '.join(line)} |" for line in lines]
+        return "\n".join([written[0], "|---|" + "--:|" * (len(kept) - 1), *written[1:]])
+
+
+class PagePicture(Struct, frozen=True):
+    """A file beside the page.
+
+    Attributes:
+        file: Its name.
+        shows: Text for those who do not see it.
+        draw: Writes it.
+    """
+
+    file: str
+    shows: str
+    draw: Callable[[Path], None]
+
+
+class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """Figures with a bound.
+
+    Attributes:
+        what: Their name; braces name keys of the measurement, `{name}` is the row's.
+        value: Path of the figure.
+        at_least: The bound, or the path of it.
+        at_most: Likewise.
+        unit: Of figure and bound.
+        each: List whose rows have one each; none: the measurement itself.
+        name: Key of a row's name.
+        only: Only rows of these names; none: all.
+        valid: Path of a flag: without it the bound is not reached; none: it may be reached.
+    """
+
+    what: str
+    value: str
+    at_least: float | str | None = None
+    at_most: float | str | None = None
+    unit: str = ""
+    each: str = ""
+    name: str = ""
+    only: list[str] = []
+    valid: str = ""
+
+    def figures(self, measured: Measured) -> Iterator[HeldFigure]:
+        """Those that were measured."""
+        at_least = self.at_least is not None
+        wanted = self.at_least if at_least else self.at_most
+        bound = figure(measured, wanted) if isinstance(wanted, str) else wanted
+        for row in rows_at(measured, self.each) if self.each else [measured]:
+            name, value = cell(row, self.name), figure(row, self.value)
+            if value is not None and bound is not None and (not self.only or name in self.only):
+                valid = not self.valid or at(measured, self.valid) is True
+                what = filled_in(self.what, measured, name=name)
+                yield HeldFigure(what, value, bound, at_least, self.unit, valid)
+
+
+class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table: a column of names, then those of `columns`.
+
+    Columns and rows are written "key: heading"; a key without a heading is its own. A column's key may have a unit
+    behind a space, and the column `*` stands for all keys of the rows that are not named.
+
+    Attributes:
+        first: Heading of the names.
+        each: List whose objects are rows, named by their key `name` with `unit`; of each its `part`, if that is given.
+        parts: Objects that are a row each.
+        lists: Lists whose objects are rows, all of one name.
+        entries: Mappings; a row is a key of the first one, a column a mapping.
+        listed: Single numbers, whose column is `value`.
+    """
+
+    first: str
+    columns: list[str]
+    each: str = ""
+    name: str = ""
+    unit: str = ""
+    part: str = ""
+    parts: list[str] = []
+    lists: list[str] = []
+    entries: list[str] = []
+    listed: list[str] = []
+
+    def table(self, measured: Measured) -> PageTable:
+        """The table of what was measured."""
+        rows = list(self._rows(measured))
+        columns = [column for written in self.columns for column in self._columns(written, rows)]
+        cells = [[name, *(cell(row, key, unit) for key, unit, _ in columns)] for name, row in rows]
+        return PageTable([self.first, *(heading for _, _, heading in columns)], cells)
+
+    def _columns(self, written: str, rows: Sequence[tuple[str, Measured]]) -> Iterator[tuple[str, str, str]]:
+        if written != "*":
+            key, heading = _named(written)
+            yield *key.partition(" ")[::2], heading
+            return
+        named = {self.name, *(_named(column)[0] for column in self.columns)}
+        yield from ((key, "", key) for key in dict.fromkeys(key for _, row in rows for key in row) if key not in named)
+
+    def _rows(self, measured: Measured) -> Iterator[tuple[str, Measured]]:
+        for row in rows_at(measured, self.each) if self.each else ():
+            if isinstance(part := at(row, self.part), Mapping):
+                yield cell(row, self.name, self.unit), part
+        for key, name in map(_named, self.parts):
+            if isinstance(part := at(measured, key), Mapping):
+                yield name, part
+        for key, name in map(_named, self.lists):
+            yield from ((name, row) for row in rows_at(measured, key))
+        for name in entries_at(measured, self.entries[0]) if self.entries else ():
+            yield name, {key: entries_at(measured, key).get(name) for key in self.entries}
+        for key, name in map(_named, self.listed):
+            if (value := figure(measured, key)) is not None:
+                yield name, {"value": value}
+
+
+class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """A picture of the rows at `each`; braces in texts name keys of the measurement.
+
+    Attributes:
+        kind: Bars of one value, bars in groups of one row, or curves over `x`.
+        file: Name of the file.
+        shows: Text for those who do not see it.
+        title: Above it.
+        x_label: Of the axis.
+        y_label: Likewise; only curves have one.
+        each: List of rows.
+        name: Key of a row's name, for bars.
+        x: Key of the first coordinate, for curves.
+        y: Key of each series: its heading; the key `*` of grouped bars stands for all but the name.
+        by: Key whose values have a curve each; `{by}` stands for it in the heading.
+        held: Name of the figure that limits a bar, with `{name}`.
+        limit: Limit of curves, as a multiple of the first value.
+        log_x: Whether the axis is logarithmic.
+        log_y: Likewise.
+        label_points: Whether values stand at their points.
+    """
+
+    kind: Literal["bars", "grouped", "curves"]
+    file: str
+    shows: str
+    title: str
+    x_label: str
+    each: str
+    y: list[str]
+    y_label: str = ""
+    name: str = "name"
+    x: str = ""
+    by: str = ""
+    held: str = ""
+    limit: float | None = None
+    log_x: bool = False
+    log_y: bool = False
+    label_points: bool = True
+
+    def pictures(self, measured: Measured, held: Sequence[HeldFigure]) -> Iterator[PagePicture]:
+        """The picture; none if there is nothing to see on it."""
+        rows = rows_at(measured, self.each)
+        looks: dict[str, Any] = {"title": filled_in(self.title, measured), "x_label": self.x_label}
+        draw: Callable[..., None]
+        if self.kind == "curves":
+            draw, shown = draw_curves, list(self._curves(rows))
+            looks |= {"y_label": self.y_label, "curves": shown, "log_x": self.log_x, "log_y": self.log_y}
+            looks |= {"label_points": self.label_points, "limit": self._limit(shown)}
+        elif self.kind == "bars":
+            draw, shown = draw_bars, list(self._bars(rows, held))
+            looks |= {"bars": shown}
+        else:
+            draw, shown = draw_grouped_bars, list(self._series(rows))
+            looks |= {"rows": [cell(row, self.name) for row in rows], "series": shown}
+        if shown:
+            yield PagePicture(filled_in(self.file, measured), self.shows, partial(draw, **looks))
+
+    def _curves(self, rows: Sequence[Measured]) -> Iterator[Curve]:
+        for by in dict.fromkeys(cell(row, self.by) if self.by else "" for row in rows):
+            of = [row for row in rows if not self.by or cell(row, self.by) == by]
+            for key, heading in map(_named, self.y):
+                pairs = [(figure(row, self.x), figure(row, key)) for row in of]
+                points = [(x, y) for x, y in pairs if x is not None and y is not None and (y > 0 or not self.log_y)]
+                if points:
+                    yield Curve(heading.format(by=by), points)
+
+    def _limit(self, curves: Sequence[Curve]) -> Limit | None:
+        if self.limit is None or not curves:
+            return None
+        return Limit(self.limit * curves[0].points[0][1], f"held to ≤ {self.limit:g} × the first")
+
+    def _bars(self, rows: Sequence[Measured], held: Sequence[HeldFigure]) -> Iterator[Bar]:
+        bounds = {each.what: Limit(each.bound, f"held to ≤ {each.bound:g}") for each in held}
+        for row in rows:
+            if (value := figure(row, self.y[0])) is not None:
+                name = cell(row, self.name)
+                yield Bar(name, value, bounds.get(self.held.format(name=name)), ours=row.get("ours") is not False)
+
+    def _series(self, rows: Sequence[Measured]) -> Iterator[Series]:
+        keys = dict.fromkeys(key for row in rows for key in row if key != self.name)
+        for key, heading in ((key, key) for key in keys) if self.y == ["*"] else map(_named, self.y):
+            values = [figure(row, key) for row in rows]
+            if any(values):
+                yield Series(heading, values)
+
+
+def _named(written: str) -> tuple[str, str]:
+    """Key and heading.
+
+    >>> _named("f1: F1"), _named("recall"), _named("probes: ")
+    (('f1', 'F1'), ('recall', 'recall'), ('probes', ''))
+    """
+    key, colon, heading = written.partition(": ")
+    return key, heading if colon else key

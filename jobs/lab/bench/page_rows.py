@@ -1,0 +1,284 @@
+"""Figures of the page that follow from those that a command printed: rows, sums, limits and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from jobs.lab.bench.page_layout import Measured, at, entries_at, figure, number, rows_at
+
+CONTENDERS = {
+    "sessions_role": "sessions role",
+    "plain_fold": "the same fold, plain loop, no Kafka",
+    "per_event_faust": "the same fold, Faust per event",
+    "per_event_faust_guarded": "the same fold, Faust per event, offset kept in the state",
+    "quix": "the same fold, Quix Streams, durable",
+    "quix_at_least_once": "the same fold, Quix Streams, at least once",
+    "quix_exactly_once": "the same fold, Quix Streams, exactly once",
+    "bytewax": "the same fold, Bytewax, recovery on",
+    "raw_read": "read and decode only",
+}
+"""Contender → what it is called on the page."""
+KEPT_UP = 0.98
+"""Share of the wanted rate: at the end of a run some requests are still due."""
+_OURS = "sessions_role"
+_WRONG = ("lost", "doubled", "alerts_missing", "alerts_false")
+_MOST_MILESTONES = 6
+_AFTER_TIMEOUT_S = 1.0
+"""So much later than the session time-out may an alert come after a kill."""
+_RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1)
+_GOAL_RATE = 0.05
+_TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
+_BEFORE_SAID = (
+    "`before` is the role before its dearest stages were worked on, and without topic memory, which is a third of the "
+    "fold."
+)
+
+
+def _stream(measured: Measured) -> dict[str, Any]:
+    """Contenders, latency, size and stages; `before` holds an earlier measurement."""
+    before, now = (entries_at(measured, f"{part}stage_us_per_turn") for part in ("before.", ""))
+    contenders = [
+        {
+            "name": CONTENDERS.get(name, name),
+            "rate": rate,
+            "range": " – ".join(number(each) for each in at(measured, f"spread.{name}_turns_per_s") or ()),
+            "ratio": at(measured, f"ratio_{name}"),
+            "ours": name == _OURS,
+        }
+        for name, rate in entries_at(measured, "absolute_turns_per_s").items()
+    ]
+    names = sorted({**now, **before}, key=lambda name: -before.get(name, now.get(name, 0.0)))
+    total = sum(now.values())
+    stages = [
+        {
+            "name": name,
+            "before": before.get(name),
+            "now": now.get(name),
+            "share": f"{now.get(name, 0.0) / total:.0%}" if total else "",
+        }
+        for name in names
+    ]
+    of_all = {"name": "all", "before": sum(before.values()) or None, "now": total}
+    turn_bytes, latency = figure(measured, "turn_bytes"), entries_at(measured, "alert_latency_ms")
+    return {
+        "contenders": contenders,
+        "by_rate": sorted(contenders, key=lambda row: -float(row["rate"])),
+        "latency": [{"name": name, "ms": latency.get(name)} for name in ("p50", "p99")],
+        "alerts_read": latency or None,
+        "changelog_limit": None if turn_bytes is None else 2 * turn_bytes + 1_000,
+        "stages": stages,
+        "stages_and_all": [*stages, of_all] if stages else [],
+        "also": _rounds(measured),
+        "notes": [_BEFORE_SAID] if at(measured, "before") else [],
+    }
+
+
+def _rounds(measured: Measured) -> str:
+    runs, turns = figure(measured, "runs"), figure(measured, "turns")
+    if runs is None:
+        return ""
+    length = f", {number(turns)} turns each" if turns is not None else ""
+    return f"Figures are medians of {number(runs)} rounds{length}." if runs > 1 else f"One round only{length}."
+
+
+def _recovery(measured: Measured) -> dict[str, Any]:
+    rows = [{**row, "name": f"{number(figure(row, 'keys'))} keys"} for row in rows_at(measured, "rows")]
+    value_bytes = figure(measured, "value_bytes")
+    return {"rows": rows, "also": f"A value has {number(value_bytes)} bytes." if value_bytes else ""}
+
+
+def _scale(measured: Measured) -> dict[str, Any]:
+    cpus, partitions = figure(measured, "cpus"), figure(measured, "partitions")
+    lengths = rows_at(measured, "session_length")
+    notes = list(at(measured, "notes") or [])
+    if cpus is not None and rows_at(measured, "workers"):
+        shared = f" They share {number(partitions)} partitions." if partitions is not None else ""
+        notes.insert(
+            0, f"The machine has {number(cpus)} CPUs, and the broker uses them too: more workers than CPUs cannot be "
+            f"faster.{shared}",
+        )  # fmt: skip
+    return {
+        "also": _rounds(measured),
+        "notes": notes,
+        "longest": f"turn {number(figure(lengths[-1], 'turn'))}" if lengths else "",
+        "in_mib": [_in_mib(row) for row in rows_at(measured, "sessions")],
+        "on_cpus": f", on {number(cpus)} CPUs" if cpus is not None else "",
+    }
+
+
+def _in_mib(row: Measured) -> dict[str, float | None]:
+    sizes = {key: figure(row, f"{key}_bytes") for key in ("memory", "state")}
+    return {"sessions": figure(row, "sessions"), **{key: size and size / 2**20 for key, size in sizes.items()}}
+
+
+def _memory(measured: Measured) -> dict[str, Any]:
+    """At most about so many milestones, the last among them."""
+    rows = rows_at(measured, "milestones")
+    step, each_mb = -(-len(rows) // _MOST_MILESTONES) or 1, figure(measured, "mb_per_10000_sessions")
+    turns = number(figure(measured, "filled_turns"))
+    return {
+        "milestones": rows[::-1][::step][::-1],
+        "also": f"10,000 open sessions of {turns} turns take {number(each_mb, 'MB')}." if each_mb else "",
+    }
+
+
+def _kills(measured: Measured) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for row in rows_at(measured, "rows"):
+        wrong, name = [each for key in _WRONG if (each := figure(row, key)) is not None], str(row.get("contender", ""))
+        sums = {"wrong": sum(wrong)} if wrong else {}
+        rows.append({**row, **sums, "name": CONTENDERS.get(name, name), "ours": name == _OURS})
+    return {"rows": rows}
+
+
+def _chaos(measured: Measured) -> dict[str, Any]:
+    """A row for each seed and one for all; a single run is a sweep of one, and a run may not have finished."""
+    single = [measured] if figure(measured, "seed") is not None else []
+    runs = rows_at(measured, "runs") or single
+    results = [at(run, "result") or (run if figure(run, "kills") is not None else None) for run in runs]
+    finished, total = [result for result in results if result], dict[str, float]()
+    for key in dict.fromkeys(key for result in finished for key in result):
+        if values := [value for result in finished if (value := figure(result, key)) is not None]:
+            total[key] = max(values) if key.startswith("worst") else sum(values)
+    seeds = [number(figure(run, "seed")) for run in runs]
+    named = zip(seeds, results, strict=True)
+    rows = [{**(result or {}), "name": seed if result else f"{seed} (not finished)"} for seed, result in named]
+    lengths = dict.fromkeys((figure(run, "minutes"), figure(run, "turns_per_s")) for run in runs)
+    timeout_s = figure(measured, "session_timeout_s")
+    return {
+        "rows": [*rows, {**total, "name": f"all {len(rows)}"}] if rows else [],
+        "total": {**total, "seeds": len(rows), "unfinished": len(rows) - len(finished)} if rows else {},
+        "delay_limit_s": None if timeout_s is None else timeout_s + _AFTER_TIMEOUT_S,
+        "notes": [f"{number(length)} min at {number(rate)} turns/s a seed." for length, rate in lengths if length],
+    }
+
+
+def _roles(measured: Measured) -> dict[str, Any]:
+    return {"topics": [row for row in rows_at(measured, "topics") if figure(row, "records_per_turn")]}
+
+
+def _retrieve(measured: Measured) -> dict[str, Any]:
+    """Where answers did not keep up with the rate, or lacked the turn that was sent, no limit is reached."""
+    route = next((row for row in rows_at(measured, "routes") if row.get("path") == "/v1/retrieve"), {})
+    kept_up = (figure(route, "rate") or 0.0) >= KEPT_UP * (figure(measured, "rate") or 0.0)
+    return {
+        "retrieve": route,
+        "kept_up": kept_up and not figure(route, "errors"),
+        "with_turn": not figure(measured, "end_to_end.without_turn"),
+    }
+
+
+def _archive(measured: Measured) -> dict[str, Any]:
+    peaks = [at(measured, "landing_peak_mb"), at(measured, "query_peak_mb")]
+    known = [peak for peak in (*peaks, *entries_at(measured, "job_peak_mb").values()) if peak is not None]
+    return {
+        "slowest_view_s": max(entries_at(measured, "query_s").values(), default=None),
+        "slowest_job_s": max(entries_at(measured, "job_s").values(), default=None),
+        "most_memory_mb": max(known, default=None),
+    }
+
+
+def _escalation(measured: Measured) -> dict[str, Any]:
+    """Of each way of judging; goals are held against the last one."""
+    named = {str(outcome.get("policy", "")): outcome for outcome in rows_at(measured, "outcomes")}
+    if not named:
+        return {}
+    policy, last = next(reversed(named.items()))
+    rates = [figure(each, "false_alarm_ratio") for each in entries_at(last, "by_app").values()]
+    areas = entries_at(last, "roc_auc_by_app").values()
+    recalls = [row["recall"] for row in _curve(last, "curve") if row["rate"] == _GOAL_RATE]
+    return {
+        "policy": policy,
+        "last": {
+            **entries_at(last, "overall"),
+            "mean_auc": mean(areas) if areas else None,
+            "least_auc": min(areas, default=None),
+            "recall": max(recalls, default=None),
+            "worst_rate": max((rate for rate in rates if rate is not None), default=None),
+        },
+        "alerts": [
+            {
+                **outcome,
+                "recall": _with_interval(at(outcome, "overall"), "recall"),
+                "false_alarms": _with_interval(at(outcome, "overall"), "false_alarm"),
+            }
+            for outcome in named.values()
+        ],
+        "false_alarms": [*_by_source(named, "false_alarm", _with_interval)],
+        "recalls": [*_by_source(named, "recall", _with_interval)],
+        "false_alarm_ratios": [*_by_source(named, "false_alarm", _ratio, sessions=False)],
+        "recall_ratios": [*_by_source(named, "recall", _ratio, sessions=False)],
+        "reliability": [
+            {
+                "policy": name,
+                "sessions": row.get("sessions"),
+                "predicted": f"{figure(row, 'predicted') or 0.0:.1%}",
+                "observed": f"{figure(row, 'observed') or 0.0:.1%}",
+                "base_rate": f"{figure(outcome, 'base_rate') or 0.0:.1%}",
+            }
+            for name, outcome in named.items()
+            for row in rows_at(outcome, "reliability")
+        ],
+        "curves": [
+            {"judged_by": name, **row}
+            for name, rows in (
+                *((name, _curve(outcome, "curve")) for name, outcome in named.items()),
+                (f"{policy}, first turn alone", _curve(last, "first_turn")),
+            )
+            for row in rows
+        ],
+        "delays": [
+            {"name": tenth, **{name: _counts(outcome)[n] or None for name, outcome in named.items()}}
+            for n, tenth in enumerate(_TENTHS)
+        ],
+    }
+
+
+def _by_source(
+    named: Mapping[str, Measured], kind: str, shown: Callable[[Any, str], Any], *, sessions: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Sources that have such a ratio, with it by each way of judging."""
+    for app in entries_at(next(iter(named.values())), "by_app"):
+        parts = {name: entries_at(outcome, "by_app").get(app) for name, outcome in named.items()}
+        if any(_ratio(part, kind) is not None for part in parts.values()):
+            first = {"sessions": at(next(iter(parts.values())), "sessions")} if sessions else {}
+            yield {"name": app, **first, **{name: shown(part, kind) for name, part in parts.items()}}
+
+
+def _ratio(part: Any, kind: str) -> float | None:
+    return figure(part, "recall" if kind == "recall" else f"{kind}_ratio")
+
+
+def _with_interval(part: Any, kind: str) -> str:
+    found, interval = _ratio(part, kind), at(part, f"{kind}_interval")
+    between = " ({:.1%} – {:.1%})".format(*interval) if interval else ""
+    return "" if found is None else f"{found:.1%}{between}"
+
+
+def _curve(outcome: Measured, key: str) -> list[dict[str, float]]:
+    """The recall that some rates of false alarms give; empty without a curve."""
+    known = [(figure(row, "false_alarm_ratio") or 0.0, figure(row, "recall") or 0.0) for row in rows_at(outcome, key)]
+    best = {rate: max((recall for found, recall in known if found <= rate), default=0.0) for rate in _RATES}
+    return [{"rate": rate, "recall": recall} for rate, recall in best.items()] if known else []
+
+
+def _counts(outcome: Measured) -> Sequence[float]:
+    counts = at(outcome, "delays")
+    return counts if isinstance(counts, list) and len(counts) == len(_TENTHS) else [0] * len(_TENTHS)
+
+
+ROWS: Mapping[str, Callable[[Measured], dict[str, Any]]] = {
+    "stream": _stream,
+    "recovery": _recovery,
+    "scale": _scale,
+    "roles": _roles,
+    "memory": _memory,
+    "kills": _kills,
+    "chaos": _chaos,
+    "retrieve": _retrieve,
+    "archive": _archive,
+    "escalation": _escalation,
+}
+"""Section → the keys that are added to what was measured, or replace its own."""
