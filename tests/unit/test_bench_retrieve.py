@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
-import msgspec
 import pytest
-from jobs.lab.bench.page_parts import HeldFigure
 
-from jobs.lab.bench.command_output import publish
+from jobs.lab.bench import retrieve_http
 from jobs.lab.bench.measuring import BenchFailed, Figures
 from jobs.lab.bench.page import section_of
+from jobs.lab.bench.page_layout import HeldFigure
+from jobs.lab.bench.publish import publish
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -26,12 +26,8 @@ from jobs.lab.bench.retrieve_corpus import (
 from jobs.lab.bench.retrieve_http import (
     CONNECTIONS,
     WARM_UP_S,
-    Loaded,
     RequestLoad,
-    RouteTimes,
     Timetable,
-    Within,
-    route_of,
 )
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
@@ -48,32 +44,17 @@ def corpus() -> Corpus:
     return Corpus(Policy())
 
 
-def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside: Within | None = None) -> RouteTimes:
-    """A route as it was measured."""
-    ratio = None if inside is None else p99_ms / inside.p99_ms
-    return RouteTimes("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside, ratio)
-
-
-def report(retrieve: RouteTimes, end_to_end: Figures | None = None) -> Figures:
-    """A report of 200 requests a second."""
-    return {
-        "memories": 1_000,
-        "users": 1,
-        "embedder": "wordllama",
-        "rate": 200.0,
-        "seconds": 1.0,
-        "fill_s": 1.0,
-        "http_alone": route(),
-        "routes": [retrieve],
-        "rate_that_holds": 200.0,
-        "end_to_end": end_to_end,
-        "load_average_at_end": 0.0,
-    }
+def measured(*, end_to_end: Figures | None = None, inside_ms: float | None = None, **figures: float) -> Figures:
+    """What the command prints of 200 requests a second to a route with these figures."""
+    route: Figures = {"path": "/v1/retrieve", "p99_ms": 10.0, "rate": 200.0, "errors": 0, **figures}
+    if inside_ms is not None:
+        route |= {"inside": {"p99_ms": inside_ms}, "ratio_p99": route["p99_ms"] / inside_ms}
+    return {"rate": 200.0, "routes": [route], "end_to_end": end_to_end}
 
 
 def held_of(measured: Figures) -> Sequence[HeldFigure]:
     """What the page holds to a limit."""
-    return section_of("retrieve", msgspec.to_builtins(measured)).held
+    return section_of("retrieve", measured).held
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
@@ -141,25 +122,34 @@ def test_requests_are_due_at_the_rate_from_the_start() -> None:
     assert table.ends_s - table.began_s == WARM_UP_S + 10.0
 
 
-def test_a_run_is_measured_from_when_requests_were_due() -> None:
+def test_a_run_is_measured_from_when_requests_were_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """Percentiles, answers a second, CPUs as shares of the time; without answers it says what came instead."""
-    loaded = Loaded([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], seconds=2.0, errors=1, error_kinds=["503"], cpu_s=0.5)
-    found = route_of("/v1/retrieve", loaded, server_cpus=0.4)
+    table = Timetable(RequestLoad("", [], rate=200.0, seconds=10.0), now_s=0.0)
+    table.note(table.began_s, table.began_s, "in the warm-up")
+    now_s = table.counts_from_s
+    for late_s in (1.0, 2.0):
+        monkeypatch.setattr(retrieve_http, "perf_counter", lambda late_s=late_s: now_s + late_s)
+        table.note(now_s, now_s + late_s / 2, "")
+    table.note(now_s, now_s, "503 ")
+    found = table.figures("/v1/retrieve", 0.5)
 
-    assert (found.requests, found.rate, found.errors, found.p50_ms, found.max_ms) == (3, 1.5, 1, 2.0, 3.0)
-    assert (found.answer_p99_ms, found.server_cpus, found.client_cpus) == (1.0, 0.4, 0.25)
+    assert (found["requests"], found["rate"], found["errors"], found["error_kinds"]) == (2, 1.0, 1, ["503 "])
+    assert (found["p50_ms"], found["max_ms"], found["client_cpus"]) == (1_500.0, 2_000.0, 0.25)
+    assert found["answer_p99_ms"] < found["p99_ms"]
 
+    refused = Timetable(RequestLoad("", [], rate=200.0, seconds=10.0), now_s=-9.0)
+    refused.note(now_s, now_s, "401 ")
     with pytest.raises(BenchFailed, match="401"):
-        route_of("/v1/retrieve", Loaded([], [], 1.0, 1, ["401 "], 0.0), server_cpus=0.0)
+        refused.figures("/v1/retrieve", 0.0)
 
 
 @pytest.mark.parametrize(
-    ("measured", "reached"),
-    [(route(), True), (route(p99_ms=15.1), False), (route(errors=1), False), (route(rate=190.0), False)],
+    ("figures", "reached"),
+    [({}, True), ({"p99_ms": 15.1}, False), ({"errors": 1}, False), ({"rate": 190.0}, False)],
 )
-def test_the_limit_holds_only_for_answers_that_keep_up(measured: RouteTimes, reached: bool) -> None:
+def test_the_limit_holds_only_for_answers_that_keep_up(figures: dict[str, float], reached: bool) -> None:
     """A server that refuses or falls behind has not reached it, however fast the others were answered."""
-    (held,) = held_of(report(measured))
+    (held,) = held_of(measured(**figures))
 
     assert held.reached is reached
 
@@ -167,17 +157,16 @@ def test_the_limit_holds_only_for_answers_that_keep_up(measured: RouteTimes, rea
 def test_what_was_measured_is_held_to_its_limit() -> None:
     """Inside the process, and end to end, where a prompt without its turn reaches nothing."""
     end = {"asked": 9, "p50_ms": 50.0, "p99_ms": 100.0, "without_turn": 1}
-    held = held_of(report(route(p99_ms=15.0, inside=Within(1.0, 2.0, 6.0)), end))
+    held = held_of(measured(p99_ms=15.0, inside_ms=6.0, end_to_end=end))
 
     assert [(each.bound, each.reached) for each in held] == [(15.0, True), (5.0, False), (500.0, False)]
 
 
 def test_figures_are_printed_with_their_ratio(capsys: pytest.CaptureFixture[str]) -> None:
     """As JSON and as a table."""
-    measured = report(route(inside=Within(1.0, 2.0, 4.0)))
-    publish("retrieve", OutputFormat.JSON, lambda _: measured)
+    publish("retrieve", OutputFormat.JSON, lambda _: measured(inside_ms=4.0))
     as_json = json.loads(capsys.readouterr().out)
-    publish("retrieve", OutputFormat.TABLE, lambda _: measured)
+    publish("retrieve", OutputFormat.TABLE, lambda _: measured(inside_ms=4.0))
     as_table = capsys.readouterr().out
 
     assert as_json["routes"][0]["ratio_p99"] == 2.5

@@ -12,14 +12,11 @@ from typing import Any
 
 import httpx
 from msgspec import Struct, json
-from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, CorpusQuestion, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import question_to_context
-from jobs.lab.bench.retrieve_http import RequestLoad, RouteTimes, Server, Within, serving, time_http
-
-RETRIEVE_MS = 15.0
+from jobs.lab.bench.retrieve_http import RequestLoad, serving, time_http
 from jobs.shared.bytecode import with_bytecode
 from models.policy import Policy
 from streams.api.assembly import memory_api
@@ -32,29 +29,23 @@ from streams.settings import Settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
 
-RETRIEVE, CONTEXT, SEARCH = "/v1/retrieve", "/v1/context", "/v1/search"
 HTTP_ALONE = "/livez"
 """Touches no memory: what the server and the machine take for themselves."""
-_LOWER = (0.75, 0.5, 0.25, 0.1)
-"""Of the rate, tried one after the other where it does not hold."""
-_SHORT_S = 5.0
-_FOLDER = "vectors"
 _QUESTIONS = 1_000
 _WARM = 0.5
 """Questions asked inside the process beforehand, as a share of those that count."""
-
 _ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[Any]], str]] = {
-    RETRIEVE: (
+    "/v1/retrieve": (
         lambda reader, of: reader.retrieve(
             Retrieve(user_id=of.user_id, app_id=of.app_id, query=of.query, min_importance=0.5)
         ),
         "structured_facts",
     ),
-    CONTEXT: (
+    "/v1/context": (
         lambda reader, of: reader.context(AssembleContext(user_id=of.user_id, app_id=of.app_id, query=of.query)),
         "recent",
     ),
-    SEARCH: (
+    "/v1/search": (
         lambda reader, of: reader.search(SearchMemory(user_id=of.user_id, app_id=of.app_id, query=of.query)),
         "turns",
     ),
@@ -93,24 +84,20 @@ async def measure(settings: Settings, size: RetrieveSize, *, end_to_end: bool, s
     Raises:
         BenchFailed: A process failed, or memory gave no answers.
     """
-    home, policy, embedder = settings.data_dir, policy_of(settings), embedder_of(settings)
-    began_s = perf_counter()
-    corpus, users = Corpus(policy), users_for(size.memories)
+    folder, policy, embedder = settings.data_dir / "vectors", policy_of(settings), embedder_of(settings)
+    began_s, corpus, users = perf_counter(), Corpus(policy), users_for(size.memories)
     say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
-    await _filled(home / _FOLDER, embedder, corpus, users)
+    store = EdgeStore(folder, embedder=embedder.name)
+    try:
+        await fill(store, embedder, corpus, users)
+    finally:
+        await store.close()
     fill_s = perf_counter() - began_s
     questions = list(islice(corpus.questions(users), _QUESTIONS))
     say("asking inside the process")
-    inside = await _inside(home / _FOLDER, policy, embedder, questions, size.asked)
-    async with serving(home / _FOLDER, _environment(), home / "server.log") as server:
-        sending = _Sending(server, questions, say)
-        await sending.warm()
-        http_alone = await sending.route(HTTP_ALONE, size.rate, size.seconds)
-        routes = list[RouteTimes]()
-        for path, within in inside.items():
-            route = await sending.route(path, size.rate, size.seconds)
-            routes.append(replace(route, inside=within, ratio_p99=route.p99_ms / within.p99_ms))
-        holds = await sending.rate_that_holds(routes[0], size)
+    inside = await _inside(folder, policy, embedder, questions, size.asked)
+    routes = await _over_http(folder, questions, size, say)
+    http_alone = routes.pop(HTTP_ALONE)
     return {
         "memories": users * MEMORIES_EACH,
         "users": users,
@@ -119,24 +106,18 @@ async def measure(settings: Settings, size: RetrieveSize, *, end_to_end: bool, s
         "seconds": size.seconds,
         "fill_s": fill_s,
         "http_alone": http_alone,
-        "routes": routes,
-        "rate_that_holds": holds,
+        "routes": [
+            {**route, "inside": inside[path], "ratio_p99": route["p99_ms"] / inside[path]["p99_ms"]}
+            for path, route in routes.items()
+        ],
         "end_to_end": await question_to_context(settings, size.seconds, say=say) if end_to_end else None,
         "load_average_at_end": os.getloadavg()[0],
     }
 
 
-async def _filled(folder: Path, embedder: Embedder, corpus: Corpus, users: int) -> None:
-    store = EdgeStore(folder, embedder=embedder.name)
-    try:
-        await fill(store, embedder, corpus, users)
-    finally:
-        await store.close()
-
-
 async def _inside(
     folder: Path, policy: Policy, embedder: Embedder, questions: Sequence[CorpusQuestion], asked: int
-) -> dict[str, Within]:
+) -> dict[str, Figures]:
     """Each route's work without HTTP, one question after the other, on the store opened anew.
 
     Raises:
@@ -154,7 +135,7 @@ async def _inside(
         await store.close()
 
 
-async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Within:
+async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Figures:
     (ask, wanted), times_ms = _ASKED[path], list[float]()
     for n in range(round(asked * (1 + _WARM))):
         began_s = perf_counter()
@@ -162,54 +143,29 @@ async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQues
         times_ms.append((perf_counter() - began_s) * 1_000)
         if not getattr(found, wanted):
             raise BenchFailed(f"{path} gives no {wanted} of {questions[n % len(questions)].user_id}: was it filled?")
-    return Within(*spread_ms(times_ms[-asked:]))
+    return spread_ms(times_ms[-asked:])._asdict()
 
 
-def _environment() -> Mapping[str, str]:
-    """Of the children: this process's, without what would have them ask for tokens."""
-    return {name: value for name, value in with_bytecode(os.environ).items() if not name.startswith("TURNTIDE_HTTP__")}
+async def _over_http(
+    folder: Path, questions: Sequence[CorpusQuestion], size: RetrieveSize, say: Say
+) -> dict[str, Figures]:
+    """Each route, and one that touches no memory; the variables of children lack what would have them ask for tokens.
 
-
-class _Sending:
-    """Requests to one server.
-
-    Args:
-        server: That answers.
-        questions: What is asked.
-        say: Told what is going on.
+    Raises:
+        BenchFailed: A route does not answer 200.
     """
-
-    def __init__(self, server: Server, questions: Sequence[CorpusQuestion], say: Say) -> None:
-        self._server = server
-        self._bodies = [json.encode(question).decode() for question in questions]
-        self._say = say
-
-    async def warm(self) -> None:
-        """Ask each route once: the server opens its collections, and what cannot work is seen at once.
-
-        Raises:
-            BenchFailed: It does not answer 200.
-        """
-        async with httpx.AsyncClient(base_url=self._server.url, timeout=30.0) as client:
-            for path in (RETRIEVE, CONTEXT, SEARCH):
-                answer = await client.post(path, content=self._bodies[0])
+    variables = with_bytecode(os.environ).items()
+    environment = {name: value for name, value in variables if not name.startswith("TURNTIDE_HTTP__")}
+    bodies, found = [json.encode(question).decode() for question in questions], dict[str, Figures]()
+    async with serving(folder, environment, folder.parent / "server.log") as server:
+        # The server opens its collections, and what cannot work is seen at once.
+        async with httpx.AsyncClient(base_url=server.url, timeout=30.0) as client:
+            for path in _ASKED:
+                answer = await client.post(path, content=bodies[0])
                 if answer.status_code != httpx.codes.OK:
                     raise BenchFailed(f"POST {path} answers {answer.status_code}: {answer.text[:500]}")
-
-    async def route(self, path: str, rate: float, seconds: float) -> RouteTimes:
-        """One route at a rate."""
-        self._say(f"{path} at {rate:g} requests/s for {seconds:g} s")
-        bodies = [] if path == HTTP_ALONE else self._bodies
-        return await time_http(
-            self._server, path, RequestLoad(self._server.url + path, bodies, rate, seconds), _environment()
-        )
-
-    async def rate_that_holds(self, retrieve: RouteTimes, size: RetrieveSize) -> float:
-        """The measured rate if its limit holds, else the highest of some lower ones that does; 0 for none."""
-        found, rate, lower = retrieve, size.rate, [size.rate * share for share in _LOWER]
-        while not (found.p99_ms <= RETRIEVE_MS and found.keeps_up(rate)):
-            if not lower:
-                return 0.0
-            rate = lower.pop(0)
-            found = await self.route(RETRIEVE, rate, min(size.seconds, _SHORT_S))
-        return rate
+        for path in (HTTP_ALONE, *_ASKED):
+            say(f"{path} at {size.rate:g} requests/s for {size.seconds:g} s")
+            load = RequestLoad(server.url + path, [] if path == HTTP_ALONE else bodies, size.rate, size.seconds)
+            found[path] = await time_http(server, path, load, environment)
+    return found

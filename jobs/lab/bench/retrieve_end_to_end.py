@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from time import perf_counter
 
 import httpx
@@ -75,43 +76,32 @@ async def _background(settings: Settings, producer: AIOKafkaProducer, sent: list
 async def _asked(
     settings: Settings, producer: AIOKafkaProducer, roles: Sequence[RoleProcess], seconds: float, sent: list[float]
 ) -> Figures:
-    times_ms: list[float] = []
-    used_s: dict[str, float] = {}
-    without_turn = n = 0
+    times_ms, used_s, without_turn = list[float](), dict[str, float](), 0
     index = roles[_ROLES.index("index")]
     counts_from_s = perf_counter() + _WARM_UP_S
     async with httpx.AsyncClient(base_url=index.url, timeout=_WAIT_MS / 1_000 + _SPARE_S) as client:
-        while perf_counter() < counts_from_s + seconds:
-            began_s = perf_counter()
+        for n in count():
+            if (began_s := perf_counter()) >= counts_from_s + seconds:
+                break
             turn = _question(n)
             await send(producer, settings, turn)
             prompt = await _context(client, turn, index)
             if began_s >= counts_from_s:
-                used_s = used_s or _cpu_s(roles)
+                used_s = used_s or {role.role: cpu_s(role.pid) for role in roles}
                 times_ms.append((perf_counter() - began_s) * 1_000)
                 without_turn += turn.content not in prompt
-            n += 1
             await asyncio.sleep(_APART_S)
     if not times_ms:
         raise BenchFailed("no question was asked after the warm-up: give more --seconds")
-    counted = [at_s for at_s in sent if at_s >= counts_from_s]
-    p50_ms, p95_ms, p99_ms = spread_ms(times_ms)
     return {
         "asked": len(times_ms),
-        "turns_per_s": len(counted) / seconds,
-        "p50_ms": p50_ms,
-        "p95_ms": p95_ms,
-        "p99_ms": p99_ms,
+        "turns_per_s": sum(at_s >= counts_from_s for at_s in sent) / seconds,
+        **spread_ms(times_ms)._asdict(),
         "max_ms": max(times_ms),
-        "role_cpus": {name: (now_s - used_s[name]) / seconds for name, now_s in _cpu_s(roles).items()},
+        "role_cpus": {role.role: (cpu_s(role.pid) - used_s[role.role]) / seconds for role in roles},
         "without_turn": without_turn,
         "load_average": os.getloadavg()[0],
     }
-
-
-def _cpu_s(roles: Iterable[RoleProcess]) -> dict[str, float]:
-    """Role → seconds of CPU that it has used."""
-    return {role.role: cpu_s(role.pid) for role in roles}
 
 
 def _question(n: int) -> Turn:

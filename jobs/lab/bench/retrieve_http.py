@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
-from jobs.lab.bench.measuring import BenchFailed, cpu_s, spread_ms
-from jobs.lab.bench.page_rows import KEPT_UP
+from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, spread_ms
 from jobs.operate.worker import run_until_stopped
 from streams.api.assembly import memory_api
 from streams.http.health import create_api, serve
@@ -48,6 +47,9 @@ _LOOK_EVERY_S = 0.2
 _MOST_ERRORS = 5
 _OK = 200
 _SPARE_S = 60.0
+_STARTS_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 30.0
+_LOG_TAIL_CHARS = 2_000
 
 
 class RequestLoad(Struct, frozen=True):
@@ -66,46 +68,8 @@ class RequestLoad(Struct, frozen=True):
     seconds: float
 
 
-class Loaded(Struct, frozen=True):
-    """What came back; a request in the warm-up counts nowhere.
-
-    Attributes:
-        latencies_ms: Of each answer, from the moment its request was due.
-        answer_ms: The same from the moment it was sent.
-        seconds: From the first request's due time to the last answer.
-        errors: Answers that were none, or of another status than 200.
-        error_kinds: Some of them.
-        cpu_s: Of the sending process.
-    """
-
-    latencies_ms: list[float]
-    answer_ms: list[float]
-    seconds: float
-    errors: int
-    error_kinds: list[str]
-    cpu_s: float
-
-    @property
-    def rate(self) -> float:
-        """Answers a second."""
-        return len(self.latencies_ms) / self.seconds if self.seconds > 0 else 0.0
-
-
-async def send(load: RequestLoad, environment: Mapping[str, str]) -> Loaded:
-    """Send from a process of its own, with these variables.
-
-    Raises:
-        BenchFailed: Locust is not installed, or ended badly.
-    """
-    if find_spec("locust") is None:
-        raise BenchFailed("locust sends the requests and is not installed: `uv run --group bench turntide bench …`")
-    within_s = load.seconds + _SPARE_S
-    too_slow = "end: is the machine overloaded?"
-    return await apart("locust", run, load, within_s=within_s, too_slow=too_slow, environment=environment)
-
-
 class Timetable:
-    """When each request is due, fixed before the first one is sent.
+    """When each request is due, fixed before the first one is sent; and what came back after the warm-up.
 
     Args:
         load: What is to be sent.
@@ -115,42 +79,79 @@ class Timetable:
         began_s: When the first one is due.
         counts_from_s: The end of the warm-up.
         ends_s: From here on none is due.
+        last_s: When the last answer came.
+        latencies_ms: Of each answer, from the moment its request was due.
+        answer_ms: The same from the moment it was sent.
+        errors: What came instead of an answer of status 200.
     """
 
     def __init__(self, load: RequestLoad, now_s: float) -> None:
         self._interval_s = CONNECTIONS / load.rate
         self.began_s = now_s + _LEAD_S
-        self.counts_from_s = self.began_s + WARM_UP_S
+        self.last_s = self.counts_from_s = self.began_s + WARM_UP_S
         self.ends_s = self.counts_from_s + load.seconds
+        self.latencies_ms: list[float] = []
+        self.answer_ms: list[float] = []
+        self.errors: list[str] = []
 
     def due_s(self, user: int, n: int) -> float:
         """When request `n` of a user is due."""
         return self.began_s + n * self._interval_s + user * self._interval_s / CONNECTIONS
 
-
-class _Notes:
-    """What came back to all users."""
-
-    def __init__(self, counts_from_s: float) -> None:
-        self._counts_from_s = self.last_s = counts_from_s
-        self.latencies_ms: list[float] = []
-        self.answer_ms: list[float] = []
-        self.errors: list[str] = []
-
     def note(self, due_s: float, sent_s: float, error: str) -> None:
         """Note an answer that is just there."""
         now_s = perf_counter()
-        if due_s < self._counts_from_s:
+        if due_s < self.counts_from_s:
             return
         self.last_s = now_s
         if error:
             self.errors.append(error)
-            return
-        self.latencies_ms.append((now_s - due_s) * 1_000)
-        self.answer_ms.append((now_s - sent_s) * 1_000)
+        else:
+            self.latencies_ms.append((now_s - due_s) * 1_000)
+            self.answer_ms.append((now_s - sent_s) * 1_000)
+
+    def figures(self, path: str, sender_cpu_s: float) -> Figures:
+        """What a run of requests amounts to; `answer_p99_ms` runs from sending, the difference is the sender's.
+
+        Raises:
+            BenchFailed: Not one was answered.
+        """
+        kinds, seconds = sorted(set(self.errors))[:_MOST_ERRORS], self.last_s - self.counts_from_s
+        if not self.latencies_ms:
+            raise BenchFailed(f"no answer from {path}: {'; '.join(kinds) or 'nothing was sent'}")
+        return {
+            "path": path,
+            "requests": len(self.latencies_ms),
+            "rate": len(self.latencies_ms) / seconds,
+            "errors": len(self.errors),
+            "error_kinds": kinds,
+            **spread_ms(self.latencies_ms)._asdict(),
+            "max_ms": max(self.latencies_ms),
+            "answer_p99_ms": spread_ms(self.answer_ms).p99_ms,
+            "client_cpus": sender_cpu_s / seconds,
+        }
 
 
-def _asker(locust: Any, load: RequestLoad, table: Timetable, notes: _Notes) -> type:
+def run(path: str, load: RequestLoad) -> Figures:
+    """Send from this process, which locust takes over."""
+    locust, gevent = import_module("locust"), import_module("gevent")
+    environment = import_module("locust.env").Environment
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a pause here would be read as one of the server
+    table = Timetable(load, perf_counter())
+    runner = environment(user_classes=[_asker(locust, load, table)]).create_local_runner()
+    runner.start(CONNECTIONS, spawn_rate=CONNECTIONS)
+    gevent.sleep(max(0.0, table.counts_from_s - perf_counter()))
+    began_s = process_time()
+    while perf_counter() < table.ends_s + _LATE_S and runner.user_count:
+        gevent.sleep(_LOOK_EVERY_S)
+    used_s = process_time() - began_s
+    runner.quit()
+    return table.figures(path, used_s)
+
+
+def _asker(locust: Any, load: RequestLoad, table: Timetable) -> type:
     """A kind of locust user that keeps the timetable."""
     stop_user = import_module("locust.exception").StopUser
     sleep = import_module("gevent").sleep
@@ -169,48 +170,11 @@ def _asker(locust: Any, load: RequestLoad, table: Timetable, notes: _Notes) -> t
         sleep(max(0.0, due_s - perf_counter()))
         sent_s = perf_counter()
         answer = user.client.request(method, load.url, data=next(bodies) or None, headers=headers)
-        notes.note(due_s, sent_s, "" if answer.status_code == _OK else f"{answer.status_code} {answer.error or ''}")
+        table.note(due_s, sent_s, "" if answer.status_code == _OK else f"{answer.status_code} {answer.error or ''}")
 
-    members = {
-        "on_start": on_start,
-        "tasks": [ask],
-        "wait_time": locust.constant(0),
-        "host": load.url,
-        "network_timeout": _LATE_S,
-    }
-    return type("Asker", (locust.FastHttpUser,), members)
-
-
-def run(load: RequestLoad) -> Loaded:
-    """Send from this process, which locust takes over."""
-    locust, gevent = import_module("locust"), import_module("gevent")
-    environment = import_module("locust.env").Environment
-    gc.collect()
-    gc.freeze()
-    gc.disable()  # a pause here would be read as one of the server
-    table = Timetable(load, perf_counter())
-    notes = _Notes(table.counts_from_s)
-    runner = environment(user_classes=[_asker(locust, load, table, notes)]).create_local_runner()
-    runner.start(CONNECTIONS, spawn_rate=CONNECTIONS)
-    gevent.sleep(max(0.0, table.counts_from_s - perf_counter()))
-    cpu_s = process_time()
-    while perf_counter() < table.ends_s + _LATE_S and runner.user_count:
-        gevent.sleep(_LOOK_EVERY_S)
-    cpu_s = process_time() - cpu_s
-    runner.quit()
-    return Loaded(
-        latencies_ms=notes.latencies_ms,
-        answer_ms=notes.answer_ms,
-        seconds=notes.last_s - table.counts_from_s,
-        errors=len(notes.errors),
-        error_kinds=sorted(set(notes.errors))[:_MOST_ERRORS],
-        cpu_s=cpu_s,
-    )
-
-
-_STARTS_WITHIN_S = 60.0
-_ENDS_WITHIN_S = 30.0
-_LOG_TAIL_CHARS = 2_000
+    wait_time = locust.constant(0)
+    members = {"on_start": on_start, "tasks": [ask], "wait_time": wait_time, "host": load.url}
+    return type("Asker", (locust.FastHttpUser,), {**members, "network_timeout": _LATE_S})
 
 
 class Server(NamedTuple):
@@ -219,9 +183,19 @@ class Server(NamedTuple):
     url: str
     pid: int
 
-    def cpu_s(self) -> float:
-        """Seconds of CPU that it has used."""
-        return cpu_s(self.pid)
+
+async def time_http(server: Server, path: str, load: RequestLoad, environment: Mapping[str, str]) -> Figures:
+    """A route under load, sent from a process with these variables.
+
+    Raises:
+        BenchFailed: Locust is not installed or ended badly, or nothing was answered.
+    """
+    if find_spec("locust") is None:
+        raise BenchFailed("locust sends the requests and is not installed: `uv run --group bench turntide bench …`")
+    began_s, too_slow = cpu_s(server.pid), "end: is the machine overloaded?"
+    within_s = load.seconds + _SPARE_S
+    found = await apart("locust", run, path, load, within_s=within_s, too_slow=too_slow, environment=environment)
+    return {**found, "server_cpus": (cpu_s(server.pid) - began_s) / (load.seconds + WARM_UP_S)}
 
 
 @asynccontextmanager
@@ -286,78 +260,6 @@ async def _serve(folder: Path, stop: asyncio.Event) -> None:
             await stop.wait()
     finally:
         await store.close()
-
-
-class Within(Struct, frozen=True):
-    """A route's work inside the process, one question after the other, milliseconds."""
-
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-
-
-class RouteTimes(Struct, frozen=True):
-    """A route over HTTP; times run from the moment a request was due.
-
-    Attributes:
-        requests: That were answered, the warm-up left out.
-        rate: Answers a second.
-        errors: Requests without an answer of status 200.
-        error_kinds: Some of them.
-        answer_p99_ms: From the moment a request was sent: the difference is what the sender was late.
-        server_cpus: CPUs that the server used, on average, 1 for a whole one.
-        client_cpus: The same of the sender.
-        inside: The same work without HTTP.
-        ratio_p99: Over HTTP divided by inside.
-    """
-
-    path: str
-    requests: int
-    rate: float
-    errors: int
-    error_kinds: list[str]
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    max_ms: float
-    answer_p99_ms: float
-    server_cpus: float
-    client_cpus: float
-    inside: Within | None = None
-    ratio_p99: float | None = None
-
-    def keeps_up(self, rate: float) -> bool:
-        """Whether every request was answered, as many a second as were wanted."""
-        return not self.errors and self.rate >= KEPT_UP * rate
-
-
-def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> RouteTimes:
-    """What a run of requests amounts to.
-
-    Raises:
-        BenchFailed: Not one was answered.
-    """
-    if not loaded.latencies_ms:
-        raise BenchFailed(f"no answer from {path}: {'; '.join(loaded.error_kinds) or 'nothing was sent'}")
-    return RouteTimes(
-        path,
-        len(loaded.latencies_ms),
-        loaded.rate,
-        loaded.errors,
-        loaded.error_kinds,
-        *spread_ms(loaded.latencies_ms),
-        max_ms=max(loaded.latencies_ms),
-        answer_p99_ms=spread_ms(loaded.answer_ms).p99_ms,
-        server_cpus=server_cpus,
-        client_cpus=loaded.cpu_s / loaded.seconds,
-    )
-
-
-async def time_http(server: Server, path: str, load: RequestLoad, environment: Mapping[str, str]) -> RouteTimes:
-    """A route under load, sent from a process with these variables."""
-    cpu_s = server.cpu_s()
-    loaded = await send(load, environment)
-    return route_of(path, loaded, server_cpus=(server.cpu_s() - cpu_s) / (loaded.seconds + WARM_UP_S))
 
 
 if __name__ == "__main__":
