@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -14,25 +13,16 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.page import PAGE, section_of, write_page
-from jobs.lab.bench.topics import TopicSize, measure
-from jobs.lab.bench.topics_ratio import (
-    conversations_of,
-    packing_rows,
-    strings_of,
-    switched,
-    traffic_turns,
-    unpack_ms,
-    zstd_trained_bytes,
-)
+from jobs.lab.bench.topics import TopicSize, conversations_of, measure, packing_rows, strings_of, switched, unpack_ms
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
     LongSession,
     bytes_by_topic,
-    first_sentence,
     long_sessions,
     match_ms,
     walk,
 )
+from jobs.lab.bench.traffic import TurnTraffic
 from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
@@ -85,12 +75,9 @@ def test_every_message_is_walked_and_packed_ones_are_named(sessions: list[LongSe
     """Each addition is timed once, as what it was; lineages name turns of their session."""
     walked = walk(sessions, policy_of(load_settings()))
 
-    timed = len(walked.plain_ms) + len(walked.compacting_ms) + len(walked.unpacking_ms)
-    assert timed == sum(len(session.turns) for session in sessions)
-    assert len(walked.compacting_ms) <= len(walked.compactions)
-    named = {turn for number, lineage in walked.compactions for turn in lineage.turns if number == 0}
-    assert named
-    assert named < {turn.turn for turn in sessions[0].turns}
+    assert sum(map(len, walked.taken_ms.values())) == sum(len(session.turns) for session in sessions)
+    assert 0 < len(walked.taken_ms["compacted"]) <= len(walked.compactions)
+    assert {turn for lineage in walked.compactions for turn in lineage.turns} < set(range(SESSION_TURNS))
     assert 0 < walked.most_topics <= Policy().topics.most_topics
 
 
@@ -128,13 +115,6 @@ def test_counts_without_a_string_have_no_row(sessions: list[LongSession]) -> Non
     assert len(unpack_ms(short, "deflate")) == 1
 
 
-def test_zstd_is_left_out_where_it_cannot_be_trained() -> None:
-    """Without the package, or with too few texts to train on."""
-    assert zstd_trained_bytes([b"text"] * 4) is None
-    if find_spec("zstandard") is None:
-        assert zstd_trained_bytes([b"text"] * 400) is None
-
-
 def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
     """Every user message beyond the first twenty is matched once; with fewer nothing is measured."""
     users = sum(turn.role is Role.USER for session in sessions for turn in session.turns)
@@ -147,31 +127,16 @@ def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
 
 def test_ratio_compares_the_same_turns() -> None:
     """Given conversations make the traffic; only topic memory is switched."""
-    conversations = conversations_of(read_dialogues([], {}))
+    ours, demo = TurnTraffic(0, conversations_of(read_dialogues([], {}))), TurnTraffic(0)
 
-    assert traffic_turns(conversations, 50) == traffic_turns(None, 50)
+    assert list(ours.backlog(50, ends_at=BEGINS)) == list(demo.backlog(50, ends_at=BEGINS))
     off = switched(Policy(), with_topics=False)
     assert (off.topics.enabled, switched(off, with_topics=True)) == (False, Policy())
 
 
-@pytest.mark.parametrize(
-    ("content", "wanted"),
-    [
-        ("One. Two.", "One."),
-        ("No end", "No end"),
-        ("A list\n- one", "A list"),
-        ("v1.2 is out! Yes", "v1.2 is out!"),
-        ("", ""),
-    ],
-)
-def test_first_sentence(content: str, wanted: str) -> None:
-    """Up to the first stop that a space follows, or the end of the line."""
-    assert first_sentence(content) == wanted
-
-
 async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
     """Without a broker all figures but the role's are there, each verdict is that of its numbers."""
-    size = TopicSize(sessions=1, searched=10, runs=1, fold_turns=100, role_turns=0)
+    size = TopicSize(sessions=1, runs=1, fold_turns=100, role_turns=0)
     said: list[str] = []
     dialogues = read_dialogues([], {})
 
@@ -185,9 +150,8 @@ async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
     for figure in held:
         reached = figure.value >= figure.bound if figure.at_least else figure.value <= figure.bound
         assert figure.printed()["reached"] is figure.reached is reached
-    assert (len(report["ratio_fold"].rounds), report["ratio_throughput"]) == (3, None)
-    assert report["probes"]["searched"] <= 10
-    assert 0.0 <= report["probes"]["found_ratio"] <= 1.0
+    assert (len(report["ratio_fold"]["rounds"]), report["ratio_throughput"]) == (3, None)
+    assert 0.0 <= report["probes"]["loss"] <= 1.0
     assert any("base64 costs 33 %" in note for note in report["notes"])
 
 

@@ -1,31 +1,45 @@
-"""`turntide bench topics`: figures of topic memory, measured on real conversations, each beside its limit."""
+"""`turntide bench topics`: figures of topic memory, measured on real conversations, each beside its limit.
+
+The source's codec is JSON → gzip → base64. Beside it: the same without base64, and the project's second codec
+(`deflate` with a shared dictionary).
+"""
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from statistics import median
+from time import thread_time
+from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from jobs.demo.conversations import DemoConversation
+from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say
-from jobs.lab.bench.topics_ratio import (
-    Ratio,
-    conversations_of,
-    fold_ratio,
-    packing_rows,
-    role_ratio,
-    traffic_turns,
-    unpack_ms,
-)
-from jobs.lab.bench.topics_work import TWENTY, TopicWork, long_sessions, match_ms, probe_packed, walk
+from jobs.lab.bench.sessions_role import take_backlog
+from jobs.lab.bench.topics_work import TWENTY, LongSession, TopicWork, long_sessions, match_ms, walk
+from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.lab.eval.topics_dialogues import TopicDialogue
+from jobs.operate.topics import apply_topics
 from models.policy import Policy
+from models.risk.scorer import RuleScorer
+from models.session.topics.packing import Codec, MessageEntry, json_bytes, pack, unpack
+from streams.inference.intake import Intake
 from streams.ports import Embedder
 
-FOLD_RUNS = 3
+COUNTS = (10, 20, 50)
+"""Messages packed at once (topic memory, Compression ratio)."""
+SEED_SAVES_PERCENT = {10: 86.6, 20: 86.1, 50: 85.9}
+SEED_JSON_KB = {10: 8.2, 20: 16.5, 50: 41.2}
+"""So the source's messages have about 820 bytes each; gzip saves more of longer ones."""
+_FOLD_RUNS = 3
 _KB = 1_000
 
 
@@ -34,36 +48,19 @@ class TopicSize(Struct, frozen=True):
 
     Attributes:
         sessions: Long sessions at the most.
-        searched: Packed messages looked for in the vector memory.
         runs: Rounds of the sessions role.
         fold_turns: Turns of each round of the fold.
         role_turns: Turns of each round of the sessions role.
     """
 
     sessions: int
-    searched: int
     runs: int
     fold_turns: int
     role_turns: int
 
 
-FULL = TopicSize(sessions=16, searched=500, runs=3, fold_turns=10_000, role_turns=20_000)
-QUICK = TopicSize(sessions=3, searched=60, runs=1, fold_turns=2_000, role_turns=3_000)
-
-
-class CpuTimes(Struct, frozen=True):
-    """Milliseconds of CPU time; None where nothing of the kind happened."""
-
-    median: float
-    p99: float
-    count: int
-
-
-class Kilobytes(Struct, frozen=True):
-    """Sizes in the state, in 1,000 bytes."""
-
-    median: float
-    largest: float
+FULL = TopicSize(sessions=16, runs=3, fold_turns=10_000, role_turns=20_000)
+QUICK = TopicSize(sessions=3, runs=1, fold_turns=2_000, role_turns=3_000)
 
 
 async def measure(
@@ -88,63 +85,183 @@ async def measure(
         raise BenchFailed(f"{turns} turns are too few to measure: give more files, or none for the demo's")
     say("packing and matching")
     packing = packing_rows(sessions)
-    say("searching for packed messages")
-    probes = await probe_packed(sessions, walked, embedder, policy, most=size.searched)
     conversations = conversations_of(dialogues)
-    given, usual = traffic_turns(conversations, size.fold_turns), traffic_turns(None, size.fold_turns)
     role = None
     if environment is not None:
         say("the sessions role with topics and without")
         with environment as place:
             role = await role_ratio(place, conversations, policy, runs=size.runs, turns=size.role_turns, say=say)
+    probes = sum(lineage.probes for lineage in walked.compactions)
+    found = sum(lineage.probes_found for lineage in walked.compactions)
     return {
         "embedder": embedder.name,
         "similarity_threshold": policy.topics.threshold,
         "dialogues": len(dialogues),
         "sessions": len(sessions),
         "turns": turns,
-        "add_ms": times(walked.plain_ms),
-        "match_ms": times(match_ms(sessions, policy)),
-        "unpack_ms": times(unpack_ms(sessions, "gzip")),
-        "unpack_deflate_ms": times(unpack_ms(sessions, "deflate")),
-        "add_with_compaction_ms": times(walked.compacting_ms) if walked.compacting_ms else None,
-        "add_with_unpacking_ms": times(walked.unpacking_ms) if walked.unpacking_ms else None,
+        "add_ms": _times(walked.taken_ms[""]),
+        "match_ms": _times(match_ms(sessions, policy)),
+        "unpack_ms": _times(unpack_ms(sessions, "gzip")),
+        "unpack_deflate_ms": _times(unpack_ms(sessions, "deflate")),
+        "add_with_compaction_ms": _times(walked.taken_ms["compacted"]),
+        "add_with_unpacking_ms": _times(walked.taken_ms["unpacked"]),
         "packing": packing,
         "kb_per_topic": _kilobytes(walked.topic_bytes),
-        "kb_for_20_topics": _kilobytes(walked.twenty_topics_bytes) if walked.twenty_topics_bytes else None,
+        "kb_for_20_topics": _kilobytes(walked.twenty_topics_bytes),
         "most_topics": walked.most_topics,
         "ratio_throughput": role,
-        "ratio_fold": fold_ratio(given, policy, embedder, runs=FOLD_RUNS),
-        "ratio_fold_traffic": fold_ratio(usual, policy, embedder, runs=FOLD_RUNS),
-        "probes": probes,
+        "ratio_fold": fold_ratio(conversations, policy, embedder, turns=size.fold_turns),
+        "probes": {"compactions": len(walked.compactions), "loss": 1 - found / probes if probes else 0.0},
         "notes": _notes(walked, packing, role),
         "runs": size.runs,
     }
 
 
-def times(values_ms: Sequence[float]) -> CpuTimes:
-    """Median and the slowest of a hundred (`numpy.percentile`, linear).
-
-    >>> times([1.0, 2.0, 3.0]).median
-    2.0
-    """
-    return CpuTimes(median(values_ms), float(np.percentile(values_ms, 99)), len(values_ms))
+def _times(values_ms: Sequence[float]) -> Figures | None:
+    """Median and the slowest of a hundred (`numpy.percentile`, linear); None where nothing of the kind happened."""
+    if not values_ms:
+        return None
+    return {"median": median(values_ms), "p99": float(np.percentile(values_ms, 99)), "count": len(values_ms)}
 
 
-def _kilobytes(sizes_bytes: Sequence[int]) -> Kilobytes:
-    return Kilobytes(median(sizes_bytes) / _KB, max(sizes_bytes) / _KB)
+def _kilobytes(sizes_bytes: Sequence[int]) -> Figures | None:
+    if not sizes_bytes:
+        return None
+    return {"median": median(sizes_bytes) / _KB, "largest": max(sizes_bytes) / _KB}
 
 
-def _notes(walked: TopicWork, packing: Sequence[Figures], role: Ratio | None) -> list[str]:
+def _notes(walked: TopicWork, packing: Sequence[Figures], role: Figures | None) -> list[str]:
     """What was not measured, and what base64 costs."""
     notes = []
     if packing:
         costs = median(row["base64_costs_percent"] for row in packing)
         notes.append(f"base64 costs {costs:.0f} % of what gzip leaves: four characters for three bytes")
-    if any(row["zstd_saves_percent"] is None for row in packing):
-        notes.append("zstd is left out where there are few strings or the package zstandard is not installed")
     if not walked.twenty_topics_bytes:
         notes.append(f"no session had {TWENTY} topics at once, the most were {walked.most_topics}")
     if role is None:
         notes.append("the sessions role was not run: ratio_fold is the fold alone, where topics weigh most")
     return notes
+
+
+def strings_of(sessions: Sequence[LongSession], messages: int) -> list[list[MessageEntry]]:
+    """The sessions cut into strings of so many messages one after the other; what is left over is dropped."""
+    strings = []
+    for session in sessions:
+        said = [MessageEntry(turn.role, turn.content, turn.timestamp.timestamp()) for turn in session.turns]
+        strings += [said[n : n + messages] for n in range(0, len(said) - messages + 1, messages)]
+    return strings
+
+
+def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
+    """A row for each count of which there is a string: what packing saves, by codec, beside the source's figure."""
+    rows = []
+    for count in COUNTS:
+        if not (strings := strings_of(sessions, count)):
+            continue
+        packed = [pack(string, "gzip") for string in strings]
+        sizes = {
+            "gzip_base64": sum(map(len, packed)),
+            "gzip": sum(len(b64decode(each)) for each in packed),
+            "deflate": sum(len(pack(string, "deflate")) for string in strings),
+        }
+        raw_bytes = sum(len(json_bytes(string)) for string in strings)
+        rows.append(
+            {
+                "messages": count,
+                "strings": len(strings),
+                "json_kb": raw_bytes / len(strings) / _KB,
+                "seed_json_kb": SEED_JSON_KB[count],
+                "gzip_base64_kb": sizes["gzip_base64"] / len(strings) / _KB,
+                "seed_saves_percent": SEED_SAVES_PERCENT[count],
+                "base64_costs_percent": (sizes["gzip_base64"] / sizes["gzip"] - 1) * 100,
+                **{f"{codec}_saves_percent": (1 - size / raw_bytes) * 100 for codec, size in sizes.items()},
+            }
+        )
+    return rows
+
+
+def unpack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
+    """CPU milliseconds for each string of fifty messages; shorter strings where the sessions have none."""
+    strings = next((found for count in reversed(COUNTS) if (found := strings_of(sessions, count))), [])
+    taken_ms = []
+    for packed in [pack(string, codec) for string in strings]:
+        began_s = thread_time()
+        unpack(packed, codec)
+        taken_ms.append((thread_time() - began_s) * 1000)
+    return taken_ms
+
+
+def conversations_of(dialogues: Sequence[TopicDialogue]) -> list[DemoConversation]:
+    """Dialogues as the benchmarks' traffic has them."""
+    fixed: dict[str, Any] = {"title": "", "starts_minute": 0, "expected_alert": False, "ends": False}
+    return [
+        DemoConversation(
+            session_id=dialogue.turns[0].session_id,
+            app_id=dialogue.turns[0].app_id,
+            user_id=dialogue.user_id,
+            turns=[{turn.role: turn.content} for turn in dialogue.turns],
+            **fixed,
+        )
+        for dialogue in dialogues
+    ]
+
+
+def switched(policy: Policy, *, with_topics: bool) -> Policy:
+    """The policy with topic memory on or off."""
+    return replace(policy, topics=replace(policy.topics, enabled=with_topics))
+
+
+def fold_ratio(conversations: Sequence[DemoConversation], policy: Policy, embedder: Embedder, *, turns: int) -> Figures:
+    """The fold of one partition over turns that are decoded, scored and embedded beforehand; CPU time."""
+    log = records_of(TurnTraffic(0, conversations).backlog(turns, ends_at=BEGINS))
+    arrivals = Intake(policy, embedder, RuleScorer()).take(log).arrivals
+
+    def folded_per_s(with_topics: bool) -> float:
+        return len(arrivals) / time_fold(InMemory(switched(policy, with_topics=with_topics)), arrivals)[0]
+
+    return _ratio([{each: folded_per_s(each) for each in _order(run)} for run in range(_FOLD_RUNS)])
+
+
+async def role_ratio(
+    environment: BenchEnvironment,
+    conversations: Sequence[DemoConversation],
+    policy: Policy,
+    *,
+    runs: int,
+    turns: int,
+    say: Say,
+) -> Figures:
+    """The sessions role on a backlog of these conversations, each time as a process of its own on fresh topics.
+
+    Raises:
+        BenchFailed: The role ended, or did not take the backlog in time.
+    """
+    rates: list[dict[bool, float]] = []
+    for number in range(runs):
+        backlog = list(TurnTraffic(number, conversations).backlog(turns, ends_at=datetime.now(UTC)))
+        rates.append({})
+        for with_topics in _order(number):
+            named = "with topics" if with_topics else "without topics"
+            file = environment.home / f"{named.replace(' ', '-')}.json"
+            file.write_bytes(msgspec.json.encode(switched(policy, with_topics=with_topics)))
+            settings = environment.settings().model_copy(update={"policy_file": file})
+            await apply_topics(settings)
+            await send_all(settings, backlog)
+            rates[-1][with_topics] = (await take_backlog(settings, turns)).timing.turns_per_s
+            say(f"  sessions role {named}: {rates[-1][with_topics]:,.0f} turns/s")
+    return _ratio(rates)
+
+
+def _order(number: int) -> tuple[bool, bool]:
+    return (True, False) if number % 2 else (False, True)
+
+
+def _ratio(rates: Sequence[dict[bool, float]]) -> Figures:
+    """Throughput with topic memory divided by that without, of the same turns: the median over rounds."""
+    ratios = [each[True] / each[False] for each in rates]
+    return {
+        "ratio": median(ratios),
+        "with_topics_turns_per_s": median(each[True] for each in rates),
+        "without_topics_turns_per_s": median(each[False] for each in rates),
+        "rounds": ratios,
+    }

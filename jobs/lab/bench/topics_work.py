@@ -7,18 +7,16 @@ dearest case. Times are CPU time of this thread, so that what else runs on the m
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import thread_time
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Figures
+from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.eval.topics_dialogues import TopicDialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy
@@ -27,8 +25,6 @@ from models.session.topics.matching import TopicVectors, topic_vector
 from models.session.topics.state import PREFIX, Damage, TopicChange
 from models.state.buffer import BufferedTurn, encode_turn
 from models.state.parts import Parts
-from streams.index.edge import EdgeStore
-from streams.index.session_memory import SessionVectorMemory
 from streams.ports import Embedder, Vectors
 
 SESSION_TURNS = 600
@@ -51,22 +47,18 @@ class TopicWork(Struct):
     """What one or more sessions cost and held.
 
     Attributes:
-        plain_ms: Each addition that neither packed nor unpacked anything.
-        compacting_ms: Each addition with a compaction.
-        unpacking_ms: Each addition that brought packed messages back.
+        taken_ms: Milliseconds of each addition, by what it did beside adding: `compacted`, `unpacked` or nothing.
         topic_bytes: Of each topic, every tenth message.
         twenty_topics_bytes: The twenty largest topics, every tenth message of sessions that have as many.
         most_topics: Of a session at once.
-        compactions: Lineage of each, with the number of its session.
+        compactions: Lineage of each.
     """
 
-    plain_ms: list[float] = field(default_factory=list)
-    compacting_ms: list[float] = field(default_factory=list)
-    unpacking_ms: list[float] = field(default_factory=list)
+    taken_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     topic_bytes: list[int] = field(default_factory=list)
     twenty_topics_bytes: list[int] = field(default_factory=list)
     most_topics: int = 0
-    compactions: list[tuple[int, TopicCompaction]] = field(default_factory=list)
+    compactions: list[TopicCompaction] = field(default_factory=list)
 
 
 class _TopicRecorder:
@@ -101,12 +93,8 @@ def _session(session_id: str, string: Sequence[Turn], embedder: Embedder) -> Lon
     turns: list[Turn] = []
     for number, turn in enumerate(string):
         at = turn.timestamp if not turns else max(turn.timestamp, turns[-1].timestamp + _BETWEEN_TURNS)
-        turns.append(_renamed(turn, session_id, number, at))
+        turns.append(replace(turn, session_id=session_id, turn=number, timestamp=at, metadata=None))
     return LongSession(turns, embedder.embed([turn.content for turn in turns]))
-
-
-def _renamed(turn: Turn, session_id: str, number: int, at: datetime) -> Turn:
-    return replace(turn, session_id=session_id, turn=number, timestamp=at, metadata=None)
 
 
 def messages_of(session: LongSession) -> list[CountedMessage]:
@@ -122,43 +110,36 @@ def messages_of(session: LongSession) -> list[CountedMessage]:
 def walk(sessions: Sequence[LongSession], policy: Policy) -> TopicWork:
     """Take every message of every session into topic memory."""
     walked = TopicWork()
-    for number, session in enumerate(sessions):
+    for session in sessions:
         stored: dict[str, bytes] = {}
         for place, message in enumerate(messages_of(session)):
-            changes = _add(stored, message, policy, walked)
-            walked.compactions += [(number, change.compaction) for change in changes if change.compaction]
+            began_s = thread_time()
+            changes, changed = _add(stored, message, policy)
+            taken_ms = (thread_time() - began_s) * 1000
+            causes = {change.cause for change in changes}
+            walked.taken_ms[next((each for each in ("compacted", "unpacked") if each in causes), "")].append(taken_ms)
+            walked.compactions += [change.compaction for change in changes if change.compaction]
+            _store(stored, changed)
             if place % _SIZED_EVERY == _SIZED_EVERY - 1:
                 _size(stored, walked)
     return walked
 
 
-def _add(stored: dict[str, bytes], message: CountedMessage, policy: Policy, walked: TopicWork) -> list[TopicChange]:
-    emitted = _TopicRecorder()
-    began = thread_time()
-    parts = Parts(stored)
+def _add(
+    stored: dict[str, bytes], message: CountedMessage, policy: Policy
+) -> tuple[list[TopicChange], dict[str, bytes | None]]:
+    """What topic memory tells of a message, and the parts that it changes."""
+    emitted, parts = _TopicRecorder(), Parts(stored)
     topics = ConversationTopics(parts, policy.topics, policy.risk.risky_topics)
     topics.add(message, lambda: f"topic-{message.turn.turn}", emitted)
     topics.flush()
-    changed = parts.changes()
-    took_ms = (thread_time() - began) * 1000
-    causes = {change.cause for change in emitted.changes}
-    if "compacted" in causes:
-        walked.compacting_ms.append(took_ms)
-    elif "unpacked" in causes:
-        walked.unpacking_ms.append(took_ms)
-    else:
-        walked.plain_ms.append(took_ms)
-    store(stored, changed)
-    return emitted.changes
+    return emitted.changes, parts.changes()
 
 
-def store(stored: dict[str, bytes], changed: dict[str, bytes | None]) -> None:
-    """Write changed parts."""
-    for name, value in changed.items():
-        if value is None:
-            stored.pop(name, None)
-        else:
-            stored[name] = value
+def _store(stored: dict[str, bytes], changed: dict[str, bytes | None]) -> None:
+    stored |= {name: value for name, value in changed.items() if value is not None}
+    for name in [name for name, value in changed.items() if value is None]:
+        stored.pop(name, None)
 
 
 def bytes_by_topic(stored: dict[str, bytes]) -> dict[int, int]:
@@ -192,107 +173,14 @@ def match_ms(sessions: Sequence[LongSession], policy: Policy) -> list[float]:
     said = [message for session in sessions for message in messages_of(session) if message.vector is not None]
     if len(said) <= TWENTY:
         raise BenchFailed(f"{len(said)} user messages are too few to match against {TWENTY} topics: give more files")
-    stored = _twenty_topics(said[:TWENTY], policy)
-    return [_nearest_ms(stored, message, policy) for message in said[TWENTY:]]
-
-
-def _twenty_topics(messages: Sequence[CountedMessage], policy: Policy) -> dict[str, bytes]:
-    """State with a topic for each message."""
     apart = replace(policy.topics, similarity_threshold=1.0, active_bonus=0.0, merge_similarity=1.0)
-    stored: dict[str, bytes] = {}
-    for number, message in enumerate(messages):
-        parts = Parts(stored)
-        topics = ConversationTopics(parts, apart)
-        topics.add(message, partial("topic-{}".format, number), _TopicRecorder())
-        topics.flush()
-        store(stored, parts.changes())
-    return stored
-
-
-def _nearest_ms(stored: dict[str, bytes], message: CountedMessage, policy: Policy) -> float:
-    vector = message.vector
-    assert vector is not None, "only messages with a vector are matched"  # noqa: S101
-    topics = ConversationTopics(Parts(stored), policy.topics)
-    began = thread_time()
-    cosines = TopicVectors(topics.store).cosines(vector)
-    max(cosines, key=cosines.__getitem__)
-    return (thread_time() - began) * 1000
-
-
-TOP_K = 5
-_FIRST_SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|\n|$)", re.DOTALL)
-_LEAST_WORDS = 3
-"""A first sentence of fewer words (thanks, yes) asks for nothing in particular."""
-
-
-async def probe_packed(
-    sessions: Sequence[LongSession], walked: TopicWork, embedder: Embedder, policy: Policy, *, most: int
-) -> Figures:
-    """Look for packed messages, at most so many, from all sessions alike.
-
-    The vector memory is Qdrant Edge in a temporary folder, filled as the index role fills it.
-    """
-    packed = sorted({(number, turn) for number, lineage in walked.compactions for turn in lineage.turns})
-    asked = [place for place in packed if len(first_sentence(_content(sessions, place)).split()) >= _LEAST_WORDS]
-    asked = asked[:: -(-len(asked) // most) or 1]
-    with TemporaryDirectory(prefix="turntide-bench-") as folder:
-        found = await _search(sessions, asked, embedder, policy, Path(folder))
-    in_part = [place for place in asked if _in_part(_content(sessions, place))]
-    probes = sum(lineage.probes for _, lineage in walked.compactions)
-    still = sum(lineage.probes_found for _, lineage in walked.compactions)
-    return {
-        "compactions": len(walked.compactions),
-        "probes": probes,
-        "loss": 1 - still / probes if probes else 0.0,
-        "searched": len(asked),
-        "found_ratio": _share(asked, found),
-        "searched_in_part": len(in_part),
-        "found_in_part_ratio": _share(in_part, found),
-    }
-
-
-def first_sentence(content: str) -> str:
-    """A message's first sentence or line.
-
-    >>> first_sentence("My parcel is late. Where is it?")
-    'My parcel is late.'
-    """
-    found = _FIRST_SENTENCE.match(content.strip())
-    return found[0].strip() if found else ""
-
-
-def _in_part(content: str) -> bool:
-    return len(first_sentence(content)) < len(content.strip())
-
-
-def _content(sessions: Sequence[LongSession], place: tuple[int, int]) -> str:
-    number, turn = place
-    return sessions[number].turns[turn].content
-
-
-def _share(places: Sequence[tuple[int, int]], found: set[tuple[int, int]]) -> float:
-    return sum(place in found for place in places) / len(places) if places else 1.0
-
-
-async def _search(
-    sessions: Sequence[LongSession],
-    asked: Sequence[tuple[int, int]],
-    embedder: Embedder,
-    policy: Policy,
-    folder: Path,
-) -> set[tuple[int, int]]:
-    store = EdgeStore(folder, embedder=embedder.name)
-    memory = SessionVectorMemory(store, embedder, keep_turns=policy.memory.stored_vectors)
-    found = set()
-    try:
-        for session in sessions:
-            await memory.add_turns(session.turns, session.vectors)
-        for place in asked:
-            content = _content(sessions, place)
-            session_id = sessions[place[0]].turns[0].session_id
-            hits = await memory.find_similar(first_sentence(content), session_id, TOP_K)
-            if any(hit.turn == place[1] or hit.content == content for hit in hits):
-                found.add(place)
-    finally:
-        await store.close()
-    return found
+    stored, taken_ms = dict[str, bytes](), list[float]()
+    for message in said[:TWENTY]:
+        _store(stored, _add(stored, message, replace(policy, topics=apart))[1])
+    for message in said[TWENTY:]:
+        topics = ConversationTopics(Parts(stored), policy.topics)
+        began_s = thread_time()
+        cosines = TopicVectors(topics.store).cosines(message.vector)  # type: ignore[arg-type]
+        max(cosines, key=cosines.__getitem__)
+        taken_ms.append((thread_time() - began_s) * 1000)
+    return taken_ms
