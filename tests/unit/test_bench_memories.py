@@ -8,11 +8,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.command_output import publish
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.memories import AppMemorySize, app_of, measure, memories_for
-from jobs.lab.bench.memories_work import AppMemoryWork, ended_in, log_of, sessions_folded, taken_in, walk
+from jobs.lab.bench.memories import (
+    AppMemorySize,
+    AppMemoryWork,
+    app_of,
+    arrivals_of,
+    measure,
+    memories_for,
+    share_of_work,
+    walk,
+)
 from jobs.lab.bench.page import write_page
+from jobs.lab.bench.publish import publish
 from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy
@@ -31,7 +39,7 @@ def embedder() -> WordLlamaEmbedder:
 @pytest.fixture(scope="module")
 def ended(embedder: WordLlamaEmbedder) -> list[ConversationEnded]:
     """Conversations of the demo that ended."""
-    return ended_in(sessions_folded(taken_in(log_of(1_000), Policy(), embedder)[1], Policy())[1])
+    return share_of_work(arrivals_of(1_000, Policy(), embedder), Policy(), rounds=1)[1]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,7 @@ def test_each_conversation_that_came_to_its_end_has_ended(ended: list[Conversati
 def test_a_hundred_ends_are_ten_memories(walked: AppMemoryWork) -> None:
     """Beyond the tenth each one is compacted; nobody ever sees eleven, and apps are apart."""
     assert (walked.most, walked.left) == (10, (10, 10))
-    assert len(walked.compacted_ms) == 2 * (walked.merged + walked.deleted) == 180
+    assert len(walked.compacted_ms) == len(walked.compactions) == 180
     assert len(walked.created_ms) == 20
     assert {change.app_id for change in walked.memories} == {"bench-app-0", "bench-app-1"}
 
@@ -70,7 +78,7 @@ def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder)
     policy = Policy(apps=AppPolicy(enabled=False))
 
     with pytest.raises(BenchFailed, match=r"apps\.enabled"):
-        ended_in(sessions_folded(taken_in(log_of(200), policy, embedder)[1], policy)[1])
+        share_of_work(arrivals_of(200, policy, embedder), policy, rounds=1)
 
 
 async def test_everything_is_measured_and_shown(
@@ -80,7 +88,7 @@ async def test_everything_is_measured_and_shown(
     report = await measure(tmp_path, Policy(), embedder, TINY, say=lambda _: None)
     section = publish("memories", OutputFormat.TABLE, lambda _: report)
 
-    assert [(each.what, each.count) for each in [*report["work"], *report["reading"]]] == [
+    assert [(each["what"], each["count"]) for each in [*report["work"], *report["reading"]]] == [
         ("creation", 10),
         ("creation and compaction", 90),
         ("memories of a space", 5),
@@ -94,7 +102,7 @@ async def test_everything_is_measured_and_shown(
         10,
     )
     assert report["ends"]["merged"] + report["ends"]["deleted"] == 90
-    assert 0 < report["share"].whole_percent < report["share"].spaces_percent < 100
+    assert 0 < report["share"]["spaces_percent"] < report["own_words_percent"] < 100
     assert [(figure.what, figure.bound) for figure in section.held] == [
         ("creation, p99", 50.0),
         ("creation and compaction, p99", 50.0),

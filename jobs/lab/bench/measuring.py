@@ -1,4 +1,4 @@
-"""Common parts of the benchmarks: timings, medians and percentiles, figures beside their limits, own processes."""
+"""Common parts of the benchmarks: throughput, medians and percentiles, what processes use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from msgspec import Struct
 from models.errors import TurntideError
 
 SESSIONS_ROLE = "sessions_role"
-
-
 Say = Callable[[str], None]
 """Called with what is going on."""
 Figures = dict[str, Any]
@@ -66,16 +64,6 @@ def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: median(row[name] for row in rows if name in row) for name in names}
 
 
-def spread(rows: Sequence[Mapping[str, float]], key: str) -> tuple[float, float]:
-    """Smallest and largest value of a key over the rows that have it.
-
-    >>> spread([{"a": 2.0}, {"a": 1.0}, {}], "a")
-    (1.0, 2.0)
-    """
-    values = [row[key] for row in rows if key in row]
-    return min(values), max(values)
-
-
 WARM_UP_TURNS = 500
 """Not timed: connections, caches, first allocations. Of a short run, a quarter."""
 
@@ -93,19 +81,14 @@ class Stopwatch:
         self._taken = 0
         self._began_s = self._ended_s = perf_counter()
 
-    @property
-    def done(self) -> bool:
-        """Whether all were taken."""
-        return self._taken == self._turns
-
     def took_one(self) -> bool:
         """Count a turn; whether it was the last."""
         self._taken += 1
         if self._taken == self._warm_up:
             self._began_s = perf_counter()
-        if self.done:
+        if done := self._taken == self._turns:
             self._ended_s = perf_counter()
-        return self.done
+        return done
 
     def timing(self) -> Timing:
         """From the end of the warm-up to the last turn."""
@@ -129,25 +112,15 @@ def spread_ms(times_ms: Sequence[float]) -> Spread:
     return Spread(*np.percentile(times_ms, (50, 95, 99)).tolist())
 
 
-class Percentiles(Struct, frozen=True):
-    """Milliseconds of something, one after the other."""
-
-    what: str
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    count: int
-
-
-def times(what: str, values_ms: Sequence[float]) -> Percentiles:
+def times(what: str, values_ms: Sequence[float]) -> Figures:
     """Percentiles of something."""
-    return Percentiles(what, *spread_ms(values_ms), count=len(values_ms))
+    return {"what": what, **spread_ms(values_ms)._asdict(), "count": len(values_ms)}
 
 
 def cpu_s(pid: int) -> float:
     """Seconds of CPU that a process has used, user and system, over all threads."""
-    times = psutil.Process(pid).cpu_times()
-    return float(times.user + times.system)
+    used = psutil.Process(pid).cpu_times()
+    return float(used.user + used.system)
 
 
 def peak_mb() -> float:

@@ -1,40 +1,53 @@
-"""`turntide bench memories`: the source's figures of app memory, each beside its limit."""
+"""`turntide bench memories`: the source's figures of app memory, each beside its limit; folds in this process."""
 
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from statistics import mean
-from time import perf_counter
+from statistics import mean, median
+from time import perf_counter, process_time
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Figures, Percentiles, Say, spread_ms, times
-from jobs.lab.bench.memories_work import (
-    ENDS,
-    AppMemoryShare,
-    AppMemoryWork,
-    ended_in,
-    log_of,
-    sessions_folded,
-    share_of_work,
-    taken_in,
-    walk,
+from jobs.demo.conversations import load_conversations
+from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms, times
+from jobs.lab.bench.traffic import TurnTraffic
+from models.events import (
+    AppMemoriesCompacted,
+    AppMemoryChanged,
+    ConversationEnded,
+    OutputEvent,
+    Position,
+    SessionEnded,
+    Turn,
+    UserTurnAdded,
 )
-from models.events import AppMemoryChanged, Position
-from models.events.topics import COMMANDS
+from models.events.topics import COMMANDS, TURNS
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import DecodedArrival
 from models.policy import Policy
+from models.risk.scorer import RuleScorer
+from models.wire.arrival import Command
 from streams.api.apps.context import AppContext
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
+from streams.inference.intake import Intake
 from streams.ports import Embedder
 
+ENDS = 100
+"""Conversations that end on each app (app memory: remains stable with 100 and more)."""
 _BUDGET_TOKENS = 2_000
 _BATCH_POINTS = 500
 _QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
+_END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
+"""Of a sentence."""
 
 
 class AppMemorySize(Struct, frozen=True):
@@ -66,9 +79,8 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: AppMem
     """
     policy = replace(policy, apps=replace(policy.apps, ask=False))
     say(f"folding {size.turns:,} turns of the demo's conversations, {size.rounds} times")
-    log = log_of(size.turns)
-    share = share_of_work(log, policy, embedder, rounds=size.rounds)
-    ended = ended_in(sessions_folded(taken_in(log, policy, embedder)[1], policy)[1])
+    arrivals = arrivals_of(size.turns, policy, embedder)
+    share, ended = share_of_work(arrivals, policy, rounds=size.rounds)
     say(f"{ENDS} conversations end on each of {size.walked} apps")
     walked = walk(ended, policy, apps=size.walked)
     memories = memories_for(walked, size.apps, policy.apps.most)
@@ -81,26 +93,137 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: AppMem
     fill_s = perf_counter() - began_s
     say(f"asking {size.asked:,} times each")
     reading = await _read(store, policy, size)
+    compacted_s = share["ended"] * mean(walked.compacted_ms) / 1000
+    others_s = share["sessions_s"] + share["memory_s"] - share["spaces_s"]
     return {
         "embedder": embedder.name,
         "apps": size.apps,
         "memories": len(memories),
         "work": [times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
         "reading": reading,
-        "ends": {
-            "ended": ENDS,
-            "made": walked.made,
-            "merged": walked.merged,
-            "deleted": walked.deleted,
-            "left": walked.left[1],
-            "most": walked.most,
-        },
+        "ends": {"ended": ENDS, "left": walked.left[1], "most": walked.most, **walked.causes(size.walked)},
         "share": share,
-        "own_words_percent": own_words_percent(share, walked),
+        "own_words_percent": 100 * compacted_s / (others_s + compacted_s),
         "ratio_compaction": spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,
-        "ratio_context": reading[1].p99_ms / reading[0].p99_ms,
+        "ratio_context": reading[1]["p99_ms"] / reading[0]["p99_ms"],
         "fill_s": fill_s,
     }
+
+
+def arrivals_of(turns: int, policy: Policy, embedder: Embedder) -> list[DecodedArrival]:
+    """The demo's conversations over and over, interleaved, each ended behind its last turn; scored and embedded."""
+    conversations = load_conversations()
+    lengths = {f"bench-{n}": len(conversations[n % len(conversations)].turns) for n in range(turns)}
+    events: list[Turn | SessionEnded] = []
+    for turn in TurnTraffic(0, conversations).backlog(turns, ends_at=BEGINS):
+        events.append(turn)
+        if turn.turn == lengths[turn.session_id] - 1:
+            events.append(SessionEnded(session_id=turn.session_id, timestamp=turn.timestamp))
+    return Intake(policy, embedder, RuleScorer()).take(records_of(events)).arrivals
+
+
+def share_of_work(
+    arrivals: Sequence[DecodedArrival], policy: Policy, *, rounds: int
+) -> tuple[Figures, list[ConversationEnded]]:
+    """What memories of apps take of both folds over the same conversations, CPU time; and those that ended.
+
+    Raises:
+        BenchFailed: None ended.
+    """
+    measured = list[tuple[float, float, float]]()
+    for _ in range(rounds + 1):  # the first one warms up
+        sessions_s, outputs = time_fold(InMemory(policy), arrivals)
+        measured.append((sessions_s, *_commands_folded(outputs, policy)))
+    ended = [event for event in outputs if isinstance(event, ConversationEnded)]
+    if not ended:
+        raise BenchFailed("no conversation ended: the policy has `apps.enabled` off, or there are too few turns")
+    percents = [100 * spaces / (sessions + memory) for sessions, memory, spaces in measured[1:]]
+    share = {
+        "turns": sum(isinstance(arrival.event, Turn) for arrival in arrivals),
+        "ended": len(ended),
+        "spaces_percent": median(percents),
+        "sessions_s": median(sessions for sessions, _, _ in measured[1:]),
+        "memory_s": median(memory for _, memory, _ in measured[1:]),
+        "spaces_s": median(spaces for _, _, spaces in measured[1:]),
+        "rounds_percent": percents,
+    }
+    return share, ended
+
+
+def _commands_folded(outputs: Sequence[OutputEvent], policy: Policy) -> tuple[float, float]:
+    """Seconds of the memory role's fold over what the sessions forwarded, and those for spaces among them."""
+    events = [event for event in outputs if isinstance(event, UserTurnAdded | ConversationEnded)]
+    log = [Command(event, Position(COMMANDS.name, 0, n), event.timestamp) for n, event in enumerate(events)]
+    partition = InMemory(policy, kind=partial(MemoryPartitionFold, seconds=process_time))
+    seconds, _ = time_fold(partition, log)
+    return seconds, partition.fold.take_spent()[0]
+
+
+class AppMemoryWork(Struct, frozen=True):
+    """Conversations that ended on apps, one after the other.
+
+    Attributes:
+        created_ms: Milliseconds of CPU time for each that became a memory …
+        compacted_ms: … and for each that also made one of eleven go, state read and written.
+        most: Most memories that a reader saw of an app at any time.
+        left: Memories of an app in the end, at the least and at the most.
+        memories: Everything told of memories, in order.
+        compactions: How each memory too many went.
+    """
+
+    created_ms: list[float]
+    compacted_ms: list[float]
+    most: int
+    left: tuple[int, int]
+    memories: list[AppMemoryChanged]
+    compactions: list[AppMemoriesCompacted]
+
+    def causes(self, apps: int) -> dict[str, int]:
+        """How often a conversation of one app became a memory, two were merged, and one went; means, rounded down."""
+        actions = Counter(compaction.action for compaction in self.compactions)
+        made = sum(change.cause == "created" for change in self.memories)
+        return {"made": made // apps, "merged": actions["edit"] // apps, "deleted": actions["delete"] // apps}
+
+
+def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> AppMemoryWork:
+    """Let a hundred of these conversations end on each app, one command at a time as when little is to do.
+
+    Apps take turns, and every conversation has words of its own: what the rules know of a sentence by heart is of
+    little use, as with many apps.
+    """
+    partition = InMemory(policy, kind=MemoryPartitionFold)
+    created_ms, compacted_ms = list[float](), list[float]()
+    memories, compactions = list[AppMemoryChanged](), list[AppMemoriesCompacted]()
+    held, most = dict[str, set[int]](), 0
+    for n in range(apps * ENDS):
+        app_id = f"bench-app-{n % apps}"
+        event = _as(ended[n // apps % len(ended)], app_id, n)
+        taken_ms = partition.take([Command(event, Position(COMMANDS.name, 0, n), event.timestamp)]) * 1000
+        slots = held.setdefault(app_id, set())
+        for change in (output for output in partition.outputs if isinstance(output, AppMemoryChanged)):
+            memories.append(change)
+            (slots.add if change.active else slots.discard)(change.slot)
+            most = max(most, len(slots))
+        found = [output for output in partition.outputs if isinstance(output, AppMemoriesCompacted)]
+        (compacted_ms if found else created_ms).append(taken_ms)
+        compactions += found
+    if not compacted_ms:
+        raise BenchFailed(f"nothing was compacted: {most} memories at the most of {ENDS} conversations")
+    left = [len(slots) for slots in held.values()]
+    return AppMemoryWork(created_ms, compacted_ms, most, (min(left), max(left)), memories, compactions)
+
+
+def _as(ended: ConversationEnded, app_id: str, n: int) -> ConversationEnded:
+    """The conversation as another one, of another app and about something else."""
+    return replace(
+        ended,
+        id=f"{app_id}/{n}",
+        session_id=f"{app_id}-{n}",
+        app_id=app_id,
+        source=Position(TURNS.name, 0, n),
+        notables=[replace(each, text=_END.sub(f" in case {n}\\1", each.text)) for each in ended.notables],
+        summary=_END.sub(f" in case {n}\\1", ended.summary),
+    )
 
 
 def memories_for(walked: AppMemoryWork, apps: int, each: int) -> list[AppMemoryChanged]:
@@ -127,18 +250,12 @@ def memories_for(walked: AppMemoryWork, apps: int, each: int) -> list[AppMemoryC
     ]
 
 
-def own_words_percent(share: AppMemoryShare, walked: AppMemoryWork) -> float:
-    """Spaces' part of both folds, if each end took as long as one that is compacted and has words of its own."""
-    spaces_s = share.ended * mean(walked.compacted_ms) / 1000
-    return 100 * spaces_s / (share.sessions_s + share.memory_s - share.spaces_s + spaces_s)
-
-
 def app_of(number: int) -> str:
     """Id of the app of this number."""
     return f"stored-app-{number}"
 
 
-async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> list[Percentiles]:
+async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> list[Figures]:
     """Memories of a space, the source's context of it, and searching it; other apps every time.
 
     Raises:
@@ -167,12 +284,10 @@ async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> l
 
 async def _asked(ask: Callable[[str], Awaitable[bool]], apps: Sequence[str], what: str) -> list[float]:
     """Milliseconds of each question; a fourth of them is asked before to warm up."""
-    for app_id in apps[: len(apps) // 4]:
-        await ask(app_id)
     taken_ms = []
-    for app_id in apps:
+    for app_id in (*apps[: len(apps) // 4], *apps):
         began_s = perf_counter()
         if not await ask(app_id):
             raise BenchFailed(f"{what}: {app_id} was not answered as it should")
         taken_ms.append((perf_counter() - began_s) * 1000)
-    return taken_ms
+    return taken_ms[-len(apps) :]

@@ -1,26 +1,50 @@
-"""`turntide bench project`: figures of project memory, each beside its limit."""
+"""`turntide bench project`: figures of project memory, each beside its limit; its fold and its view in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from statistics import mean
+from time import perf_counter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import Figures, Say, spread_ms, times
-from jobs.lab.bench.project_work import (
-    FILLED,
-    Log,
-    consolidated,
-    filled,
-    read,
-    render_times,
-    retrieved,
-    spoken,
+from jobs.demo.conversations import load_project_conversation
+from jobs.lab.bench.folds import InMemory
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms, times
+from models.events import (
+    ConsolidationAsked,
+    MemoryType,
+    Position,
+    ProjectChanged,
+    ProjectConsolidated,
+    ProjectEvent,
+    ProjectItemChanged,
+    ProjectMemoryAdded,
+    ProjectOutput,
+    ProjectTurnAdded,
+    ProjectWorkDue,
+    Role,
 )
-from models.events import ProjectChanged, ProjectOutput
+from models.events.topics import COMMANDS, TURNS
+from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
+from models.project.view import ProjectView
+from models.retrieval.relevance import RetrievalQuery
+from models.wire.arrival import Command
 
+APP, FILLED = "bench", "filled"
+_BEGINS = datetime(2026, 3, 1, 9, tzinfo=UTC)
+_BETWEEN = timedelta(seconds=1)
+"""Between two commands: a project is filled and spoken into within a day, before its first consolidation is due."""
+_AWAY = timedelta(days=40)
+"""Before the consolidation: every decay factor has changed, and what is not important may be archived."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_WORD_BEFORE_END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
+_FEWEST_CHARS = 24
 _TENTH = 10
 _WARM_UP_LOT = 1_000_000
 
@@ -66,7 +90,6 @@ def measure(policy: Policy, size: ProjectSize, *, say: Say) -> Figures:
     reading = [
         times("retrieval", retrieved(view, size.asked, fresh=False)),
         times("retrieval after a change", retrieved(view, size.asked, fresh=True)),
-        times("context", render_times(view, policy, size.asked)),
     ]
     say("consolidating")
     return {
@@ -101,3 +124,138 @@ def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOut
         "chunks": stats.chunks,
         "memories": stats.memories,
     }
+
+
+class Log:
+    """A partition of `commands.v1` that is folded as it is written, one command at a time as when little is to do."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._partition = InMemory(policy, kind=MemoryPartitionFold)
+        self.now = _BEGINS
+
+    def put(self, event: ProjectEvent) -> tuple[float, list[ProjectOutput]]:
+        """Milliseconds of CPU time of folding an event, state read and written, and what came of it."""
+        self.now += _BETWEEN
+        position = Position(COMMANDS.name, 0, self._partition.fold.offset + 1)
+        taken_s = self._partition.take([Command(event, position, self.now)])
+        return taken_s * 1000, [output for output in self._partition.outputs if isinstance(output, ProjectOutput)]
+
+
+def filled(policy: Policy, memories: int) -> tuple[Log, ProjectView, float]:
+    """A project with so many memories, added by hand, a reader's view of it, and milliseconds that each took.
+
+    Raises:
+        BenchFailed: It has another number.
+    """
+    log, view, taken_ms = Log(policy), ProjectView(APP, FILLED, policy.projects), 0.0
+    for n, content in enumerate(_contents(memories)):
+        kind = list(MemoryType)[n % len(MemoryType)]
+        added = ProjectMemoryAdded(
+            app_id=APP, project_id=FILLED, timestamp=log.now, memory_type=kind, content=content, request_id=str(n)
+        )
+        ms, outputs = log.put(added)
+        read(view, outputs)
+        taken_ms += ms
+    if len(view.memories) != memories:
+        raise BenchFailed(f"{len(view.memories)} memories where {memories} were added")
+    return log, view, taken_ms / memories
+
+
+def read(view: ProjectView, outputs: Sequence[ProjectOutput]) -> None:
+    """Let a reader hear of it."""
+    for output in outputs:
+        if isinstance(output, ProjectItemChanged):
+            view.apply(output)
+
+
+def consolidated(log: Log) -> Figures:
+    """Ask the filled project for a consolidation after a long time, and go on until it is done."""
+    log.now += _AWAY
+    event: ProjectEvent = ConsolidationAsked(app_id=APP, project_id=FILLED, timestamp=log.now, request_id="go")
+    taken_ms, done = list[float](), list[ProjectConsolidated]()
+    while not done:
+        ms, outputs = log.put(event)
+        taken_ms.append(ms)
+        done = [output for output in outputs if isinstance(output, ProjectConsolidated)]
+        event = ProjectWorkDue(app_id=APP, project_id=FILLED, timestamp=log.now)
+    return {
+        "looked_at": done[0].memories_looked_at,
+        "archived": done[0].memories_archived,
+        "events": len(taken_ms),
+        "ms_per_100": 100 * sum(taken_ms) / done[0].memories_looked_at,
+        "longest_ms": max(taken_ms),
+    }
+
+
+def spoken(log: Log, project_id: str, turns: int, *, lot: int = 0) -> tuple[list[float], list[ProjectOutput]]:
+    """Milliseconds of each turn of a conversation into a project, and all that came of it.
+
+    The demo's conversation of a project, over and over, each time about something else, from a lot on.
+    """
+    taken_ms, outputs = list[float](), list[ProjectOutput]()
+    for n, (role, content) in enumerate(_turns(turns, lot)):
+        turn = ProjectTurnAdded(
+            id=f"{project_id}/{n}",
+            session_id=f"{project_id}-talk",
+            user_id="bench",
+            app_id=APP,
+            project_id=project_id,
+            timestamp=log.now,
+            source=Position(TURNS.name, 0, n),
+            turn=n,
+            role=role,
+            content=content,
+        )
+        ms, made = log.put(turn)
+        taken_ms.append(ms)
+        outputs += made
+    return taken_ms, outputs
+
+
+def retrieved(view: ProjectView, asked: int, *, fresh: bool) -> list[float]:
+    """Milliseconds that pass for each question to the view: a few words of something that is known.
+
+    Args:
+        view: Of a filled project.
+        asked: Questions.
+        fresh: Whether a memory gets other words before each, so that the index has to follow.
+    """
+    rng, taken_ms = random.Random(0), list[float]()  # noqa: S311 - repeatable, not secret
+    kept, texts = list(view.memories.values()), _contents(len(view.memories))
+    for n in range(asked):
+        if fresh:
+            memory = rng.choice(kept)
+            changed = replace(memory, content=f"{rng.choice(texts)} {n}")
+            slot, revision = view.slot_of("memory", memory.id), view.revision + 1
+            view.apply(
+                ProjectItemChanged(
+                    id=str(revision), session_id="", user_id="", app_id=APP, timestamp=memory.updated_at,
+                    source=Position(COMMANDS.name, 0, revision), project_id=FILLED, revision=revision, kind="memory",
+                    slot=slot, item_id=memory.id, active=True, cause="edited", memory=changed,
+                )
+            )  # fmt: skip
+        words = rng.choice(texts).split()
+        query = RetrievalQuery(text=" ".join(rng.sample(words, min(6, len(words)))))
+        began_s = perf_counter()
+        view.retrieve(query, _BEGINS + _AWAY)
+        taken_ms.append((perf_counter() - began_s) * 1000)
+    return taken_ms
+
+
+def _contents(count: int) -> list[str]:
+    """Sentences of the demo's conversation of a project, two halves of different ones together, none twice."""
+    said = [part for _, text in _turns(250) for part in _SENTENCE.split(text) if len(part) >= _FEWEST_CHARS]
+    halves = [sentence.rstrip(".!?").split() for sentence in said]
+    return [
+        " ".join([*halves[n % len(halves)], "as", *halves[(7 * n + n // len(halves)) % len(halves)], f"lot {n}."])
+        for n in range(count)
+    ]
+
+
+def _turns(count: int, lot: int = 0) -> Iterator[tuple[Role, str]]:
+    """Roles and texts; each time round the conversation is about another lot, the first as it is written."""
+    turns = load_project_conversation().turns
+    for n in range(count):
+        ((role, content),) = turns[n % len(turns)].items()
+        number = lot + n // len(turns)
+        yield Role(role), _WORD_BEFORE_END.sub(f" of lot {number}\\1", content) if number else content
