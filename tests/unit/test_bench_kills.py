@@ -12,8 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from jobs.lab.bench.contender import command_of, missing_package
 from jobs.lab.bench.contender_folds import EventFold
 from jobs.lab.bench.folds import record_of
-from jobs.lab.bench.kills import KILL_AFTER_S, kill_moments_s
-from jobs.lab.bench.kills_count import Alerts, WrongTurns, count_alerts, count_turns
+from jobs.lab.bench.kills import KILL_AFTER_S, count_alerts, count_turns, kill_moments_s
 from jobs.lab.bench.traffic import TurnTraffic
 from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, SessionEnded, Turn
 from models.partition.sessions import DecodedArrival
@@ -48,8 +47,8 @@ def test_nothing_lost_is_nothing_counted() -> None:
     alerts = [event for event in events if isinstance(event, AlertChanged)]
 
     assert alerts
-    assert count_turns(events, [*events, *events]) == WrongTurns(0, 0)
-    assert count_alerts(events, [*events, *alerts]) == Alerts(0, 0, len(alerts), 0)
+    assert count_turns(events, [*events, *events]) == {"lost": 0, "doubled": 0}
+    assert list(count_alerts(events, [*events, *alerts]).values()) == [0, 0, len(alerts), 0]
 
 
 def test_lost_turns_are_counted_by_session() -> None:
@@ -57,16 +56,16 @@ def test_lost_turns_are_counted_by_session() -> None:
     expected = [*conversation("a"), *conversation("b")]
     found = [*closing(conversation("a"), turn_count=9), *closing(conversation("b"), duplicate_turns=4)]
 
-    assert count_turns(expected, found) == WrongTurns(lost=3, doubled=4)
+    assert count_turns(expected, found) == {"lost": 3, "doubled": 4}
 
     expected = conversation()
     found = [event for event in expected if not isinstance(event, ProfileUpdated) or event.open]
 
-    assert count_turns(expected, found) == WrongTurns(lost=12, doubled=0)
+    assert count_turns(expected, found) == {"lost": 12, "doubled": 0}
 
     expected = conversation()
 
-    assert count_turns(expected, [*closing(expected, turn_count=10), *expected]) == WrongTurns(0, 0)
+    assert count_turns(expected, [*closing(expected, turn_count=10), *expected]) == {"lost": 0, "doubled": 0}
 
 
 def test_alerts_missing_false_and_repeated_under_another_id() -> None:
@@ -77,13 +76,9 @@ def test_alerts_missing_false_and_repeated_under_another_id() -> None:
     made_up = msgspec.structs.replace(first, turn=99, id="made up")
 
     assert others
-    assert count_alerts(expected, others) == Alerts(
-        alerts_missing=1, alerts_false=0, repeats_same_id=0, repeats_other_id=0
-    )
-    assert count_alerts(expected, [first, other_id, *others]) == Alerts(0, 0, 0, repeats_other_id=1)
-    assert count_alerts(expected, [first, *others, made_up]) == Alerts(
-        0, alerts_false=1, repeats_same_id=0, repeats_other_id=0
-    )
+    assert list(count_alerts(expected, others).values()) == [1, 0, 0, 0]
+    assert list(count_alerts(expected, [first, other_id, *others]).values()) == [0, 0, 0, 1]
+    assert list(count_alerts(expected, [first, *others, made_up]).values()) == [0, 1, 0, 0]
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from jobs.lab.bench.memory import FILLED_TURNS, DemoTraffic, FootprintSize, HeldPartition, measure
+from jobs.lab.bench.folds import InMemory
+from jobs.lab.bench.memory import FILLED_TURNS, FootprintSize, measure, streaming, take_turns
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD
 from models.policy import PartitionPolicy, Policy
 
@@ -16,10 +17,10 @@ REMEMBERED = 250
 def test_sessions_that_went_leave_nothing_behind() -> None:
     """6,000 seen, 500 open, 250 remembered: that many entries; without the bound all of a day would be kept."""
     policy = Policy(partition=PartitionPolicy(closed_sessions=REMEMBERED))
-    held = HeldPartition(policy)
-    arrivals = DemoTraffic().streaming(SEEN, policy.session.timeout / OPEN)
+    held = InMemory(policy)
+    arrivals = streaming(SEEN, policy.session.timeout / OPEN)
     entries, state_bytes = [], []
-    while held.take_turns(arrivals, 1_200):
+    while take_turns(held, arrivals, 1_200):
         entries.append(len(held.table.entities))
         state_bytes.append(held.table.size_bytes)
 
@@ -28,8 +29,8 @@ def test_sessions_that_went_leave_nothing_behind() -> None:
     assert state_bytes[-1] <= 1.1 * state_bytes[2]
 
     policy = Policy(partition=PartitionPolicy(closed_sessions=10_000_000))
-    held = HeldPartition(policy)
-    held.take_turns(DemoTraffic().streaming(600, timedelta(minutes=1)), 1_200)
+    held = InMemory(policy)
+    take_turns(held, streaming(600, timedelta(minutes=1)), 1_200)
 
     assert len(held.table.entities) == 601
 
@@ -39,7 +40,7 @@ def test_the_report_says_what_a_session_takes_and_whether_it_is_level() -> None:
     said: list[str] = []
     report = measure(FootprintSize(sessions=600, open=100, filled=500), Policy(), say=said.append)
 
-    assert report["sessions"] == report["milestones"][-1].seen == 600
+    assert report["sessions"] == report["milestones"][-1]["seen"] == 600
     assert len(report["milestones"]) == 20
     assert 50 < report["most_open"] <= 100
     assert report["most_remembered"] > 400

@@ -53,7 +53,6 @@ _NAMES = "parts"
 """State entry of Quix Streams with the names of the others, as it cannot list them."""
 _SEPARATOR = b"\x1f"
 _RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
-
 Parts = dict[str, bytes]
 
 
@@ -68,23 +67,29 @@ class EventFolded(NamedTuple):
 
     outputs: list[OutputEvent]
     changed: dict[str, bytes | None]
-    parts: dict[str, bytes]
+    parts: Parts
 
 
 class EventFold:
-    """Folds single turns into the parts of their session.
+    """Folds single turns into the parts of their session; what the adapters of all frameworks share.
 
     Args:
-        settings: Whose policy and embedder.
+        settings: Whose topics, policy and embedder.
+        turns: After how many the time ends; none: without end.
         guarded: Keep the fold's own guard against what comes again.
     """
 
-    def __init__(self, settings: Settings, *, guarded: bool = False) -> None:
+    def __init__(self, settings: Settings, turns: int | None = None, *, guarded: bool = False) -> None:
+        self.settings = settings
+        self.stopwatch = Stopwatch(turns)
+        self.turns = TURNS.full_name(settings.topic_prefix)
+        self.topics = {kind: topic.full_name(settings.topic_prefix) for kind, topic in TOPIC_OF.items()}
         self._policy = policy_of(settings)
         embedder = stream_embedder_of(settings)
         self._intake = Intake(self._policy, embedder, scorer_of(settings, embedder))
         self._watermarks: dict[int, datetime] = {}
         self._guarded = guarded
+        self._sessions: dict[bytes, Parts] = {}
 
     def arrivals(self, records: Iterable[ConsumerRecord]) -> list[DecodedArrival]:
         """Decode, score and embed; what cannot be used and ticks of a clock are left out."""
@@ -108,36 +113,18 @@ class EventFold:
         after = {name: value for name, value in {**parts, **changed}.items() if value is not None}
         return EventFolded(outputs, changed, after)
 
-
-class _Adapter:
-    """What the adapters of the frameworks share: the fold, sessions that were read once, and the stopwatch.
-
-    Args:
-        settings: Whose topics, policy and embedder.
-        turns: After how many the time ends; none: without end.
-        guarded: Keep the fold's own guard.
-    """
-
-    def __init__(self, settings: Settings, turns: int | None, *, guarded: bool = False) -> None:
-        self.settings = settings
-        self.stopwatch = Stopwatch(turns)
-        self.fold = EventFold(settings, guarded=guarded)
-        self.turns = TURNS.full_name(settings.topic_prefix)
-        self.topics = {kind: topic.full_name(settings.topic_prefix) for kind, topic in TOPIC_OF.items()}
-        self._sessions: dict[bytes, Parts] = {}
-
     def take(self, record: ConsumerRecord, stored: Callable[[bytes], Parts]) -> Iterator[tuple[Parts, EventFolded]]:
         """Fold a record; gives the parts of its session before, which are read from the store once, and what came."""
-        for arrival in self.fold.arrivals([record]):
+        for arrival in self.arrivals([record]):
             if record.key not in self._sessions:
                 self._sessions[record.key] = stored(record.key)
             before = self._sessions[record.key]
-            folded = self.fold.fold(arrival, before)
+            folded = self.fold(arrival, before)
             self._sessions[record.key] = folded.parts
             yield before, folded
 
 
-class _Faust(_Adapter):
+class _Faust(EventFold):
     """The same fold in stock Faust: one event at a time, outputs awaited, one table write per event.
 
     Set up as Faust's documentation has it: default transport, an agent over `stream.events()`, a table with a
@@ -208,7 +195,7 @@ def _per_event_faust(settings: Settings, turns: int | None, *, guarded: bool = F
     return asyncio.run(_Faust(settings, turns, guarded=guarded).run())
 
 
-class _Quix(_Adapter):
+class _Quix(EventFold):
     """The same fold in Quix Streams: one event at a time, its durable state, outputs through its own producer.
 
     Set up as its documentation has it: a stateful `apply` over a dataframe, state in RocksDB with a changelog, written
@@ -272,7 +259,7 @@ def _quix_parts(state: Any) -> Parts:
     return {name.decode(): state.get_bytes(name.decode()) for name in names if name}
 
 
-class _Bytewax(_Adapter):
+class _Bytewax(EventFold):
     """The same fold in Bytewax, with recovery on: a dataflow from Kafka to Kafka through its own connectors.
 
     Set up as its documentation has it: `KafkaSource` → `flat_map_batch` for what is cheaper in batches (decode, score,
@@ -318,11 +305,11 @@ class _Bytewax(_Adapter):
             record_of(each.topic, each.offset, each.timestamp[1], each.key, each.value, each.partition)
             for each in messages
         ]
-        return [(arrival.event.session_id, arrival) for arrival in self.fold.arrivals(records)]
+        return [(arrival.event.session_id, arrival) for arrival in self.arrivals(records)]
 
     def _fold_one(self, parts: Parts | None, arrival: DecodedArrival) -> tuple[Parts | None, list[Any]]:
         """Fold one event into the session's state, which the framework keeps; an empty one is forgotten."""
-        folded = self.fold.fold(arrival, parts or {})
+        folded = self.fold(arrival, parts or {})
         key = arrival.event.session_id.encode()
         messages = [
             self._sink_message(key=key, value=encode(each), topic=self.topics[type(each)]) for each in folded.outputs
@@ -331,12 +318,16 @@ class _Bytewax(_Adapter):
         return folded.parts or None, messages
 
 
-def _plain_fold(settings: Settings, turns: int | None) -> Timing:
+async def _plain_fold(settings: Settings, turns: int | None) -> Timing:
     """Decode, score, embed and fold records that are in memory already, in batches, into state in memory.
 
     The first batch is not counted, as with the sessions role.
     """
-    by_partition = asyncio.run(_records(settings, turns or 0))
+    by_partition, left = dict[int, list[ConsumerRecord]](), turns or 0
+    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
+        if left:
+            by_partition.setdefault(record.partition, []).append(record)
+            left -= 1
     embedder = stream_embedder_of(settings)
     replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
     batches = [
@@ -353,41 +344,26 @@ def _plain_fold(settings: Settings, turns: int | None) -> Timing:
     return Timing(replay.result().turns - began, perf_counter() - began_s)
 
 
-async def _records(settings: Settings, turns: int) -> dict[int, list[ConsumerRecord]]:
-    found: dict[int, list[ConsumerRecord]] = {}
-    left = turns
-    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
-        if left:
-            found.setdefault(record.partition, []).append(record)
-            left -= 1
-    return found
-
-
-def _raw_read(settings: Settings, turns: int | None) -> Timing:
+async def _raw_read(settings: Settings, turns: int | None) -> Timing:
     """Fetch and decode with aiokafka alone, from the assignment to the last turn."""
-    return asyncio.run(_read(settings, turns or 0))
-
-
-async def _read(settings: Settings, turns: int) -> Timing:
-    topic = TURNS.full_name(settings.topic_prefix)
+    topic, wanted = TURNS.full_name(settings.topic_prefix), turns or 0
     places = [TopicPartition(topic, partition) for partition in await require_topic(settings.kafka, topic)]
-    intake = Policy().intake
-    left = turns
+    intake, taken = Policy().intake, 0
     async with consumer(settings.kafka, auto_offset_reset="earliest", max_poll_records=BATCH_RECORDS) as client:
         began_s = perf_counter()
         client.assign(places)
-        while left > 0:
+        while taken < wanted:
             for records in (await client.getmany(timeout_ms=1_000)).values():
                 for record in records:
                     appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
                     decode_input(record.value, record.key, appended_at, intake)
-                left -= len(records)
-        return Timing(turns - left, perf_counter() - began_s)
+                taken += len(records)
+        return Timing(taken, perf_counter() - began_s)
 
 
 FOLDS: Mapping[str, Callable[[Settings, int | None], Timing]] = {
-    "raw_read": _raw_read,
-    "plain_fold": _plain_fold,
+    "raw_read": lambda settings, turns: asyncio.run(_raw_read(settings, turns)),
+    "plain_fold": lambda settings, turns: asyncio.run(_plain_fold(settings, turns)),
     "per_event_faust": _per_event_faust,
     "per_event_faust_guarded": partial(_per_event_faust, guarded=True),
     "quix": lambda settings, turns: _Quix(settings, turns).run("at-least-once"),

@@ -15,16 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from jobs.lab.bench.contender import DURABLE, command_of, missing_package
-from jobs.lab.bench.kills_count import count_alerts, count_turns
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
@@ -45,7 +43,6 @@ STEADY_TURNS = 400
 TURNS_PER_S = 200.0
 KILL_AFTER_S = (0.1, 1.9)
 """Within the two seconds of steady turns."""
-MAX_KILLS = 30
 _SPAN = timedelta(minutes=20)
 """Event time of a log: shorter than the sessions' time-out, which keyed contenders do not have."""
 _SESSION_TIMEOUT = timedelta(seconds=6)
@@ -56,6 +53,7 @@ _SETTLED_WITHIN_S = 240.0
 _QUIET_S = 5.0
 """So long nothing more comes before the outputs are taken as complete."""
 _MAX_CRASHES = 20
+_POLL_S = 0.02
 
 
 def contenders() -> list[str]:
@@ -73,7 +71,7 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(environment: BenchEnvironment, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, names: Sequence[str], kills: int, seed: int, *, say: Say) -> Figures:
     """Kill each contender in turn.
 
     Raises:
@@ -119,7 +117,8 @@ class _Run:
             async with self._watch.reading(), producing(self._settings, enable_idempotence=True) as producer:
                 kills = await self._kill_again_and_again(producer)
                 sessions = {turn.session_id for turn in self._turns}
-                await self._send(producer, [_ended(session_id) for session_id in sorted(sessions)])
+                now = datetime.now(UTC)
+                await self._send(producer, [SessionEnded(session_id=each, timestamp=now) for each in sorted(sessions)])
                 settled = await self._watch.until(lambda: self._watch.closed >= sessions, _SETTLED_WITHIN_S)
                 await self._watch.until(lambda: self._watch.silent_s > _QUIET_S, _SETTLED_WITHIN_S)
         finally:
@@ -136,7 +135,7 @@ class _Run:
         for number, moment_s in enumerate(self._moments_s):
             before = self._watch.seen
             await self._send(producer, [next(turns) for _ in range(BURST_TURNS)])
-            if not await self._watch.until(partial(self._watch.beyond, before), _WORKS_WITHIN_S):
+            if not await self._watch.until(lambda before=before: self._watch.seen > before, _WORKS_WITHIN_S):
                 silence = f"{self._name} gave nothing for {_WORKS_WITHIN_S:g} s:\n{self._process.log_tail()}"
                 if not number:
                     raise BenchFailed(silence)
@@ -177,17 +176,13 @@ class _Run:
             "contender": self._name,
             "kills": kills,
             "turns": len(oracle.turn_keys),
-            **count_turns(expected, found)._asdict(),
+            **count_turns(expected, found),
             "alerts": sum(isinstance(event, AlertChanged) for event in expected),
-            **count_alerts(expected, found)._asdict(),
+            **count_alerts(expected, found),
             "crashes": self._crashes,
             "settled": settled,
             "seconds": round(seconds, 1),
         }
-
-
-def _ended(session_id: str) -> SessionEnded:
-    return SessionEnded(session_id=session_id, timestamp=datetime.now(UTC))
 
 
 class _ContenderProcess(RoleProcess):
@@ -197,12 +192,8 @@ class _ContenderProcess(RoleProcess):
         return command_of(self.role)
 
 
-_TOPICS = (PROFILES, ALERTS)
-_POLL_S = 0.02
-
-
 class OutputWatch:
-    """What stands on the two topics so far.
+    """What stands on the topics of profiles and alerts so far.
 
     Attributes:
         seen: Records, those of aborted transactions among them: a sign of work.
@@ -214,7 +205,8 @@ class OutputWatch:
         self.seen = 0
         self.events: list[OutputEvent] = []
         self.closed: set[str] = set()
-        self._settings = settings
+        self._kafka = settings.kafka
+        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in (PROFILES, ALERTS)}
         self._last_s = monotonic()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -222,10 +214,6 @@ class OutputWatch:
     def silent_s(self) -> float:
         """Since the last record."""
         return monotonic() - self._last_s
-
-    def beyond(self, seen: int) -> bool:
-        """Whether more records were seen than that."""
-        return self.seen > seen
 
     async def until(self, true: Callable[[], bool], within_s: float) -> bool:
         """Wait until something is true; False if it is not in time. What ends the reading is raised here."""
@@ -242,14 +230,13 @@ class OutputWatch:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
         """Read both topics from their start, in the background."""
-        names = {topic.full_name(self._settings.topic_prefix): topic for topic in _TOPICS}
         places = [
-            TopicPartition(name, number) for name in names for number in await require_topic(self._settings.kafka, name)
+            TopicPartition(name, number) for name in self._topics for number in await require_topic(self._kafka, name)
         ]
         options = {"auto_offset_reset": "earliest"}
         async with (
-            consumer(self._settings.kafka, **options) as at_once,
-            consumer(self._settings.kafka, isolation_level="read_committed", **options) as committed,
+            consumer(self._kafka, **options) as at_once,
+            consumer(self._kafka, isolation_level="read_committed", **options) as committed,
         ):
             at_once.assign(places)
             committed.assign(places)
@@ -267,10 +254,44 @@ class OutputWatch:
             self._last_s = monotonic()
 
     async def _keep(self, client: AIOKafkaConsumer) -> None:
-        topics = {topic.full_name(self._settings.topic_prefix): topic for topic in _TOPICS}
         async for record in client:
-            event = decode_output(topics[record.topic], record.value)
+            event = decode_output(self._topics[record.topic], record.value)
             self.events.append(event)
             if isinstance(event, ProfileUpdated) and not event.open:
                 self.closed.add(event.session_id)
             self._last_s = monotonic()
+
+
+def count_turns(expected: Iterable[OutputEvent], found: Iterable[OutputEvent]) -> dict[str, int]:
+    """Turns lost and doubled, session by session, so that one does not hide the other."""
+    oracle, seen = folded_turns(expected), folded_turns(found)
+    off = [seen.get(session_id, 0) - turns for session_id, turns in oracle.items()]
+    return {"lost": -sum(n for n in off if n < 0), "doubled": sum(n for n in off if n > 0)}
+
+
+def folded_turns(events: Iterable[OutputEvent]) -> dict[str, int]:
+    """Session → turns that went into it, by its last closing profile: counted, recognised as duplicate, or late."""
+    return {
+        event.session_id: event.turn_count + event.duplicate_turns + event.late_turns
+        for event in events
+        if isinstance(event, ProfileUpdated) and not event.open
+    }
+
+
+def count_alerts(expected: Iterable[OutputEvent], found: Iterable[OutputEvent]) -> dict[str, int]:
+    """Alerts by session, turn and cause, which a session has once; repeats by whether the id is the same."""
+    oracle, seen = _ids_by_alert(expected), _ids_by_alert(found)
+    return {
+        "alerts_missing": len(oracle.keys() - seen.keys()),
+        "alerts_false": sum(len(ids) for said, ids in seen.items() if said not in oracle),
+        "repeats_same_id": sum(len(ids) - len(set(ids)) for ids in seen.values()),
+        "repeats_other_id": sum(len(set(ids)) - 1 for said, ids in seen.items() if said in oracle),
+    }
+
+
+def _ids_by_alert(events: Iterable[OutputEvent]) -> dict[tuple[str, int, str], list[str]]:
+    ids: dict[tuple[str, int, str], list[str]] = {}
+    for event in events:
+        if isinstance(event, AlertChanged):
+            ids.setdefault((event.session_id, event.turn, event.cause), []).append(event.id)
+    return ids

@@ -25,7 +25,6 @@ from streams.api.live.stream import LiveStream
 from streams.settings.live import LiveSettings
 
 STEPS_PER_S = 20
-_MEGABYTE = 1024 * 1024
 _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -64,6 +63,10 @@ class _CountingPage:
         if b'"more":false' in body:
             self.complete.set()
 
+    def version(self) -> int:
+        """Of the board, as it was told last."""
+        return int(self.last.split(b"id: ", 1)[1].split(b"\n", 1)[0])
+
     def leave(self) -> None:
         self._leaving.set()
 
@@ -93,58 +96,43 @@ async def measure(plan: LivePlan) -> Figures:
     for name in names:
         board.take_profile(structs.replace(profile(name, 40, 0.5), risk_points=spark), 1)
     hub = Hub(board, LiveSettings(max_streams=plan.pages + plan.stuck))
-    ticking, memory = asyncio.create_task(hub.run()), [_resident_mb()]
+    ticking, memory_mb = asyncio.create_task(hub.run()), {"all_sessions": _resident_mb()}
     began_s = perf_counter()
     pages = [_CountingPage(hub, stuck=False) for _ in range(plan.pages)]
     stuck = [_CountingPage(hub, stuck=True) for _ in range(plan.stuck)]
     await asyncio.gather(*[page.complete.wait() for page in pages])
     snapshot_ms = (perf_counter() - began_s) * 1_000
-    memory.append(_resident_mb())
+    memory_mb["snapshots"] = _resident_mb()
     sent, cpu_s, began_s = sum(page.bytes for page in pages), process_time(), perf_counter()
-    updates = await _change(board, names, plan, memory, profile)
+    chance, changed, steps = random.Random(1), 0, plan.seconds * STEPS_PER_S  # noqa: S311 - the same ones each time
+    for step in range(1, steps + 1):
+        while changed < step * plan.updates_per_s // STEPS_PER_S:
+            changed += 1
+            board.take_profile(profile(chance.choice(names), 40 + changed, chance.random()), changed)
+        if step == steps // 2:
+            memory_mb["middle"] = _resident_mb()
+        await asyncio.sleep(max(0.0, began_s + step / STEPS_PER_S - perf_counter()))
     cpu_s, elapsed_s = process_time() - cpu_s, perf_counter() - began_s
     for _ in range(2):
         hub.tick()
         await asyncio.sleep(2 / STEPS_PER_S)
-    missed = sum(board.version != int(page.last.split(b"id: ", 1)[1].split(b"\n", 1)[0]) for page in pages)
-    memory.append(_resident_mb())
+    memory_mb["end"] = _resident_mb()
     dropped = sum(page.answering.done() for page in stuck)
     for page in [*pages, *stuck]:
         page.leave()
     await asyncio.gather(*[page.answering for page in [*pages, *stuck]])
     ticking.cancel()
-    received_bytes = sum(page.bytes for page in pages) - sent
     return {
         "plan": plan,
         "snapshot_ms": round(snapshot_ms, 1),
-        "cpu_us_per_update": round(cpu_s / updates * 1e6, 1),
+        "cpu_us_per_update": round(cpu_s / changed * 1e6, 1),
         "cpu_ratio": round(cpu_s / elapsed_s, 4),
-        "bytes_per_page_s": round(received_bytes / plan.pages / elapsed_s, 1),
-        "missed": missed,
-        "memory_mb": memory,
+        "bytes_per_page_s": round((sum(page.bytes for page in pages) - sent) / plan.pages / elapsed_s, 1),
+        "missed": sum(board.version != page.version() for page in pages),
+        "memory_mb": memory_mb,
         "dropped": dropped,
     }
 
 
-async def _change(
-    board: LiveBoard,
-    names: list[str],
-    plan: LivePlan,
-    memory: list[float],
-    profile: Callable[[str, int, float], ProfileUpdated],
-) -> int:
-    """Let sessions change at the plan's rate; gives how many did."""
-    chance, steps = random.Random(1), plan.seconds * STEPS_PER_S  # noqa: S311 - the same sessions each time
-    began_s, done = perf_counter(), 0
-    for step in range(1, steps + 1):
-        while done < step * plan.updates_per_s // STEPS_PER_S:
-            done += 1
-            board.take_profile(profile(chance.choice(names), 40 + done, chance.random()), done)
-        if step == steps // 2:
-            memory.append(_resident_mb())
-        await asyncio.sleep(max(0.0, began_s + step / STEPS_PER_S - perf_counter()))
-    return done
-
-
 def _resident_mb() -> float:
-    return round(float(psutil.Process().memory_info().rss) / _MEGABYTE, 1)
+    return round(float(psutil.Process().memory_info().rss) / 2**20, 1)

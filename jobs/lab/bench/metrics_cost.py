@@ -8,8 +8,9 @@ few percent, so the order changes every round, ratios are taken within a round, 
 from __future__ import annotations
 
 import asyncio
-import statistics
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from statistics import median
 
 import httpx
 from msgspec import Struct
@@ -24,7 +25,6 @@ from jobs.shared.role_process import RoleProcess
 from streams.kafka.client import admin
 from streams.settings import Settings
 
-GOAL_RATIO = 0.97
 _POLL_S = 1.0
 _SCRAPE_EVERY_POLLS = 5
 _WITHIN_S = 600.0
@@ -52,64 +52,31 @@ class RoleRun(Struct, frozen=True):
     cpu_us_per_turn: float
 
 
-class RunPair(Struct, frozen=True):
-    """One round: the same turns with metrics and without."""
-
-    counted: RoleRun
-    silent: RoleRun
-
-    @property
-    def throughput_ratio(self) -> float:
-        """With metrics by without: below 1 they cost throughput."""
-        return self.counted.turns_per_s / self.silent.turns_per_s
-
-    @property
-    def cpu_ratio(self) -> float:
-        """Without metrics by with: below 1 they cost processor time."""
-        return self.silent.cpu_us_per_turn / self.counted.cpu_us_per_turn
-
-
 async def measure(environment: BenchEnvironment, size: MetricsCostSize, *, say: Say) -> Figures:
     """Run everything.
 
     Raises:
         BenchFailed: A role ended, did not finish, or a run was too short to be measured.
     """
-    pairs = []
+    pairs = list[dict[str, RoleRun]]()
     for number in range(size.rounds):
-        runs: dict[bool, RoleRun] = {}
-        for counted in (True, False) if number % 2 == 0 else (False, True):
-            runs[counted] = run = await _run(environment, size.turns, number, counted=counted)
-            name = "with metrics" if counted else "without"
+        pairs.append({})
+        for name in ("counted", "silent") if number % 2 == 0 else ("silent", "counted"):
+            pairs[-1][name] = run = await _run(environment, size.turns, number, counted=name == "counted")
             say(f"round {number + 1}, {name}: {run.turns_per_s:,.0f} turns/s, {run.cpu_us_per_turn:,.0f} µs CPU a turn")
-        pairs.append(RunPair(runs[True], runs[False]))
     return summarise(pairs, size.turns)
 
 
-def summarise(pairs: list[RunPair], turns: int) -> Figures:
-    """Medians over rounds, and their ranges."""
-    throughput, cpu = [pair.throughput_ratio for pair in pairs], [pair.cpu_ratio for pair in pairs]
+def summarise(pairs: Sequence[dict[str, RoleRun]], turns: int) -> Figures:
+    """Medians and ranges over rounds of with metrics by without: below 1 they cost."""
+    throughput = [pair["counted"].turns_per_s / pair["silent"].turns_per_s for pair in pairs]
+    cpu = [pair["silent"].cpu_us_per_turn / pair["counted"].cpu_us_per_turn for pair in pairs]
     return {
         "turns": turns,
-        "pairs": pairs,
-        "throughput_ratio": statistics.median(throughput),
-        "throughput_ratio_range": (min(throughput), max(throughput)),
-        "cpu_ratio": statistics.median(cpu),
-        "cpu_ratio_range": (min(cpu), max(cpu)),
-        "goal_ratio": GOAL_RATIO,
+        "pairs": list(pairs),
+        "throughput": {"median": median(throughput), "lowest": min(throughput), "highest": max(throughput)},
+        "cpu": {"median": median(cpu), "lowest": min(cpu), "highest": max(cpu)},
     }
-
-
-def shown(report: Figures) -> list[dict[str, str]]:
-    """Ratios with their ranges, for people."""
-    ratios = {
-        "throughput": (report["throughput_ratio"], report["throughput_ratio_range"]),
-        "processor time": (report["cpu_ratio"], report["cpu_ratio_range"]),
-    }
-    return [
-        {"with by without": name, "median": f"{median:.3f}", "lowest": f"{low:.3f}", "highest": f"{high:.3f}"}
-        for name, (median, (low, high)) in ratios.items()
-    ]
 
 
 async def _run(environment: BenchEnvironment, turns: int, number: int, *, counted: bool) -> RoleRun:

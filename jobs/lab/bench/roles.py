@@ -43,7 +43,7 @@ _WITHIN_S = 1_800.0
 _FLUSH_AGE = "PT15S"
 
 
-async def measure(environment: BenchEnvironment, *, turns: int, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, turns: int, *, say: Say) -> Figures:
     """Run all roles over one backlog.
 
     Raises:

@@ -16,13 +16,15 @@ from msgspec import Struct
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing, ratio
 from jobs.lab.bench.scale_folds import measure_lengths, measure_sessions
-from jobs.lab.bench.sessions_role import running, scrape
+from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
 from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
-from models.events.topics import SESSION_STATE
-from streams.kafka.client import read_to_end
-from streams.settings import Settings
+
+PARTITIONS = 8
+_SESSION_TIMEOUT = timedelta(seconds=30)
+_POLL_S = 0.25
+_WITHIN_S = 600.0
 
 
 class ScaleSize(Struct, frozen=True):
@@ -32,33 +34,23 @@ class ScaleSize(Struct, frozen=True):
         runs: Of each measurement, of which the median is taken.
         probes: Runs of words per position of a session.
         sessions: Numbers of open sessions.
-        turns_each: Turns that each open session has had.
         passes: Measured micro-batches at each number of sessions.
-        workers: Numbers of workers.
         backlog_turns: What the workers take.
+        workers: Numbers of workers.
+        turns_each: Turns that each open session has had.
     """
 
     runs: int
     probes: int
     sessions: tuple[int, ...]
-    turns_each: int
     passes: int
-    workers: tuple[int, ...]
     backlog_turns: int
+    workers: tuple[int, ...] = (1, 2, 4)
+    turns_each: int = 2
 
 
-FULL = ScaleSize(
-    runs=3,
-    probes=64,
-    sessions=(1_000, 10_000, 100_000, 1_000_000),
-    turns_each=2,
-    passes=31,
-    workers=(1, 2, 4),
-    backlog_turns=30_000,
-)
-QUICK = ScaleSize(
-    runs=1, probes=16, sessions=(1_000, 10_000), turns_each=2, passes=5, workers=(1, 2, 4), backlog_turns=8_000
-)
+FULL = ScaleSize(runs=3, probes=64, sessions=(1_000, 10_000, 100_000, 1_000_000), passes=31, backlog_turns=30_000)
+QUICK = ScaleSize(runs=1, probes=16, sessions=(1_000, 10_000), passes=5, backlog_turns=8_000)
 
 
 async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -> Figures:
@@ -71,7 +63,7 @@ async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
     sessions, notes = await measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
     return {
-        "ratio_long_session": lengths[-1].ratio,
+        "ratio_long_session": lengths[-1]["ratio"],
         "session_length": lengths,
         "sessions": sessions,
         "workers": workers,
@@ -79,12 +71,6 @@ async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -
         "notes": notes,
         "runs": size.runs,
     }
-
-
-PARTITIONS = 8
-_SESSION_TIMEOUT = timedelta(seconds=30)
-_POLL_S = 0.25
-_WITHIN_S = 600.0
 
 
 async def measure_workers(
@@ -99,21 +85,20 @@ async def measure_workers(
     for run in range(runs):
         say(f"workers, run {run + 1} of {runs}")
         for count in counts:
-            timing = await _take_backlog(environment, count, run, turns)
-            timings[count].append(timing)
-            say(f"  {count} workers: {timing.turns_per_s:,.0f} turns/s")
-    first = timings[counts[0]]
+            timings[count].append(await _take_backlog(environment, count, run, turns))
+            say(f"  {count} workers: {timings[count][-1].turns_per_s:,.0f} turns/s")
     return [
         {
             "workers": count,
             "turns_per_s": median(timing.turns_per_s for timing in taken),
-            "ratio": ratio(taken, first),
+            "ratio": ratio(taken, timings[counts[0]]),
         }
         for count, taken in timings.items()
     ]
 
 
 async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, turns: int) -> Timing:
+    """The workers are stopped while the backlog is written, and begin together."""
     settings = environment.settings(partitions=PARTITIONS, session_timeout=_SESSION_TIMEOUT)
     await apply_topics(settings)
     async with (
@@ -123,44 +108,26 @@ async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, 
     ):
         # The last one's joining is over for the others too.
         await _all_ready(client, roles)
-        with _IdleProcesses(roles):
+        for role in roles:
+            os.kill(role.pid, signal.SIGSTOP)
+        try:
             await send_all(settings, TurnTraffic(seed).backlog(turns, ends_at=datetime.now(UTC)))
+        finally:
             woken_s = time.time()
+            for role in roles:
+                os.kill(role.pid, signal.SIGCONT)
         folded = [0.0]
         while sum(folded) < turns:
             await asyncio.sleep(_POLL_S)
             folded = [(await scrape(client, role))["turns_folded_total"] for role in roles]
     if not all(folded):
         raise BenchFailed(f"{folded.count(0.0)} of {workers} workers got no partition: run it again")
-    return Timing(turns, await _last_written_s(settings) - woken_s)
+    return Timing(turns, max(written_ms for written_ms, _, _ in await folded_offsets(settings)) / 1000 - woken_s)
 
 
 async def _all_ready(client: httpx.AsyncClient, roles: Sequence[RoleProcess]) -> None:
     while True:
-        answers = await asyncio.gather(*(client.get(f"{role.url}/readyz") for role in roles))
+        answers = [await client.get(f"{role.url}/readyz") for role in roles]
         if all(answer.status_code == httpx.codes.OK for answer in answers):
             return
         await asyncio.sleep(_POLL_S)
-
-
-class _IdleProcesses:
-    """Processes that do nothing inside the block."""
-
-    def __init__(self, roles: Sequence[RoleProcess]) -> None:
-        self._pids = [role.pid for role in roles]
-
-    def __enter__(self) -> None:
-        for pid in self._pids:
-            os.kill(pid, signal.SIGSTOP)
-
-    def __exit__(self, *_: object) -> None:
-        for pid in self._pids:
-            os.kill(pid, signal.SIGCONT)
-
-
-async def _last_written_s(settings: Settings) -> float:
-    """When the last state was written."""
-    last_ms = 0
-    async for record in read_to_end(settings.kafka, SESSION_STATE.full_name(settings.topic_prefix)):
-        last_ms = max(last_ms, record.timestamp)
-    return last_ms / 1000

@@ -1,7 +1,8 @@
-"""Cost of a turn early and late in a session: one session, the pure fold, a turn at a time.
+"""Cost of a turn by the length of its session, and by the number of open sessions: the pure fold, in CPU time.
 
-At each position the same words are said, after a history of other ones: what differs is only how long the session is.
-A turn is a micro-batch of its own, so that each one reads its session's state and writes it: the dearest case.
+At each length the same words are said, after a history of other ones: what differs is only how long the session is.
+A turn is a micro-batch of its own, so that each one reads its session's state and writes it: the dearest case. Numbers
+of open sessions are measured in processes of their own, in micro-batches of turns of other sessions each.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from datetime import timedelta
 from statistics import median
 
 import psutil
-from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say
 from models.policy import Policy
 from streams.settings import load_settings
 from streams.state.memory import MemoryTable
@@ -29,103 +29,6 @@ REACH_TURNS = 5
 """A position is measured over the five turns up to it and the five after it."""
 _SESSION = "bench-long"
 _SPACING = timedelta(seconds=20)
-
-
-class LengthCost(Struct, frozen=True):
-    """What a turn costs at one length of its session.
-
-    Attributes:
-        turn: Number of the turn.
-        us_per_turn: Microseconds of CPU time of the fold, reading and writing the state in memory included.
-        ratio: To the first position, taken over the same words in the same run.
-        state_bytes: Of the session there.
-    """
-
-    turn: int
-    us_per_turn: float
-    ratio: float
-    state_bytes: int
-
-
-class _History:
-    """A session as it stands before a position, to be gone on from any number of times."""
-
-    def __init__(self, stood: InMemory, turn: int) -> None:
-        self.turn = turn
-        self.state_bytes = stood.table.size_bytes
-        self._entities = {name: dict(parts) for name, parts in stood.table.entities.items()}
-
-    def go_on(self, policy: Policy) -> InMemory:
-        table = MemoryTable()
-        for name, parts in self._entities.items():
-            table.put(name, parts)
-        return InMemory(policy, table)
-
-
-def measure_lengths(*, runs: int, probes: int, say: Say) -> list[LengthCost]:
-    """Cost at each of `POSITIONS`.
-
-    Args:
-        runs: Histories that begin at another line; medians are taken over them.
-        probes: Runs of words said at every position, per history.
-        say: Called with what is going on.
-    """
-    policy = policy_of(load_settings())
-    prepared = Prepared(policy)
-    costs: list[list[list[float]]] = []
-    sizes: list[list[int]] = []
-    for run in range(runs):
-        say(f"session length, run {run + 1} of {runs}")
-        histories = _histories(prepared, policy, first_line=run * len(prepared.lines) // runs)
-        sizes.append([history.state_bytes for history in histories])
-        costs.append(_probe(prepared, policy, histories, probes))
-    return summarise_lengths(costs, sizes)
-
-
-def _histories(prepared: Prepared, policy: Policy, *, first_line: int) -> list[_History]:
-    session, found = InMemory(policy), []
-    starts = {position - REACH_TURNS for position in POSITIONS}
-    for turn in range(max(starts) + 1):
-        if turn in starts:
-            found.append(_History(session, turn))
-        session.take([prepared.line(first_line + turn, _SESSION, turn, turn, turn * _SPACING)])
-    return found
-
-
-def _probe(prepared: Prepared, policy: Policy, histories: Sequence[_History], probes: int) -> list[list[float]]:
-    """CPU seconds per turn, by position and probe. A probe goes round all positions before the next one begins."""
-    gc.collect()
-    found: list[list[float]] = [[] for _ in histories]
-    for probe in range(probes):
-        for place, history in enumerate(histories):
-            session = history.go_on(policy)
-            turns = range(history.turn, history.turn + 2 * REACH_TURNS)
-            said = [
-                prepared.line(probe * len(turns) + n, _SESSION, turn, turn, turn * _SPACING)
-                for n, turn in enumerate(turns)
-            ]
-            found[place].append(sum(session.take([arrival]) for arrival in said) / len(said))
-    return found
-
-
-def summarise_lengths(costs: Sequence[Sequence[Sequence[float]]], sizes: Sequence[Sequence[int]]) -> list[LengthCost]:
-    """Medians over probes, then over runs.
-
-    Args:
-        costs: CPU seconds per turn by run, position and probe.
-        sizes: Bytes of state by run and position.
-    """
-    found = []
-    for place, turn in enumerate(POSITIONS):
-        by_run = [median(run[place]) for run in costs]
-        ratios = [median(here / first for here, first in zip(run[place], run[0], strict=True)) for run in costs]
-        state_bytes = round(median(size[place] for size in sizes))
-        found.append(LengthCost(turn, median(by_run) * 1e6, median(ratios), state_bytes))
-    return found
-
-
-REFERENCE_SESSIONS = 1_000
-"""So many sessions stand beside, in the same process: the ratio is taken to them, turn about."""
 BATCH_TURNS = 1_000
 """As the sessions role polls by default; each of these turns is another session's."""
 _COLLECT_AFTER = 50_000
@@ -140,29 +43,77 @@ _WITHIN_S = 3_600.0
 _TOO_SLOW = f"end within {_WITHIN_S:g} s: run with --quick"
 
 
-class SessionsCost(Struct, frozen=True):
-    """What a turn costs, and memory, at a number of open sessions.
+def measure_lengths(*, runs: int, probes: int, say: Say) -> list[Figures]:
+    """Cost at each of `POSITIONS`: medians over probes, then over runs; ratios are taken within a probe.
 
-    Attributes:
-        sessions: Open ones.
-        turns_each: Turns that each of them had before.
-        us_per_turn: Microseconds of CPU time of fold and table, in micro-batches of other sessions' turns.
-        ratio: To `REFERENCE_SESSIONS`, measured turn about in the same process.
-        memory_bytes: Growth of the process, from no session to all of them.
-        state_bytes: Encoded state, which is what the changelog holds at least.
+    Args:
+        runs: Histories that begin at another line.
+        probes: Runs of words said at every position, per history.
+        say: Called with what is going on.
     """
+    policy = policy_of(load_settings())
+    prepared, by_run, sizes = Prepared(policy), list[list[list[float]]](), list[list[int]]()
+    for run in range(runs):
+        say(f"session length, run {run + 1} of {runs}")
+        histories = _histories(prepared, policy, first_line=run * len(prepared.lines) // runs)
+        sizes.append([history.size_bytes for history in histories])
+        gc.collect()
+        # A probe goes round all positions before the next one begins.
+        of_probes = [
+            [_go_on(prepared, policy, table, turn, probe) for table, turn in zip(histories, POSITIONS, strict=True)]
+            for probe in range(probes)
+        ]
+        by_run.append([list(position) for position in zip(*of_probes, strict=True)])
+    return summarise_lengths(by_run, sizes)
 
-    sessions: int
-    turns_each: int
-    us_per_turn: float
-    ratio: float
-    memory_bytes: int
-    state_bytes: int
 
-    @property
-    def memory_bytes_per_session(self) -> float:
-        """Growth of the process per session."""
-        return self.memory_bytes / self.sessions
+def _histories(prepared: Prepared, policy: Policy, *, first_line: int) -> list[MemoryTable]:
+    """A session's state as it stands before each position."""
+    session, found = InMemory(policy), []
+    starts = {position - REACH_TURNS for position in POSITIONS}
+    for turn in range(max(starts) + 1):
+        if turn in starts:
+            found.append(_copy(session.table))
+        session.take([prepared.line(first_line + turn, _SESSION, turn, turn, turn * _SPACING)])
+    return found
+
+
+def _copy(table: MemoryTable) -> MemoryTable:
+    copied = MemoryTable()
+    for name, parts in table.entities.items():
+        copied.put(name, dict(parts))
+    return copied
+
+
+def _go_on(prepared: Prepared, policy: Policy, table: MemoryTable, position: int, probe: int) -> float:
+    """CPU seconds per turn of a session that goes on from this state, around a position."""
+    session, first = InMemory(policy, _copy(table)), position - REACH_TURNS
+    said = [
+        prepared.line(probe * 2 * REACH_TURNS + n, _SESSION, first + n, first + n, (first + n) * _SPACING)
+        for n in range(2 * REACH_TURNS)
+    ]
+    return sum(session.take([arrival]) for arrival in said) / len(said)
+
+
+def summarise_lengths(costs: Sequence[Sequence[Sequence[float]]], sizes: Sequence[Sequence[int]]) -> list[Figures]:
+    """Medians over probes, then over runs.
+
+    Args:
+        costs: CPU seconds per turn by run, position and probe.
+        sizes: Bytes of state by run and position.
+    """
+    found = []
+    for place, turn in enumerate(POSITIONS):
+        ratios = [median(here / first for here, first in zip(run[place], run[0], strict=True)) for run in costs]
+        found.append(
+            {
+                "turn": turn,
+                "us_per_turn": median(median(run[place]) for run in costs) * 1e6,
+                "ratio": median(ratios),
+                "state_bytes": round(median(size[place] for size in sizes)),
+            }
+        )
+    return found
 
 
 class Population:
@@ -179,79 +130,60 @@ class Population:
     """
 
     def __init__(self, policy: Policy, prepared: Prepared, sessions: int, turns_each: int) -> None:
-        self._prepared = prepared
-        self._sessions = sessions
-        self._next_turn = turns_each
-        self._after = _FILLED_WITHIN
+        self._prepared, self._sessions = prepared, sessions
+        self._after, spacing = timedelta(0), _FILLED_WITHIN / (sessions * turns_each)
+        self._said = dict.fromkeys(range(sessions), 0)
         self.memory = InMemory(policy, MemoryTable())
-        self._fill(turns_each)
-
-    def _fill(self, turns_each: int) -> None:
-        spacing, offset = _FILLED_WITHIN / (self._sessions * turns_each), 0
-        for turn in range(turns_each):
-            for first in range(0, self._sessions, BATCH_TURNS):
-                batch = []
-                for session in range(first, min(first + BATCH_TURNS, self._sessions)):
-                    batch.append(self._prepared.turn(session, turn, offset, offset * spacing))
-                    offset += 1
-                self.memory.take(batch)
-        if (still := self.memory.fold.open_sessions) != self._sessions:
-            raise BenchFailed(f"{still:,} of {self._sessions:,} sessions are open: look at `partition.open_sessions`")
+        for _ in range(turns_each):
+            for first in range(0, sessions, BATCH_TURNS):
+                self._say(range(first, min(first + BATCH_TURNS, sessions)), spacing)
+        if (still := self.memory.fold.open_sessions) != sessions:
+            raise BenchFailed(f"{still:,} of {sessions:,} sessions are open: look at `partition.open_sessions`")
 
     def probe(self, rng: random.Random) -> float:
-        """Say one turn in each of `BATCH_TURNS` sessions, then put their state back as it was.
+        """Say one turn in each of `BATCH_TURNS` sessions; CPU seconds per turn."""
+        return self._say(rng.sample(range(self._sessions), min(BATCH_TURNS, self._sessions)), _PROBE_SPACING)
 
-        Returns:
-            CPU seconds per turn.
-        """
-        chosen = rng.sample(range(self._sessions), min(BATCH_TURNS, self._sessions))
-        batch, table = [], self.memory.table
-        for place, session in enumerate(chosen):
-            self._after += _PROBE_SPACING
-            batch.append(
-                self._prepared.turn(session, self._next_turn, self.memory.fold.offset + 1 + place, self._after)
-            )
-        before = {arrival.event.session_id: dict(table.entities[arrival.event.session_id]) for arrival in batch}
-        seconds = self.memory.take(batch)
-        for session_id, parts in before.items():
-            added = table.entities[session_id].keys() - parts.keys()
-            table.put(session_id, {**dict.fromkeys(added), **parts})
-        return seconds / len(batch)
+    def _say(self, sessions: Sequence[int], spacing: timedelta) -> float:
+        batch = []
+        for place, session in enumerate(sessions):
+            offset = self.memory.fold.offset + 1 + place
+            batch.append(self._prepared.turn(session, self._said[session], offset, self._after))
+            self._said[session] += 1
+            self._after += spacing
+        return self.memory.take(batch) / len(batch)
 
 
-def cost_of(sessions: int, turns_each: int, passes: int) -> SessionsCost:
+def cost_of(sessions: int, turns_each: int, passes: int) -> Figures:
     """Fill and measure in this process.
 
     Args:
         sessions: How many are open.
-        turns_each: Turns that each of them has before the measured one.
-        passes: Measured micro-batches, each beside one of `REFERENCE_SESSIONS`; medians are taken.
+        turns_each: Turns that each of them has before the measured ones.
+        passes: Measured micro-batches, of which the median is taken.
     """
     gc.set_threshold(_COLLECT_AFTER)
     policy, rng = policy_of(load_settings()), random.Random(sessions)  # noqa: S311 - repeatable, not secret
-    prepared = Prepared(policy)
-    reference = Population(policy, prepared, REFERENCE_SESSIONS, turns_each)
+    prepared, process = Prepared(policy), psutil.Process()
+    Population(policy, prepared, BATCH_TURNS, turns_each)  # what the fold needs once
     gc.collect()
     gc.freeze()
-    process = psutil.Process()
     before_bytes = process.memory_info().rss
     population = Population(policy, prepared, sessions, turns_each)
-    memory_bytes = process.memory_info().rss - before_bytes
-    pairs = [(population.probe(rng), reference.probe(rng)) for _ in range(passes)]
-    return SessionsCost(
-        sessions=sessions,
-        turns_each=turns_each,
-        us_per_turn=median(here for here, _ in pairs) * 1e6,
-        ratio=median(here / beside for here, beside in pairs),
-        memory_bytes=memory_bytes,
-        state_bytes=population.memory.table.size_bytes,
-    )
+    memory_bytes, state_bytes = process.memory_info().rss - before_bytes, population.memory.table.size_bytes
+    return {
+        "sessions": sessions,
+        "turns_each": turns_each,
+        "us_per_turn": median(population.probe(rng) for _ in range(passes)) * 1e6,
+        "memory_bytes": memory_bytes,
+        "state_bytes": state_bytes,
+    }
 
 
 async def measure_sessions(
     counts: Sequence[int], *, turns_each: int, passes: int, say: Say
-) -> tuple[list[SessionsCost], list[str]]:
-    """Measure each count in a process of its own, the smallest first.
+) -> tuple[list[Figures], list[str]]:
+    """Measure each count in a process of its own, the smallest first, to which the others are compared.
 
     Returns:
         Costs, and what had to be left out: a count whose state would not fit into the memory that is free.
@@ -259,11 +191,10 @@ async def measure_sessions(
     Raises:
         BenchFailed: A process ended badly; the message holds the end of its log.
     """
-    costs: list[SessionsCost] = []
+    costs: list[Figures] = []
     for sessions in sorted(counts):
-        each = costs[-1].memory_bytes_per_session if costs else _FIRST_GUESS_BYTES
-        free_bytes = psutil.virtual_memory().available
-        note = does_not_fit(sessions, bytes_each=each, free_bytes=free_bytes)
+        each = costs[-1]["memory_bytes"] / costs[-1]["sessions"] if costs else _FIRST_GUESS_BYTES
+        note = does_not_fit(sessions, bytes_each=each, free_bytes=psutil.virtual_memory().available)
         if note:
             say(note)
             return costs, [note]
@@ -271,7 +202,7 @@ async def measure_sessions(
         cost = await apart(
             f"{sessions:,} sessions", cost_of, sessions, turns_each, passes, within_s=_WITHIN_S, too_slow=_TOO_SLOW
         )
-        costs.append(cost)
+        costs.append({**cost, "ratio": cost["us_per_turn"] / (costs or [cost])[0]["us_per_turn"]})
     return costs, []
 
 

@@ -7,17 +7,15 @@ that whatever slows the machine for a while slows them all; ratios are taken wit
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
 
-import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread
-from jobs.lab.bench.page_layout import number
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread_ms
 from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
@@ -45,21 +43,12 @@ FULL = StreamSize(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=1
 QUICK = StreamSize(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
 
 
-class Latency(Struct, frozen=True):
-    """From the moment a turn was due to be sent to the receipt of the alert that it raised, milliseconds."""
-
-    p50: float
-    p99: float
-    alerts: int
-    """Alerts that were measured, over all runs."""
-
-
 class Round(Struct, frozen=True):
     """One run of each contender over the same log, one after the other.
 
     Attributes:
         timings: Contender → its time; a contender that is not installed is missing.
-        latencies_ms: Of each alert.
+        latencies_ms: Of each alert, from the moment a turn was due to be sent to the receipt of the alert.
         changelog_bytes_per_turn: Of the sessions role.
         mb_per_10000_sessions: State of the sessions role.
         turn_bytes: Mean size of a turn's record value.
@@ -73,53 +62,50 @@ class Round(Struct, frozen=True):
     turn_bytes: float
     stage_us_per_turn: dict[str, float]
 
+    def figures(self) -> dict[str, float]:
+        """Under the keys that `rounds` of the report has.
 
-def latency(rounds: Sequence[Sequence[float]]) -> Latency:
-    """Median over rounds of each round's percentiles (`numpy.percentile`, linear).
-
-    Raises:
-        BenchFailed: A round without an alert.
-    """
-    if not all(rounds):
-        raise BenchFailed("no alert arrived in a run: look at the policy's `alerts.single_turn_risk`")
-    p50, p99 = (median(float(np.percentile(values, q)) for values in rounds) for q in (50, 99))
-    return Latency(p50=p50, p99=p99, alerts=sum(map(len, rounds)))
-
-
-def figures_of(measured: Round) -> dict[str, float]:
-    """One round's figures, under the keys that `Report.rounds` has."""
-    rates = {name: timing.turns_per_s for name, timing in measured.timings.items()}
-    one = latency([measured.latencies_ms])
-    return {
-        "turns_per_s": rates[SESSIONS_ROLE],
-        **{f"ratio_{name}": rates[SESSIONS_ROLE] / rates[name] for name in CONTENDERS if name in rates},
-        "alert_latency_ms_p50": one.p50,
-        "alert_latency_ms_p99": one.p99,
-        "changelog_bytes_per_turn": measured.changelog_bytes_per_turn,
-        "mb_per_10000_sessions": measured.mb_per_10000_sessions,
-        **{f"{name}_turns_per_s": rate for name, rate in rates.items()},
-    }
+        Raises:
+            BenchFailed: No alert came.
+        """
+        if not self.latencies_ms:
+            raise BenchFailed("no alert arrived in a run: look at the policy's `alerts.single_turn_risk`")
+        rates = {name: timing.turns_per_s for name, timing in self.timings.items()}
+        alerts = spread_ms(self.latencies_ms)
+        return {
+            "turns_per_s": rates[SESSIONS_ROLE],
+            **{f"ratio_{name}": rates[SESSIONS_ROLE] / rates[name] for name in CONTENDERS if name in rates},
+            "alert_latency_ms_p50": alerts.p50_ms,
+            "alert_latency_ms_p99": alerts.p99_ms,
+            "changelog_bytes_per_turn": self.changelog_bytes_per_turn,
+            "mb_per_10000_sessions": self.mb_per_10000_sessions,
+            **{f"{name}_turns_per_s": rate for name, rate in rates.items()},
+        }
 
 
 def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
-    """The report of all rounds.
+    """The report of all rounds: medians, of alerts those of each round's percentiles.
 
     Raises:
         BenchFailed: A round in which too few turns or no alert were measured.
     """
-    by_round = [figures_of(each) for each in rounds]
+    by_round = [each.figures() for each in rounds]
     middle = medians(by_round)
     return {
         "turns_per_s": middle["turns_per_s"],
         **{f"ratio_{name}": middle.get(f"ratio_{name}") for name in CONTENDERS},
-        "alert_latency_ms": latency([each.latencies_ms for each in rounds]),
+        "alert_latency_ms": {
+            "p50": middle["alert_latency_ms_p50"],
+            "p99": middle["alert_latency_ms_p99"],
+            "alerts": sum(len(each.latencies_ms) for each in rounds),
+        },
         "changelog_bytes_per_turn": middle["changelog_bytes_per_turn"],
         "mb_per_10000_sessions": middle["mb_per_10000_sessions"],
         "turn_bytes": median(each.turn_bytes for each in rounds),
         "absolute_turns_per_s": medians([{n: t.turns_per_s for n, t in each.timings.items()} for each in rounds]),
         "stage_us_per_turn": medians([each.stage_us_per_turn for each in rounds]),
         "rounds": by_round,
-        "spread": {key: spread(by_round, key) for key in middle},
+        "spread": {key: [most(row[key] for row in by_round if key in row) for most in (min, max)] for key in middle},
         "runs": len(rounds),
         "turns": turns,
     }
@@ -175,16 +161,3 @@ def order(number: int) -> list[str]:
     names = [SESSIONS_ROLE, *(name for name in CONTENDERS if missing_package(name) is None)]
     first = number % len(names)
     return names[first:] + names[:first]
-
-
-def figure_rows(report: Figures) -> Iterator[dict[str, str]]:
-    """Every figure of the rounds, ratios as such."""
-    latency = report["alert_latency_ms"]
-    middle: dict[str, float | None] = {
-        **{f"{name}_turns_per_s": rate for name, rate in report["absolute_turns_per_s"].items()},
-        "alert_latency_ms_p50": latency.p50,
-        "alert_latency_ms_p99": latency.p99,
-    }
-    for key, (smallest, largest) in report["spread"].items():
-        median = middle[key] if key in middle else report[key]
-        yield {"figure": key, "median": number(median), "min": number(smallest), "max": number(largest)}
