@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from math import sqrt
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -24,6 +23,7 @@ from jobs.lab.chaos.traffic import traffic
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.progress import Progress, progress_bar
 from jobs.shared.role_process import RoleFailed, RoleProcess
 from jobs.shared.sending import Pace, turns_sender
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
@@ -31,7 +31,6 @@ from streams.settings.archive import ArchiveSettings
 
 MOST_POINTS = 600
 """Beyond it neighbours are joined by their median: all pairs of slopes are taken, which grows with the square."""
-_Z_95 = 1.96
 
 
 class SlopeEstimate(Struct, frozen=True):
@@ -50,7 +49,7 @@ class SlopeEstimate(Struct, frozen=True):
 
 
 def theil_sen(x: Sequence[float], y: Sequence[float]) -> SlopeEstimate:
-    """Slope of y over x (P. K. Sen 1968, with the normal approximation of Kendall's statistic for the interval).
+    """Slope of y over x (`scipy.stats.theilslopes`).
 
     Args:
         x: Rising.
@@ -60,18 +59,14 @@ def theil_sen(x: Sequence[float], y: Sequence[float]) -> SlopeEstimate:
         ValueError: Fewer than three points.
 
     >>> theil_sen([0, 1, 2, 3, 4], [1, 3, 5, 99, 9])
-    SlopeEstimate(slope=2.0, low=2.0, high=94.0)
+    SlopeEstimate(slope=2.0, low=-90.0, high=94.0)
     """
+    from scipy.stats import theilslopes
+
     if len(x) != len(y) or len(x) < 3:  # noqa: PLR2004 - a slope and a doubt
         raise ValueError(f"a trend needs three points and more, not {len(x)}")
-    xs, ys = joined(x), joined(y)
-    n = len(xs)
-    first, second = np.triu_indices(n, 1)
-    slopes = np.sort((ys[second] - ys[first]) / (xs[second] - xs[first]))
-    reach = _Z_95 * sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    low = max(0, round((len(slopes) - reach) / 2))
-    high = min(len(slopes) - 1, round((len(slopes) + reach) / 2))
-    return SlopeEstimate(float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
+    slope, _, low, high = theilslopes(joined(y), joined(x), 0.95)
+    return SlopeEstimate(float(slope), float(low), float(high))
 
 
 def joined(values: Sequence[float], most: int = MOST_POINTS) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -160,7 +155,7 @@ def soak(
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-soak-"))).resolve()
     printed = Printer(output)
     try:
-        with _passing(minutes * 60) as progress:
+        with progress_bar("soaking, s") as progress:
             samples = asyncio.run(_run(folder, minutes * 60, turns_per_s, sample_s, progress))
     finally:
         if data_dir is None:
@@ -181,9 +176,7 @@ soak.epilog = examples(  # type: ignore[attr-defined]
 )
 
 
-async def _run(
-    folder: Path, seconds: float, turns_per_s: float, sample_s: float, progress: Callable[[float], None]
-) -> Samples:
+async def _run(folder: Path, seconds: float, turns_per_s: float, sample_s: float, progress: Progress) -> Samples:
     """Start everything, load it and sample; what was started is ended on the way out.
 
     Raises:
@@ -216,7 +209,7 @@ async def _load_and_sample(
     settings: Settings,
     roles: dict[str, RoleProcess],
     wanted: tuple[float, float, float],
-    progress: Callable[[float], None],
+    progress: Progress,
 ) -> Samples:
     seconds, turns_per_s, sample_s = wanted
     sent = [0]
@@ -232,7 +225,7 @@ async def _load_and_sample(
                 samples.own_bytes[name].append(_own_bytes(processes[name]))
             samples.at_s.append(monotonic() - began_s)
             samples.turns.append(sent[0])
-            progress(samples.at_s[-1])
+            progress(round(samples.at_s[-1]), round(seconds))
         await sending
     finally:
         sending.cancel()
@@ -259,9 +252,6 @@ async def _send(settings: Settings, seconds: float, turns_per_s: float, sent: li
             await sender.add(each.record)
             sent[0] += each.turn is not None
         await sender.finish()
-
-
-# --- judging
 
 
 def judged(samples: Samples) -> Soaked:
@@ -323,16 +313,3 @@ def draw(picture: Path, samples: Samples) -> None:
         curves=curves,
         log_x=False,
     )
-
-
-@contextmanager
-def _passing(seconds: float) -> Iterator[Callable[[float], None]]:
-    """A progress bar of the time on standard error, where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("soaking"), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("soaking", total=seconds)
-        yield lambda passed: bar.update(task, completed=passed)

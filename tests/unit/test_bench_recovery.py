@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.lab.bench.recovery import RecoverySize, report_of, row_of
+from jobs.lab.bench.recovery import RecoverySize, row_of
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -26,14 +26,6 @@ def test_ratio_is_taken_where_both_ran_and_medians_over_all() -> None:
     assert (20.0, 2.0, 80.0) == (row["recovery_ratio"], row["seconds"], row["stock_seconds"])
     assert (500.0, 12.5) == (row["records_per_s"], row["stock_records_per_s"])
     assert (4.0, 0.2, 3, 1) == (row["rocksdb_seconds"], row["warm_seconds"], row["runs"], row["stock_runs"])
-
-
-def test_the_first_size_stands_for_the_report() -> None:
-    """What is held to a bound is the first row."""
-    rows = [row_of(RecoverySize(keys, 1, 1), [seconds(1.0, ratio)]) for keys, ratio in ((100, 11.0), (1_000, 30.0))]
-    report = report_of(rows)
-
-    assert (100, 11.0, 100.0) == (report["keys"], report["recovery_ratio"], report["records_per_s"])
 
 
 async def test_readiness_tells_how_far_recovery_is(tmp_path: Path) -> None:

@@ -27,36 +27,16 @@ _PACKAGES = ("faust-streaming", "aiokafka", "quixstreams", "bytewax", "rocksdict
 """Whose versions say what was measured; what is not installed is left out."""
 
 
-class Machine(Struct, frozen=True):
-    """Where a measurement was made.
-
-    Attributes:
-        cpus: Logical ones.
-        cpu: Its name, empty if the system does not tell.
-        memory_bytes: Of the machine.
-        system: Operating system and architecture.
-        python: Version.
-        versions: Of Kafka and the packages that were measured.
-    """
-
-    cpus: int
-    cpu: str
-    memory_bytes: int
-    system: str
-    python: str
-    versions: dict[str, str]
-
-
-def machine() -> Machine:
-    """This machine."""
-    return Machine(
-        cpus=os.cpu_count() or 1,
-        cpu=_cpu_name(),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        system=f"{platform.system()} {platform.machine()}",
-        python=platform.python_version(),
-        versions={"kafka": KAFKA_VERSION, **_versions()},
-    )
+def machine() -> dict[str, Any]:
+    """This machine, and the versions of Kafka and of the packages that were measured."""
+    return {
+        "cpus": os.cpu_count() or 1,
+        "cpu": _cpu_name(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {"kafka": KAFKA_VERSION, **_versions()},
+    }
 
 
 def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +45,7 @@ def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
         **msgspec.to_builtins(report),
         "command": command(sys.argv[1:]),
         "measured_at": datetime.now(UTC).replace(microsecond=0),
-        "machine": msgspec.to_builtins(machine()),
+        "machine": machine(),
     }
 
 

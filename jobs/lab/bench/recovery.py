@@ -11,7 +11,7 @@ import logging
 import os
 import random
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -60,12 +60,6 @@ FULL = (RecoverySize(100_000, runs=3, stock_runs=3), RecoverySize(1_000_000, run
 QUICK = (RecoverySize(20_000, runs=1, stock_runs=1),)
 
 
-def report_of(rows: Sequence[Figures]) -> Figures:
-    """The report of all rows; the figures beside them are those of the first."""
-    first = {key: rows[0][key] for key in ("keys", "recovery_ratio", "records_per_s")}
-    return {**first, "rows": list(rows), "value_bytes": VALUE_BYTES}
-
-
 def row_of(size: RecoverySize, rounds: Sequence[dict[str, float]]) -> Figures:
     """Medians over rounds of seconds by contender; the ratio is taken within a round.
 
@@ -95,26 +89,32 @@ async def measure(environment: BenchEnvironment, sizes: Sequence[RecoverySize], 
     Raises:
         BenchFailed: A contender failed, or did not recover everything.
     """
-    return report_of([await _row(environment, size, say) for size in sizes])
+    rows = []
+    for size in sizes:
+        settings, rounds = environment.settings(partitions=PARTITIONS), []
+        say(f"{size.keys:,} keys: writing both changelogs")
+        await _write(settings, size.keys)
+        for number in range(size.runs):
+            say(f"{size.keys:,} keys: run {number + 1} of {size.runs}")
+            rounds.append(await _round(settings, size.keys, with_stock=number < size.stock_runs, say=say))
+        rows.append(row_of(size, rounds))
+    first = {key: rows[0][key] for key in ("keys", "recovery_ratio", "records_per_s")}
+    return {**first, "rows": rows, "value_bytes": VALUE_BYTES}
 
 
-async def _row(environment: BenchEnvironment, size: RecoverySize, say: Say) -> Figures:
-    settings = environment.settings(partitions=PARTITIONS)
-    say(f"{size.keys:,} keys: writing both changelogs")
-    await _write(settings, size.keys)
-    rounds = []
-    for number in range(size.runs):
-        say(f"{size.keys:,} keys: run {number + 1} of {size.runs}")
-        rounds.append(await _round(settings, size, with_stock=number < size.stock_runs, say=say))
-    return row_of(size, rounds)
-
-
-async def _round(settings: Settings, size: RecoverySize, *, with_stock: bool, say: Say) -> dict[str, float]:
-    within_s = _START_WITHIN_S + size.keys / _LEAST_KEYS_PER_S
+async def _round(settings: Settings, keys: int, *, with_stock: bool, say: Say) -> dict[str, float]:
+    """Seconds by contender, each in a process of its own."""
+    within_s = _START_WITHIN_S + keys / _LEAST_KEYS_PER_S
+    too_slow = f"recover {keys:,} keys in {within_s:g} s: run with fewer --keys"
     seconds: dict[str, float] = {}
 
-    async def note(label: str, contender: str, of: Settings) -> None:
-        seconds[label] = await run(contender, of, size.keys, os.environ, within_s=within_s)
+    async def note(label: str, name: str, of: Settings) -> None:
+        environment = {**os.environ, **environment_of(of)}
+        found, seconds[label] = await apart(
+            name, _recover, name, keys, within_s=within_s, too_slow=too_slow, environment=environment
+        )
+        if found != keys:
+            raise BenchFailed(f"{name} recovered {found:,} of {keys:,} keys")
         say(f"  {label}: {seconds[label]:,.2f} s")
 
     await note("turntide", "turntide", settings)
@@ -123,7 +123,7 @@ async def _round(settings: Settings, size: RecoverySize, *, with_stock: bool, sa
     local = settings.model_copy(update={"state": StateSettings(store="rocksdb")})
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / "state", ignore_errors=True)
     await note("rocksdb", "turntide", local)
-    await _write_ours(settings, range(size.keys, size.keys + round(size.keys * TAIL_RATIO)), size.keys)
+    await _write_ours(settings, range(keys, keys + round(keys * TAIL_RATIO)), keys)
     await note("warm", "turntide", local)
     return seconds
 
@@ -175,34 +175,26 @@ async def _send(settings: Settings, topic: str, numbers: range, record: Callable
         await producer.stop()
 
 
-_FAUST_TABLE = "sessions"
+_FAUST_APP, _FAUST_TABLE = "stock-faust", "sessions"
 
 
-class Recovered(Struct, frozen=True):
-    """A recovery: keys in the state afterwards, and how long it took."""
-
-    keys: int
-    seconds: float
-
-
-def faust_app_id(settings: Settings) -> str:
-    """Id of the stock Faust app of these settings."""
-    return f"{settings.topic_prefix}.stock-faust"
+def _faust_topic(settings: Settings, name: str) -> str:
+    """A topic of the stock Faust app of these settings, as Faust names those of its own."""
+    return f"{settings.topic_prefix}.{_FAUST_APP}{name}"
 
 
 def faust_changelog(settings: Settings) -> str:
-    """Its table's changelog, as Faust names it."""
-    return f"{faust_app_id(settings)}-{_FAUST_TABLE}-changelog"
+    """The changelog of its table."""
+    return _faust_topic(settings, f"-{_FAUST_TABLE}-changelog")
 
 
 def faust_source(settings: Settings) -> str:
     """The topic that its agent reads: Faust recovers tables of partitions that it has from a group."""
-    return f"{faust_app_id(settings)}.source"
+    return _faust_topic(settings, ".source")
 
 
-async def _turntide(settings: Settings, keys: int) -> Recovered:
+async def _turntide(settings: Settings) -> tuple[int, float]:
     """Our state table, in the store that the settings name."""
-    _ = keys
     topic = SESSION_STATE.full_name(settings.topic_prefix)
     numbers = await require_topic(settings.kafka, topic)
     producer = Producer(settings)
@@ -212,18 +204,18 @@ async def _turntide(settings: Settings, keys: int) -> Recovered:
         began_s = perf_counter()
         await table.recover(numbers)
         seconds = perf_counter() - began_s
-        return Recovered(sum(len(table.partition(number).entities) for number in numbers), seconds)
+        return sum(len(table.partition(number).entities) for number in numbers), seconds
     finally:
         table.close()
         await producer.stop()
 
 
-async def _stock_faust(settings: Settings, keys: int) -> Recovered:
+async def _stock_faust(settings: Settings, keys: int) -> tuple[int, float]:
     """An ordinary table of a Faust worker with its own defaults, in memory as its documentation advises."""
-    datadir = settings.data_dir / "stock-faust"
+    datadir = settings.data_dir / _FAUST_APP
     datadir.mkdir(parents=True, exist_ok=True)
     app = faust.App(
-        faust_app_id(settings),
+        _faust_topic(settings, ""),
         broker=f"kafka://{settings.kafka.bootstrap}",
         store="memory://",
         datadir=datadir,
@@ -254,49 +246,14 @@ async def _stock_faust(settings: Settings, keys: int) -> Recovered:
     await app.start()
     try:
         await done.wait()
-        return Recovered(len(table), perf_counter() - assigned_s[-1])
+        return len(table), perf_counter() - assigned_s[-1]
     finally:
         await app.stop()
 
 
-CONTENDERS: Mapping[str, Callable[[Settings, int], Coroutine[Any, Any, Recovered]]] = {
-    "turntide": _turntide,
-    "stock_faust": _stock_faust,
-}
-"""Who recovers."""
-
-
-async def run(name: str, settings: Settings, keys: int, environment: Mapping[str, str], *, within_s: float) -> float:
-    """Recover in a process of its own.
-
-    Args:
-        name: One of `CONTENDERS`.
-        settings: Whose cluster, prefix, data directory and store.
-        keys: How many there must be in the end.
-        environment: Variables of this process.
-        within_s: How long it may take, start-up included.
-
-    Returns:
-        Seconds.
-
-    Raises:
-        BenchFailed: It ended badly or not in time, or not with all keys.
-    """
-    recovered = await apart(
-        name,
-        _recover,
-        name,
-        keys,
-        within_s=within_s,
-        too_slow=f"recover {keys:,} keys in {within_s:g} s: run with fewer --keys",
-        environment={**environment, **environment_of(settings)},
-    )
-    if recovered.keys != keys:
-        raise BenchFailed(f"{name} recovered {recovered.keys:,} of {keys:,} keys")
-    return recovered.seconds
-
-
-def _recover(name: str, keys: int) -> Recovered:
+def _recover(name: str, keys: int) -> tuple[int, float]:
+    """Keys in the state after a recovery, and how long it took."""
     configure_logging(level="warning")
     logging.getLogger().setLevel(logging.ERROR)
-    return asyncio.run(CONTENDERS[name](load_settings(), keys))
+    settings = load_settings()
+    return asyncio.run(_stock_faust(settings, keys) if name == "stock_faust" else _turntide(settings))
