@@ -19,8 +19,7 @@ from jobs.lab.bench.memories import (
     share_of_work,
     walk,
 )
-from jobs.lab.bench.page import write_page
-from jobs.lab.bench.publish import publish
+from jobs.lab.bench.page import publish, write_page
 from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.page import write_page
+from jobs.lab.bench.page import publish, write_page
 from jobs.lab.bench.project import (
     FILLED,
     Log,
@@ -21,7 +21,6 @@ from jobs.lab.bench.project import (
     spoken,
     talk_of,
 )
-from jobs.lab.bench.publish import publish
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
 

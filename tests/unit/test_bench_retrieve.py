@@ -11,9 +11,8 @@ import pytest
 
 from jobs.lab.bench import retrieve_http
 from jobs.lab.bench.measuring import BenchFailed, Figures
-from jobs.lab.bench.page import section_of
+from jobs.lab.bench.page import publish, section_of
 from jobs.lab.bench.page_layout import HeldFigure
-from jobs.lab.bench.publish import publish
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -147,7 +146,7 @@ def test_a_run_is_measured_from_when_requests_were_due(monkeypatch: pytest.Monke
     ("figures", "reached"),
     [({}, True), ({"p99_ms": 15.1}, False), ({"errors": 1}, False), ({"rate": 190.0}, False)],
 )
-def test_the_limit_holds_only_for_answers_that_keep_up(figures: dict[str, float], reached: bool) -> None:
+def test_the_limit_holds_only_for_answers_that_keep_up(figures: Figures, reached: bool) -> None:
     """A server that refuses or falls behind has not reached it, however fast the others were answered."""
     (held,) = held_of(measured(**figures))
 

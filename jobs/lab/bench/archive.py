@@ -128,9 +128,7 @@ def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Figures:
     with reading(paths) as con:
         for view, query in queries.items():
             try:
-                query_s[view] = median(
-                    _seconds(lambda query=query: con.execute(query).fetchall()) for _ in range(_RUNS)
-                )
+                query_s[view] = median(_seconds(con, query) for _ in range(_RUNS))
             except duckdb.Error as error:
                 failed[view] = type(error).__name__
         scans = files_read(con, f"SELECT count(DISTINCT session_id) FROM turns WHERE date = DATE '{day}'").scans
@@ -152,9 +150,12 @@ def _seconds(con: duckdb.DuckDBPyConnection, query: str) -> float:
 
 def _jobs_and_report(data_dir: Path, day: date) -> Figures:
     """Run each mining job on the last days, then write the report on one, as commands of their own."""
-    commands = {name: ("mine", name, "--days", f"{_JOB_DAYS}", "--until", f"{day}") for name in job_names()}
+    until = ("--until", f"{day}")
+    commands: dict[str, tuple[str, ...]] = {
+        name: ("mine", name, "--days", f"{_JOB_DAYS}", *until) for name in job_names()
+    }
     report = str(data_dir / "bench-report.html")
-    commands["report"] = ("report", "--since", f"{day}", "--until", f"{day}", "--to", report)
+    commands["report"] = ("report", "--since", f"{day}", *until, "--to", report)
     job_s, job_peak_mb, failed = dict[str, float](), dict[str, float](), dict[str, str]()
     for name, arguments in commands.items():
         began_s = time.perf_counter()

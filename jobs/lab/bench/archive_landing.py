@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def land(paths: LakePaths, chunks: Iterable[Chunk], settings: ArchiveSettings, *
         for poll in chunk.fetched:
             topic = _TOPICS[poll.topic]
             place = ArchivedPartition(topic.full_name(PREFIX), poll.partition)
-            landing = land_all(topic, place.topic, poll.records, intake)  # type: ignore[arg-type]
+            landing = land_all(topic, place.topic, poll.records, intake)
             buffer.take(landing.rows)
             buffer.skip_all(landing.skipped)
             move = moves.get(place, Move(None, 0, 0))._replace(next=poll.records[-1].offset + 1)
@@ -120,7 +121,7 @@ def land(paths: LakePaths, chunks: Iterable[Chunk], settings: ArchiveSettings, *
     for chunk in chunks:
         spent.turns += chunk.turns
         spent.json_bytes += chunk.json_bytes
-        spent.on(lambda chunk=chunk: take(chunk))
+        spent.on(partial(take, chunk))
     spent.on(write)
     writer.close()
     return spent
@@ -149,7 +150,7 @@ def _raw_limit(folder: Path, chunks: Sequence[Chunk]) -> Spent:
     with duckdb.connect() as con:
         con.execute("SET threads = 1; SET TimeZone = 'UTC'")
         for table in sizes:
-            spent.on(lambda table=table: con.execute(_copy(folder, table)))
+            spent.on(partial(con.execute, _copy(folder, table)))
     return spent
 
 

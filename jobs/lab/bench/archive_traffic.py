@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -276,9 +276,7 @@ class _Partition:
         position, at = self._put(topic, key_of(event), event)
         return [Command(event, position, at)] if topic is COMMANDS and isinstance(event, CommandEvent) else []
 
-    def _put(
-        self, topic: Topic, key: bytes | None, event: OutputEvent | Turn | SessionEnded
-    ) -> tuple[Position, datetime]:
+    def _put(self, topic: Topic, key: bytes | None, event: Any) -> tuple[Position, datetime]:
         """Append a record; gives its place and the time of its arrival."""
         at_ms, offset = round(event.timestamp.timestamp() * 1_000) + _ARRIVES_AFTER_MS, self._next.get(topic.name, 0)
         self._next[topic.name] = offset + 1

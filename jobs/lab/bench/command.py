@@ -34,7 +34,7 @@ def stream(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     Starts a Kafka of its own in a temporary folder. Every ratio is the role's throughput divided by the other's in the
     same round, and the median over rounds is printed with its range: above 1 the role is faster.
     """
-    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.page import publish_on_kafka
     from jobs.lab.bench.stream import FULL, QUICK, measure
 
     _say_what_is_missing("stream", output)
@@ -57,7 +57,7 @@ def kills(
     log. Lost and doubled are turns; a repeat with the same id can be recognised, one with another id cannot.
     """
     from jobs.lab.bench.kills import contenders, measure
-    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.page import publish_on_kafka
 
     names = contender or contenders()
     if unknown := set(names) - set(contenders()):
@@ -92,7 +92,7 @@ def scale(
     faster, and the broker runs beside them here. Without --quick it takes about a quarter of an hour; a number of
     sessions that does not fit into the memory that is free is left out, and said.
     """
-    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.page import publish_on_kafka
     from jobs.lab.bench.scale import FULL, QUICK, measure
 
     section = publish_on_kafka("scale", output, measure, QUICK if quick else FULL)
@@ -145,7 +145,7 @@ def memory(
     `is_level` whether the second half of the run needed no more than 5 % above its middle.
     """
     from jobs.lab.bench.memory import QUICK, FootprintSize, measure
-    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.page import publish
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
@@ -167,7 +167,7 @@ def recovery(
     Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
-    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.page import publish_on_kafka
     from jobs.lab.bench.recovery import FULL, QUICK, RecoverySize, measure
 
     sizes: tuple[RecoverySize, ...] = QUICK if quick else FULL
@@ -205,7 +205,7 @@ def topics(
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
     from jobs.lab.bench.machine import own_environment
-    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.page import publish
     from jobs.lab.bench.topics import FULL, QUICK, measure
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
     from streams.settings import load_settings
@@ -245,7 +245,7 @@ def retrieve(
     machine.
     """
     from jobs.lab.bench.machine import own_environment
-    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.page import publish
     from jobs.lab.bench.retrieve import QUICK, RetrieveSize, measure
     from streams.settings import load_settings
 
@@ -272,7 +272,7 @@ def memories(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None
     limit that it is held to. --output csv prints these alone.
     """
     from jobs.lab.bench.memories import QUICK, AppMemorySize, measure
-    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.page import publish
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
@@ -293,8 +293,8 @@ def project(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
     it is held to. --output csv prints these alone.
     """
+    from jobs.lab.bench.page import publish
     from jobs.lab.bench.project import QUICK, ProjectSize, measure
-    from jobs.lab.bench.publish import publish
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
@@ -312,7 +312,7 @@ def roles(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
 
     Starts a Kafka of its own in a temporary folder and all roles that a turn passes. `turntide sizing` plans with it.
     """
-    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.page import publish_on_kafka
     from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
 
     publish_on_kafka("roles", output, measure, QUICK_TURNS if quick else FULL_TURNS)
@@ -333,7 +333,7 @@ def live(
     In one process, without a broker and sockets. Pages that stop reading are let go after live.stall_timeout (15 s).
     """
     from jobs.lab.bench.live import LivePlan, measure
-    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.page import publish
 
     plan = LivePlan(sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
     publish("live", output, lambda _say: asyncio.run(measure(plan)))
@@ -345,10 +345,10 @@ def metrics(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
 
     Starts a Kafka of its own in a temporary folder. A ratio of 1 is no cost; the goal is 0.97 or more.
     """
-    from jobs.lab.bench.metrics_cost import FULL, QUICK, measure
-    from jobs.lab.bench.publish import publish_on_kafka
+    from jobs.lab.bench.page import publish_on_kafka
+    from jobs.lab.bench.roles import METRICS_FULL, METRICS_QUICK, measure_metrics
 
-    publish_on_kafka("metrics", output, measure, QUICK if quick else FULL)
+    publish_on_kafka("metrics", output, measure_metrics, METRICS_QUICK if quick else METRICS_FULL)
 
 
 @app.command(
@@ -372,7 +372,7 @@ def archive(
     to; --output csv prints these alone.
     """
     from jobs.lab.bench.archive import FULL, QUICK, measure
-    from jobs.lab.bench.publish import publish
+    from jobs.lab.bench.page import publish
     from jobs.shared.progress import progress_bar
     from streams.settings import load_settings
 

@@ -18,6 +18,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -135,7 +136,7 @@ class _Run:
         for number, moment_s in enumerate(self._moments_s):
             before = self._watch.seen
             await self._send(producer, [next(turns) for _ in range(BURST_TURNS)])
-            if not await self._watch.until(lambda before=before: self._watch.seen > before, _WORKS_WITHIN_S):
+            if not await self._watch.until(partial(self._watch.beyond, before), _WORKS_WITHIN_S):
                 silence = f"{self._name} gave nothing for {_WORKS_WITHIN_S:g} s:\n{self._process.log_tail()}"
                 if not number:
                     raise BenchFailed(silence)
@@ -214,6 +215,10 @@ class OutputWatch:
     def silent_s(self) -> float:
         """Since the last record."""
         return monotonic() - self._last_s
+
+    def beyond(self, seen: int) -> bool:
+        """Whether more records were seen than that."""
+        return self.seen > seen
 
     async def until(self, true: Callable[[], bool], within_s: float) -> bool:
         """Wait until something is true; False if it is not in time. What ends the reading is raised here."""

@@ -1,4 +1,4 @@
-"""The page of measurements: what the measuring commands printed as JSON, as tables, verdicts and pictures.
+"""Measurements as tables, verdicts and pictures: printed by the command that makes them, and on the page.
 
 Everything on the page comes from the files; nothing is written by hand, so that the page can be made anew at any time.
 A file that is not there leaves its section out, and so does a key its row. `sections.toml` has the layout.
@@ -6,14 +6,18 @@ A file that is not there leaves its section out, and so does a key its row. `sec
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from jobs.lab.bench.machine import envelope, own_environment
+from jobs.lab.bench.measuring import Figures, Say
 from jobs.lab.bench.page_layout import (
     HeldFigure,
     HeldLayout,
@@ -30,6 +34,7 @@ from jobs.lab.bench.page_layout import (
     number,
 )
 from jobs.lab.bench.page_rows import ROWS
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 PAGE = "README.md"
@@ -192,3 +197,52 @@ def _machine(measured: Measured) -> dict[str, str]:
         **entries_at(measured, "machine.versions"),
     }
     return {fact: value for fact, value in facts.items() if value}
+
+
+def publish(name: str, output: OutputFormat, measure: Callable[[Say], Figures]) -> PageSection:
+    """Measure and print: the section that the page has of it, or everything in its envelope.
+
+    Args:
+        name: Of the section.
+        output: How the figures are printed.
+        measure: Gives the figures; is told how to say what is going on.
+
+    Returns:
+        The section.
+    """
+    printed, load_average = Printer(output), os.getloadavg()[0]
+    figures = msgspec.to_builtins(measure(printed.message))
+    figures |= {"load_average_at_start": load_average, "cpus": os.cpu_count() or 1}
+    section = section_of(name, figures)
+    held = [figure.printed() for figure in section.held]
+    if output is OutputFormat.CSV and section.csv == "held":
+        printed.rows("held", held)
+    elif output is OutputFormat.TABLE or (output is OutputFormat.CSV and section.csv == "tables"):
+        for said in section.said:
+            printed.message(said)
+        for table in (*section.tables, held_table(section.held)):
+            if table.rows:
+                printed.table(table.columns[0], table.columns, table.rows)
+        printed.message(f"load average before: {load_average:.2f}, {figures['cpus']} CPUs")
+    else:
+        printed.record(envelope({**figures, "held": held}))
+    return section
+
+
+def publish_on_kafka(
+    name: str, output: OutputFormat, measure: Callable[..., Coroutine[Any, Any, Figures]], *sizes: object
+) -> PageSection:
+    """Measure on a Kafka of its own in a temporary folder, and print.
+
+    Args:
+        name: Of the section.
+        output: How the figures are printed.
+        measure: Called with the environment, the sizes, and `say`.
+        sizes: How much is measured.
+    """
+
+    def measured(say: Say) -> Figures:
+        with own_environment() as environment:
+            return asyncio.run(measure(environment, *sizes, say=say))
+
+    return publish(name, output, measured)

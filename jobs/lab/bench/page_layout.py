@@ -286,18 +286,16 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
         """The picture; none if there is nothing to see on it."""
         rows = rows_at(measured, self.each)
         looks: dict[str, Any] = {"title": filled_in(self.title, measured), "x_label": self.x_label}
-        draw: Callable[..., None]
         if self.kind == "curves":
-            draw, shown = draw_curves, list(self._curves(rows))
-            looks |= {"y_label": self.y_label, "curves": shown, "log_x": self.log_x, "log_y": self.log_y}
-            looks |= {"label_points": self.label_points, "limit": self._limit(shown)}
+            curves = list(self._curves(rows))
+            looks |= {"y_label": self.y_label, "curves": curves, "log_x": self.log_x, "log_y": self.log_y}
+            looks |= {"label_points": self.label_points, "limit": self._limit(curves)}
         elif self.kind == "bars":
-            draw, shown = draw_bars, list(self._bars(rows, held))
-            looks |= {"bars": shown}
+            looks["bars"] = list(self._bars(rows, held))
         else:
-            draw, shown = draw_grouped_bars, list(self._series(rows))
-            looks |= {"rows": [cell(row, self.name) for row in rows], "series": shown}
-        if shown:
+            looks |= {"series": list(self._series(rows)), "rows": [cell(row, self.name) for row in rows]}
+        draw, shown = _DRAWN[self.kind]
+        if looks[shown]:
             yield PagePicture(filled_in(self.file, measured), self.shows, partial(draw, **looks))
 
     def _curves(self, rows: Sequence[Measured]) -> Iterator[Curve]:
@@ -327,6 +325,14 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
             values = [figure(row, key) for row in rows]
             if any(values):
                 yield Series(heading, values)
+
+
+_DRAWN: Mapping[str, tuple[Callable[..., None], str]] = {
+    "curves": (draw_curves, "curves"),
+    "bars": (draw_bars, "bars"),
+    "grouped": (draw_grouped_bars, "series"),
+}
+"""Kind of a picture → what draws it, and the name of what must not be empty."""
 
 
 def _named(written: str) -> tuple[str, str]:
