@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
 from importlib.util import find_spec
 
 from jobs.lab.bench.apart import apart
@@ -43,26 +42,15 @@ def command_of(name: str) -> list[str]:
     return [sys.executable, "-m", "jobs.lab.bench.contender", name]
 
 
-async def run_contender(name: str, settings: Settings, turns: int, environment: Mapping[str, str]) -> Timing:
-    """Run a contender on the first `turns` turns of the log.
-
-    Args:
-        name: One of `CONTENDERS`.
-        settings: Whose cluster and prefix.
-        turns: After how many it stops.
-        environment: Variables of this process.
+async def run_contender(name: str, settings: Settings, turns: int) -> Timing:
+    """Run one of `CONTENDERS` on the first `turns` turns of the log.
 
     Raises:
         BenchFailed: It ended badly or not in time; the message holds the end of its log.
     """
+    too_slow, environment = f"take {turns} turns in {_WITHIN_S:g} s: run with fewer turns", environment_of(settings)
     return await apart(
-        name,
-        _fold,
-        name,
-        turns,
-        within_s=_WITHIN_S,
-        too_slow=f"take {turns} turns in {_WITHIN_S:g} s: run with fewer turns",
-        environment={**environment, **environment_of(settings)},
+        name, _fold, name, turns, within_s=_WITHIN_S, too_slow=too_slow, environment={**os.environ, **environment}
     )
 
 

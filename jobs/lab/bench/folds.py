@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
-from jobs.demo.conversations import load_conversations
+from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.events import EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS
 from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
@@ -43,23 +43,8 @@ class Prepared:
 
     def __init__(self, policy: Policy) -> None:
         intake = Intake(policy, stream_embedder_of(load_settings()), RuleScorer())
-        self._conversations: list[list[DecodedArrival]] = []
-        for conversation in load_conversations():
-            said = []
-            for number, turn in enumerate(conversation.turns):
-                ((role, content),) = turn.items()
-                said.append(
-                    Turn(
-                        session_id=conversation.session_id,
-                        user_id=conversation.user_id,
-                        app_id=conversation.app_id,
-                        turn=number,
-                        role=role,
-                        content=content,
-                        timestamp=BEGINS,
-                    )
-                )
-            self._conversations.append(intake.take(records_of(said)).arrivals)
+        said = [records_of(dialogue.turns) for dialogue in read_dialogues([], {})]
+        self._conversations = [intake.take(records).arrivals for records in said]
         self.lines = [arrival for arrivals in self._conversations for arrival in arrivals]
 
     def line(self, number: int, session_id: str, turn: int, offset: int, after: timedelta) -> DecodedArrival:

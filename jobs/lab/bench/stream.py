@@ -6,7 +6,6 @@ that whatever slows the machine for a while slows them all; ratios are taken wit
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
@@ -136,7 +135,7 @@ async def _round(environment: BenchEnvironment, size: StreamSize, run: int, say:
             timings[name] = backlog.timing
         else:
             turns = size.per_event_turns if name in _PER_EVENT else size.turns
-            timings[name] = await run_contender(name, settings, turns, os.environ)
+            timings[name] = await run_contender(name, settings, turns)
         say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
     if backlog is None:
         raise BenchFailed("the sessions role was not measured")

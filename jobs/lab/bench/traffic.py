@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from aiokafka import AIOKafkaProducer
 
 from jobs.demo.conversations import DemoConversation, load_conversations
+from jobs.shared.sending import send_to_turns
 from models.events import SessionEnded, Turn
 from models.events.topics import TURNS
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.kafka.client import client_options
+from streams.kafka.producer import Record
 from streams.settings import Settings
 
 SESSIONS_AT_ONCE = 100
@@ -28,7 +30,6 @@ TURNS_PER_ALARM = 10
 """Length of an alarming session; its last turn raises the alert."""
 _ALARMING_RISK = 0.97
 _QUIET_RISK = 0.05
-_SENDS_AT_ONCE = 2_000
 _Item = TypeVar("_Item")
 
 
@@ -143,16 +144,13 @@ async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
     Returns:
         Mean bytes of a record's value.
     """
-    topic = TURNS.full_name(settings.topic_prefix)
     sizes: list[int] = []
-    pending: list[Any] = []
-    async with producing(settings, linger_ms=5) as producer:
+
+    def records() -> Iterator[Record]:
         for turn in turns:
             value = encode(turn)
             sizes.append(len(value))
-            pending.append(await producer.send(topic, value, key=turn.session_id.encode()))
-            if len(pending) == _SENDS_AT_ONCE:
-                await asyncio.gather(*pending)
-                pending.clear()
-        await asyncio.gather(*pending)
+            yield Record(turn.session_id.encode(), value)
+
+    await send_to_turns(settings, records())
     return sum(sizes) / len(sizes)
