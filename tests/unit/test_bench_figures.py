@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing, medians, ratio
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing
 from jobs.lab.bench.sessions_role import time_of
 from jobs.lab.bench.stream import Round, order, summarise
 from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
@@ -36,18 +36,6 @@ def measured(ours: float, faust: float, *, quix: float | None = None) -> Round:
         turn_bytes=300.0,
         stage_us_per_turn={"fold": 50.0},
     )
-
-
-def test_medians_are_within_a_round_and_of_what_is_there() -> None:
-    """A slow round leaves the ratio as it is; what is missing in a row does not count as zero there."""
-    ours = [Timing(400, 1.0), Timing(200, 1.0), Timing(400, 1.0)]
-    theirs = [Timing(100, 1.0), Timing(100, 2.0), Timing(80, 1.0)]
-
-    assert ratio(ours, theirs) == 4.0
-
-    rows = [{"a": 1.0, "b": 8.0}, {"a": 9.0}, {"a": 2.0, "b": 4.0}]
-
-    assert medians(rows) == {"a": 2.0, "b": 6.0}
 
 
 def test_latency_is_the_median_of_each_rounds_percentiles() -> None:

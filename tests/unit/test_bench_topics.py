@@ -17,7 +17,6 @@ from jobs.lab.bench.topics import TopicSize, conversations_of, measure, packing_
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
     LongSession,
-    bytes_by_topic,
     long_sessions,
     match_ms,
     walk,
@@ -79,13 +78,6 @@ def test_every_message_is_walked_and_packed_ones_are_named(sessions: list[LongSe
     assert 0 < len(walked.taken_ms["compacted"]) <= len(walked.compactions)
     assert {turn for lineage in walked.compactions for turn in lineage.turns} < set(range(SESSION_TURNS))
     assert 0 < walked.most_topics <= Policy().topics.most_topics
-
-
-def test_state_is_counted_by_topic() -> None:
-    """All parts of a topic count, those of the session and the index do not."""
-    stored = {"head": b"1", "b1": b"1", "ti": b"1", "t1": b"12", "tm1.0": b"1", "ty1": b"1", "th11.2": b"123"}
-
-    assert bytes_by_topic(stored) == {1: 4, 11: 3}
 
 
 def test_strings_are_cut_and_what_is_left_is_dropped(sessions: list[LongSession]) -> None:
