@@ -10,7 +10,6 @@ from statistics import mean
 from time import perf_counter
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from jobs.demo.conversations import load_project_conversation
 from jobs.lab.bench.folds import InMemory
@@ -24,6 +23,7 @@ from models.events import (
     ProjectEvent,
     ProjectItemChanged,
     ProjectMemoryAdded,
+    ProjectMemoryEdited,
     ProjectOutput,
     ProjectTurnAdded,
     ProjectWorkDue,
@@ -86,10 +86,10 @@ def measure(policy: Policy, size: ProjectSize, *, say: Say) -> Figures:
     read(view, run[1])
     talks.append(talk_of(f"{turns:,} turns into {size.memories:,} memories", [run]))
     say(f"asking {size.asked:,} times each")
-    retrieved(view, size.asked // 10, fresh=True)
+    retrieved(view, size.asked // 10, changed_by=log)
     reading = [
-        times("retrieval", retrieved(view, size.asked, fresh=False)),
-        times("retrieval after a change", retrieved(view, size.asked, fresh=True)),
+        times("retrieval", retrieved(view, size.asked)),
+        times("retrieval after a change", retrieved(view, size.asked, changed_by=log)),
     ]
     say("consolidating")
     return {
@@ -212,28 +212,27 @@ def spoken(log: Log, project_id: str, turns: int, *, lot: int = 0) -> tuple[list
     return taken_ms, outputs
 
 
-def retrieved(view: ProjectView, asked: int, *, fresh: bool) -> list[float]:
+def retrieved(view: ProjectView, asked: int, *, changed_by: Log | None = None) -> list[float]:
     """Milliseconds that pass for each question to the view: a few words of something that is known.
 
     Args:
         view: Of a filled project.
         asked: Questions.
-        fresh: Whether a memory gets other words before each, so that the index has to follow.
+        changed_by: Folds an edit of a memory before each question, so that the index has to follow; none: no edits.
     """
     rng, taken_ms = random.Random(0), list[float]()  # noqa: S311 - repeatable, not secret
-    kept, texts = list(view.memories.values()), _contents(len(view.memories))
+    kept, texts = list(view.memories), _contents(len(view.memories))
     for n in range(asked):
-        if fresh:
-            memory = rng.choice(kept)
-            changed = replace(memory, content=f"{rng.choice(texts)} {n}")
-            slot, revision = view.slot_of("memory", memory.id), view.revision + 1
-            view.apply(
-                ProjectItemChanged(
-                    id=str(revision), session_id="", user_id="", app_id=APP, timestamp=memory.updated_at,
-                    source=Position(COMMANDS.name, 0, revision), project_id=FILLED, revision=revision, kind="memory",
-                    slot=slot, item_id=memory.id, active=True, cause="edited", memory=changed,
-                )
-            )  # fmt: skip
+        if changed_by is not None:
+            edited = ProjectMemoryEdited(
+                app_id=APP,
+                project_id=FILLED,
+                timestamp=changed_by.now,
+                memory_id=rng.choice(kept),
+                content=f"{rng.choice(texts)} {n}",
+                request_id=f"edit-{view.revision}",
+            )
+            read(view, changed_by.put(edited)[1])
         words = rng.choice(texts).split()
         query = RetrievalQuery(text=" ".join(rng.sample(words, min(6, len(words)))))
         began_s = perf_counter()
