@@ -120,6 +120,11 @@ class Outline(HTMLParser):
         """All ids, in order."""
         return [attributes["id"] or "" for _, attributes in self.tags if "id" in attributes]
 
+    def addresses(self) -> list[str]:
+        """What links and loaded things name, but places on the page itself."""
+        named = [attributes.get(name) or "" for _, attributes in self.tags for name in ("href", "src", "action")]
+        return [address for address in named if address and not address.startswith("#")]
+
     @property
     def said(self) -> str:
         """The text that is read."""

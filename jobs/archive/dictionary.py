@@ -12,6 +12,17 @@ from jobs.cli import examples
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
+_BEFORE = (
+    "Each view stands in the schema of its version and, as the present version, without a schema. "
+    "`SELECT * FROM archive_version` says which version an archive has. Columns are added to a version, never taken."
+)
+_PRIVACY = {
+    "content": "words of people, or made of their words",
+    "identifier": "names a session, a user, or what is tied to one",
+    "behaviour": "how somebody behaved or was judged, in numbers and fixed words",
+    "operational": "how the system ran",
+}
+
 
 class DictionaryFormat(StrEnum):
     """Forms of the dictionary."""
@@ -30,14 +41,10 @@ def dictionary(
     ] = DictionaryFormat.TABLE,
 ) -> None:
     """Say what the archive's views and columns mean: purpose, key, first query, types, units, privacy."""
-    from jobs.archive.dictionary_pages import as_html, as_markdown
-
     views = entries(view)
     match output:
-        case DictionaryFormat.MARKDOWN:
-            sys.stdout.write(as_markdown(views))
-        case DictionaryFormat.HTML:
-            sys.stdout.write(as_html(views))
+        case DictionaryFormat.MARKDOWN | DictionaryFormat.HTML:
+            sys.stdout.write(document(views, output))
         case DictionaryFormat.JSON:
             _json(views)
         case DictionaryFormat.TABLE:
@@ -76,6 +83,24 @@ def entries(view: str | None) -> list[dict[str, Any]]:
         for name, meaning in VIEW_MEANINGS.items()
         if view in (None, name)
     ]
+
+
+def document(views: list[dict[str, Any]], form: DictionaryFormat) -> str:
+    """One page: Markdown for repositories, or HTML with a search over names and meanings."""
+    from jobs.archive.view_meanings import POLARS_BEFORE
+    from streams.http import pages
+
+    extension, scripts = ("md", []) if form is DictionaryFormat.MARKDOWN else ("html", ["jobs/archive/dictionary.js"])
+    return pages.render(
+        f"jobs/archive/dictionary.{extension}.j2",
+        scripts=[pages.source(script) for script in scripts],
+        title="Views of the archive",
+        before=_BEFORE,
+        privacy=_PRIVACY,
+        polars_before=POLARS_BEFORE,
+        heads=("column", "type", "unit", "meaning", "privacy"),
+        views=views,
+    )
 
 
 def _json(views: list[dict[str, Any]]) -> None:

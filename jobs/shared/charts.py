@@ -6,30 +6,33 @@ dark page. The same figures give the same bytes. Needs the extra `report`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+import altair as alt
 from msgspec import Struct
+
+from jobs.shared.pictures import svg_of
 
 INK = "#767d86"
 """Text and lines: as readable on white as on GitHub's dark ground (contrast 4.2 and more)."""
 COLOURS = ("#3b82c4", "#d9822b", "#3a9a5b", "#9a6dc7")
 _LIMIT_COLOUR = "#d1495b"
 _QUIET_COLOUR = "#8f97a1"
-_WIDTH_IN = 7.2
-_CURVE_HEIGHT_IN = 3.6
-_BAR_IN = 0.34
-_AROUND_BARS_IN = 1.15
-_BAR_SHARE = 0.72
-_ROOM_FOR_LABELS = 1.3
-_ROOM_ABOVE = 1.35
-_ROOM_ON_LOG = 4.0
+_WIDTH_PX, _HEIGHT_PX, _BAR_PX = 460, 200, 24
+_ROOM_FOR_LABELS, _ROOM_ABOVE, _ROOM_ON_LOG = 1.3, 1.35, 4.0
+_SHORT = "(abs(datum.value) >= 100 ? format(datum.value, ',.0f') : format(datum.value, ',.3~r'))"
+_CONFIG: Mapping[str, Any] = {
+    "background": "transparent",
+    "font": "sans-serif",
+    "view": {"stroke": "transparent"},
+    "axis": {"grid": False, "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
+             "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 320,
+             "labelOverlap": "greedy"},
+    "title": {"anchor": "start", "frame": "bounds", "color": INK, "fontSize": 14, "fontWeight": "normal"},
+    "text": {"color": INK, "fontSize": 12},
+}  # fmt: skip
 
 
 class Curve(Struct, frozen=True):
@@ -106,34 +109,47 @@ def draw_curves(
         log_y: A logarithmic y axis too, for what grows in proportion; else it begins at nought.
         label_points: Whether every point has its value beside it; else only the highest of each curve.
     """
-    with style():
-        figure, axes = _figure(title, _CURVE_HEIGHT_IN)
-        for number, (curve, colour) in enumerate(zip(curves, COLOURS, strict=False)):
-            highest = [max(curve.points, key=lambda point: point[1])]
-            labelled = curve.points if label_points else highest
-            above = number == 0 or not log_y
-            _draw_curve(axes, curve, colour, labelled=labelled, labels_above=above, named=len(curves) > 1)
-        ticks = sorted({x for curve in curves for x, _ in curve.points})
-        if log_x:
-            axes.set_xscale("log")
-        else:
-            axes.set_xlim(left=0)
-        axes.set_xticks(ticks, [short(tick) for tick in ticks])
-        axes.xaxis.set_minor_locator(NullLocator())
-        values = [y for curve in curves for _, y in curve.points]
-        if limit is not None:
-            values.append(limit.value)
-            axes.axhline(limit.value, color=_LIMIT_COLOUR, linestyle="--", linewidth=1)
-            axes.annotate(limit.label, (ticks[0], limit.value), (0, 4), textcoords="offset points", color=_LIMIT_COLOUR)
-        if log_y:
-            axes.set_yscale("log")
-            axes.set_ylim(min(values) / _ROOM_ON_LOG, max(values) * _ROOM_ON_LOG)
-            axes.yaxis.set_minor_locator(NullLocator())
-        else:
-            axes.set_ylim(0, max(values) * _ROOM_ABOVE)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-        axes.set(xlabel=x_label, ylabel=y_label)
-        _save(figure, file)
+    points = [
+        {
+            "curve": curve.label,
+            "x": x,
+            "y": y,
+            "value": short(y) if label_points or (x, y) == max(curve.points, key=lambda point: point[1]) else "",
+            "name": curve.label if len(curves) > 1 and (x, y) == curve.points[-1] else "",
+            # Where scales are logarithmic, lower curves have their values below: they run side by side.
+            "below": bool(number) and log_y,
+        }
+        for number, curve in enumerate(curves)
+        for x, y in curve.points
+    ]
+    ticks = sorted({x for curve in curves for x, _ in curve.points})
+    values = [*(point["y"] for point in points), *([limit.value] if limit else [])]
+    lowest = min(values) / _ROOM_ON_LOG if log_y else 0.0
+    highest = max(values) * (_ROOM_ON_LOG if log_y else _ROOM_ABOVE)
+    x_scale = alt.Scale(type="log", nice=False, padding=20) if log_x else alt.Scale(domainMin=0)
+    y_scale = alt.Scale(type="log" if log_y else "linear", domain=[lowest, highest or 1.0], nice=False)
+    base = alt.Chart(_data(points)).encode(
+        x=alt.X("x:Q", title=x_label, scale=x_scale).axis(values=ticks, labelExpr=_SHORT, labelFlush=False),
+        y=alt.Y("y:Q", title=y_label, scale=y_scale).axis(tickCount=5, labelExpr=_SHORT, ticks=not log_y),
+        color=alt.Color("curve:N", legend=None).scale(
+            domain=[curve.label for curve in curves], range=list(COLOURS[: len(curves)])
+        ),
+    )
+    layers: list[Any] = [
+        base.mark_line(strokeWidth=2, point={"size": 40}),
+        *(
+            base.transform_filter(alt.datum.below == below).mark_text(dy=16 if below else -11).encode(text="value:N")
+            for below in (False, True)
+        ),
+        base.mark_text(align="left", dx=8).encode(text="name:N"),
+    ]
+    if limit:
+        held = alt.Chart(_data([{"x": ticks[0], "y": limit.value, "limit": limit.label}])).encode(y="y:Q")
+        layers += [
+            held.mark_rule(color=_LIMIT_COLOUR, strokeDash=[5, 3]),
+            held.mark_text(color=_LIMIT_COLOUR, align="left", dx=2, dy=-8).encode(x="x:Q", text="limit:N"),
+        ]
+    _save(file, alt.layer(*layers).properties(title=title, width=_WIDTH_PX, height=_HEIGHT_PX))
 
 
 def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> None:
@@ -145,22 +161,28 @@ def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> N
         x_label: What the length is, with unit.
         bars: At least one.
     """
-    with style():
-        figure, axes = _figure(title, _AROUND_BARS_IN + _BAR_IN * len(bars))
-        for place, bar in enumerate(bars):
-            axes.barh(place, bar.value, _BAR_SHARE, color=COLOURS[0] if bar.ours else _QUIET_COLOUR)
-            _beside(axes, (bar.value, place), short(bar.value), INK)
-            if bar.limit is not None:
-                half = _BAR_SHARE / 2
-                axes.plot([bar.limit.value] * 2, [place - half, place + half], color=_LIMIT_COLOUR, linewidth=2)
-                # Beside the longer of the two, after the bar's own value.
-                farthest = max(bar.value, bar.limit.value)
-                gap = 44 if farthest == bar.value else 4
-                _beside(axes, (farthest, place), bar.limit.label, _LIMIT_COLOUR, gap)
-        longest = max(max(bar.value, bar.limit.value if bar.limit else 0.0) for bar in bars)
-        _rows(axes, [bar.label for bar in bars], longest)
-        axes.set(xlabel=x_label)
-        _save(figure, file)
+    rows = [
+        {
+            "row": bar.label,
+            "length": bar.value,
+            "text": short(bar.value),
+            "colour": COLOURS[0] if bar.ours else _QUIET_COLOUR,
+            "limit": bar.limit.value if bar.limit else None,
+            "held": bar.limit.label if bar.limit else "",
+            # Beside the longer of the two, after the bar's own value.
+            "end": max(bar.value, bar.limit.value if bar.limit else 0.0),
+        }
+        for bar in bars
+    ]
+    base = _bars(rows, x_label, longest=max(row["end"] for row in rows))
+    held = base.transform_filter("isValid(datum.limit)")
+    limits = [
+        held.mark_tick(color=_LIMIT_COLOUR, thickness=2, size=_BAR_PX * 0.8).encode(x="limit:Q"),
+        held.transform_calculate(text="(datum.end > datum.limit ? '           ' : '') + datum.held")
+        .mark_text(align="left", dx=5, color=_LIMIT_COLOUR)
+        .encode(x="end:Q", text="text:N"),
+    ]
+    _save(file, alt.layer(*_lengths(base), *limits).properties(title=title, width=_WIDTH_PX, height={"step": _BAR_PX}))
 
 
 def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> None:
@@ -173,82 +195,45 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
         rows: Their labels, from the top down.
         series: Each with as many values as there are rows; named at its first bar.
     """
-    with style():
-        figure, axes = _figure(title, _AROUND_BARS_IN + _BAR_IN * len(rows) * len(series))
-        height = _BAR_SHARE / len(series)
-        colours = (_QUIET_COLOUR, *COLOURS) if len(series) > 1 else COLOURS
-        for number, (one, colour) in enumerate(zip(series, colours, strict=False)):
-            shift = (number - (len(series) - 1) / 2) * height
-            named = len(series) == 1
-            for place, value in enumerate(one.values):
-                if value is None:
-                    continue
-                axes.barh(place + shift, value, height * 0.92, color=colour)
+    colours = (_QUIET_COLOUR, *COLOURS) if len(series) > 1 else COLOURS
+    bars = []
+    for one, colour in zip(series, colours, strict=False):
+        named = len(series) == 1
+        for row, value in zip(rows, one.values, strict=True):
+            if value is not None:
                 text = short(value) if named else f"{short(value)}  {one.label}"
-                _beside(axes, (value, place + shift), text, INK)
+                bars.append({"row": row, "series": one.label, "length": value, "text": text, "colour": colour})
                 named = True
-        longest = max((value for one in series for value in one.values if value is not None), default=0.0)
-        _rows(axes, rows, longest)
-        axes.set(xlabel=x_label)
-        _save(figure, file)
+    base = _bars(bars, x_label, longest=max((bar["length"] for bar in bars), default=0.0))
+    base = base.encode(
+        y=alt.Y("row:N", title=None).scale(domain=list(rows), paddingInner=0.25),
+        yOffset=alt.YOffset("series:N").scale(domain=[one.label for one in series]),
+    )
+    height = {"step": _BAR_PX * 0.8, "for": "position"} if len(series) == 1 else {"step": _BAR_PX * 0.7}
+    _save(file, alt.layer(*_lengths(base)).properties(title=title, width=_WIDTH_PX, height=height))
 
 
-def style() -> AbstractContextManager[None]:
-    """How every picture looks: within it, text stays text and takes the ink, and nothing frames the axes."""
-    return mpl.rc_context(
-        {
-            "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
-            "svg.hashsalt": "turntide",
-            "font.size": 10,
-            "text.color": INK,
-            "axes.labelcolor": INK,
-            "axes.edgecolor": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-        }
+def _bars(rows: Iterable[Mapping[str, Any]], x_label: str, *, longest: float) -> alt.Chart:
+    return alt.Chart(_data(rows)).encode(
+        x=alt.X("length:Q", title=x_label)
+        .scale(domain=[0, longest * _ROOM_FOR_LABELS or 1], nice=False)
+        .axis(labelExpr=_SHORT, tickCount=6),
+        y=alt.Y("row:N", title=None, sort=None).axis(ticks=False, labelPadding=6),
     )
 
 
-def _draw_curve(
-    axes: Axes,
-    curve: Curve,
-    colour: str,
-    *,
-    labelled: Sequence[tuple[float, float]],
-    labels_above: bool,
-    named: bool,
-) -> None:
-    xs, ys = zip(*curve.points, strict=True)
-    axes.plot(xs, ys, marker="o", color=colour, linewidth=2)
-    up = 7 if labels_above else -16
-    for x, y in labelled:
-        axes.annotate(short(y), (x, y), (0, up), textcoords="offset points", ha="center", color=colour)
-    if named:
-        _beside(axes, (xs[-1], ys[-1]), curve.label, colour, 8)
+def _lengths(base: alt.Chart) -> list[Any]:
+    """The bars, and their texts at their ends."""
+    return [
+        base.mark_bar().encode(color=alt.Color("colour:N", scale=None)),
+        base.mark_text(align="left", dx=5).encode(text="text:N"),
+    ]
 
 
-def _figure(title: str, height_in: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
-    FigureCanvasSVG(figure)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    return figure, figure.add_subplot()
+def _data(rows: Iterable[Mapping[str, Any]]) -> alt.Data:
+    return alt.Data(values=list(rows))
 
 
-def _beside(axes: Axes, place: tuple[float, float], text: str, colour: str, gap: float = 4) -> None:
-    axes.annotate(text, place, (gap, 0), textcoords="offset points", va="center", color=colour)
-
-
-def _rows(axes: Axes, labels: Sequence[str], longest: float) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.invert_yaxis()
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, longest * _ROOM_FOR_LABELS or 1)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _save(figure: Figure, file: Path) -> None:
+def _save(file: Path, chart: alt.LayerChart) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    file.write_text(svg_of(chart.to_dict() | {"config": _CONFIG}), "utf-8")

@@ -23,12 +23,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from models.errors import ConfigurationError
-from streams.http import openapi, problems
+from streams.http import openapi, pages, problems
 from streams.http.answering import Matching, RequestMeasures, ServedRoute, answer, served_routes
 from streams.http.audit import Auditing
 from streams.http.audit_log import BatchedAudit
 from streams.http.connections import bounded_protocol
-from streams.http.docs_page import HEADERS, page
 from streams.http.guard import RequestGuard
 from streams.http.limits import Limits
 from streams.http.own_machine import is_loopback
@@ -126,7 +125,8 @@ def create_api(
         return Response(msgspec.json.encode(app.openapi()), media_type="application/json")
 
     async def docs(_request: Request) -> Response:
-        return Response(page(app.openapi()), headers=HEADERS, media_type="text/html")
+        page = pages.render("streams/http/docs_page.html.j2", contract=app.openapi())
+        return Response(page, headers=pages.HEADERS, media_type="text/html")
 
     app = Api(
         [

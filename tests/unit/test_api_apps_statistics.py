@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
+import re
 from typing import Any
 
 import httpx
@@ -10,6 +10,7 @@ import pytest
 
 from tests.api_apps import memory, space
 from tests.api_doubles import Served, bearer, settings_of
+from tests.report_parts import Outline
 
 HOSTILE = "<script>alert(1)</script>&'\""
 
@@ -49,45 +50,18 @@ async def test_an_admin_of_some_apps_counts_those(served: Served) -> None:
     assert ([each["appId"] for each in found["spaces"]], found["totals"]["spaces"]) == (["a"], 1)
 
 
-class _Parsed(HTMLParser):
-    """Elements and addresses of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[str] = []
-        self.addresses: list[str] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in {"href", "src", "action", "xlink:href"}]
-        if tag not in {"meta", "rect"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag != "rect":
-            assert self.open.pop() == tag
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.handle_starttag(tag, attrs)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 async def test_the_page_is_whole_and_loads_nothing(served: Served, client: httpx.AsyncClient) -> None:
     """Every element is closed, a picture for each of the six figures, and neither scripts nor addresses."""
     served.apps.all_stats.append(space(HOSTILE, memories=7, spent_units=1.0))
     answer = await client.get("/apps/statistics", headers={"Accept": "text/html,*/*;q=0.8"})
-    page = _Parsed(answer.text)
+    outline = Outline(answer.text)
+    tags = [tag for tag, _ in outline.tags]
 
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert (page.open, page.addresses, page.seen.count("svg"), "script" in page.seen) == ([], [], 6, False)
-    assert HOSTILE in page.text
-    assert "b (uninstalled)" in page.text
+    assert (outline.open, outline.addresses(), tags.count("figure"), "script" in tags) == ([], [], 6, False)
+    assert HOSTILE in outline.said
+    assert "b (uninstalled)" in outline.said
 
 
 async def test_the_page_before_there_is_anything(served: Served, client: httpx.AsyncClient) -> None:
@@ -95,14 +69,12 @@ async def test_the_page_before_there_is_anything(served: Served, client: httpx.A
     served.apps.all_stats.clear()
     answer = await client.get("/apps/statistics")
 
-    assert ("<svg" in answer.text, "when conversations end" in answer.text) == (False, True)
+    assert ("<figure" in answer.text, "when conversations end" in answer.text) == (False, True)
 
 
 async def test_bars_are_as_long_as_their_numbers(client: httpx.AsyncClient) -> None:
-    """The longest takes the room there is; a figure that is zero everywhere draws no bar."""
+    """The longest takes the room there is; nothing draws no bar."""
     answer = await client.get("/apps/statistics")
-    _, memories, created, *_ = answer.text.split("<section>")
+    _, memories, created, *_ = (re.findall(r"width: ([\d.]+)%", part) for part in answer.text.split("<figure>"))
 
-    assert [part.split('"')[0] for part in memories.split('class="b"')[1].split('width="')[1:2]] == ["166.0"]
-    assert 'width="83.0"' in memories
-    assert 'width="0.0"' in created
+    assert (memories, created) == (["100.0", "50.0"], ["100.0", "0.0"])

@@ -11,8 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from jobs.archive.dictionary import entries
-from jobs.archive.dictionary_pages import as_html, as_markdown
+from jobs.archive.dictionary import DictionaryFormat, document, entries
 from jobs.archive.view_columns import columns_of
 from jobs.archive.view_meanings import VIEW_MEANINGS
 from models.errors import ConfigurationError
@@ -86,7 +85,7 @@ def test_unknown_view_names_the_known_ones() -> None:
 
 def test_page_needs_no_network_and_shows_everything() -> None:
     """One file: nothing is loaded, every view and the search are there."""
-    page = as_html(entries(None))
+    page = document(entries(None), DictionaryFormat.HTML)
 
     assert re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\(', page) == []
     assert [view for view in VIEWS if f'<section id="{view}">' not in page] == []
@@ -95,6 +94,6 @@ def test_page_needs_no_network_and_shows_everything() -> None:
 
 def test_markdown_has_a_row_for_each_column() -> None:
     """Of one view, as for a page in a repository."""
-    page = as_markdown(entries("sessions"))
+    page = document(entries("sessions"), DictionaryFormat.MARKDOWN)
 
     assert len(columns_of("sessions")) == len(re.findall(r"^\| \w+ \| [A-Z]", page, re.MULTILINE))
