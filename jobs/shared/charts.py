@@ -137,10 +137,7 @@ def draw_curves(
     )
     layers: list[Any] = [
         base.mark_line(strokeWidth=2, point={"size": 40}),
-        *(
-            base.transform_filter(alt.datum.below == below).mark_text(dy=16 if below else -11).encode(text="value:N")
-            for below in (False, True)
-        ),
+        base.mark_text(dy=alt.expr("datum.below ? 16 : -11")).encode(text="value:N"),
         base.mark_text(align="left", dx=8).encode(text="name:N"),
     ]
     if limit:

@@ -28,6 +28,8 @@ _FILE_WIDTH_PX, _FILE_SCALE = 520, 2
 _EMBED = "window.vegaEmbed = vegaEmbed;"
 _SEVERAL = {"hconcat", "vconcat", "concat", "facet", "repeat"}
 _IN_ROWS = {"facet", "row", "column"}
+_MARK = re.compile(r'<(path)( aria-label="([^"]*)"[^>]*)/>')
+"""Of a mark, what it is shows where somebody points at it."""
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
 
 
@@ -54,7 +56,11 @@ class Drawn(NamedTuple):
         Args:
             width: In pixels, where the page scales it neither up nor down.
         """
-        return _NAMESPACE.sub("", svg_of(self.for_page(width))).replace("<svg ", '<svg role="img" ', 1)
+        spec = self.for_page(width)
+        # Fonts are measured here, and other ones may be wider there.
+        spec["config"]["padding"] = {"left": 14, "top": 4, "right": 8, "bottom": 4}
+        svg = _NAMESPACE.sub("", svg_of(spec)).replace("<svg ", '<svg role="img" ', 1)
+        return _MARK.sub(r"<\1\2><title>\3</title></\1>", svg)
 
     def for_page(self, width: int | str = "container") -> dict[str, Any]:
         """Vega-Lite that a page draws itself with `script`; as wide as its place, unless it is several views."""
