@@ -8,12 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jobs.memory.project_pictures import memory_graph_svg, narrative_arc_svg
+from jobs.memory.project_pictures import memory_graph, narrative_arc
+from jobs.shared.pictures import Drawn
 from models.events.project_items import MemoryType, ProjectMemory, Relationship
 from tests.narrative_episodes import episode
 from tests.session_driver import NOON
-
-_SVG = "{http://www.w3.org/2000/svg}"
 
 
 def memory(number: int, kind: str = "decision", edges: dict[int, str] | None = None) -> ProjectMemory:
@@ -36,12 +35,13 @@ def memory(number: int, kind: str = "decision", edges: dict[int, str] | None = N
 
 
 ARC = partial(
-    narrative_arc_svg,
+    narrative_arc,
     [episode(3, significance=0.9, title="We decided A & B"), episode(8, 12, "problem_solved", title="It works")],
     (0, 20),
+    title="Arc",
 )
 GRAPH = partial(
-    memory_graph_svg,
+    memory_graph,
     [
         memory(1),
         memory(2, edges={1: "supersedes"}),
@@ -49,24 +49,25 @@ GRAPH = partial(
         memory(4, "fact"),
         memory(5, "entity", {5: "related_to"}),
     ],
+    title="Graph",
 )
-PICTURES: list[tuple[Callable[[], str], set[str], set[str]]] = [
-    (ARC, {"Narrative arc", "We decided A & B", "beginning", "middle", "end", "pivot"}, {"It works"}),
+PICTURES: list[tuple[Callable[[], Drawn], set[str], set[str]]] = [
+    (ARC, {"We decided A & B", "beginning", "middle", "end", "pivot"}, {"It works"}),
     (
         GRAPH,
-        {"Memory 1", "Memory 2", "Memory 3", "● goal", "→ supersedes", "→ depends on", "2 more are not drawn"},
-        {"Memory 4", "Memory 5", "● fact"},
+        {"Memory 1", "Memory 2", "Memory 3", "goal", "supersedes", "depends on"},
+        {"Memory 4", "Memory 5", "fact"},
     ),
 ]
 
 
-def texts(picture: str) -> set[str]:
+def texts(picture: Drawn) -> set[str]:
     """All texts of a picture."""
-    return {"".join(each.itertext()).strip() for each in ET.fromstring(picture).iter(f"{_SVG}text")}  # noqa: S314
+    return {"".join(each.itertext()).strip() for each in ET.fromstring(picture.inline(900)).iter("text")}  # noqa: S314
 
 
 @pytest.mark.parametrize(("draw", "there", "not_there"), PICTURES)
-def test_what_is_in_a_picture_is_named(draw: Callable[[], str], there: set[str], not_there: set[str]) -> None:
+def test_what_is_in_a_picture_is_named(draw: Callable[[], Drawn], there: set[str], not_there: set[str]) -> None:
     """Key moments by title, memories by content; what is of no weight, or stands alone, is not."""
     found = texts(draw())
 
@@ -75,24 +76,24 @@ def test_what_is_in_a_picture_is_named(draw: Callable[[], str], there: set[str],
 
 
 @pytest.mark.parametrize("draw", [ARC, GRAPH])
-def test_a_picture_is_an_element_and_repeats(draw: Callable[[], str]) -> None:
+def test_a_picture_is_an_element_and_repeats(draw: Callable[[], Drawn]) -> None:
     """It stands in a page as it is, byte by byte the same."""
-    picture = draw()
+    picture = draw().inline(900)
 
     assert picture.startswith("<svg ")
-    assert picture == draw()
+    assert picture == draw().inline(900)
 
 
 def test_pictures_of_nothing_can_be_drawn() -> None:
     """A project without episodes, without memories, with one turn."""
-    assert "pivot" in texts(narrative_arc_svg([], (0, 0)))
-    assert texts(memory_graph_svg([]))
+    assert "pivot" in texts(narrative_arc([], (0, 0), title="Arc"))
+    assert memory_graph([], title="Graph").inline(900)
 
 
 def test_of_many_memories_the_most_important_are_drawn() -> None:
-    """A star of 60 would be a blot."""
+    """A star of 60 would be a blot; the caption says how many are left out."""
     star = [memory(0), *(memory(number, edges={0: "related_to"}) for number in range(1, 60))]
-    found = texts(memory_graph_svg(star, most=10))
+    found = memory_graph(star, title="Graph", most=10)
 
-    assert len([each for each in found if each.startswith("Memory ")]) <= 10
-    assert "50 more are not drawn" in found
+    assert len([each for each in texts(found) if each.startswith("Memory ")]) == 10
+    assert "50 more are not drawn" in found.caption
