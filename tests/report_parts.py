@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import altair as alt
 import polars as pl
 
-from jobs.analyse.mining.job import Figure, Finding, Period, Picture
+from jobs.analyse.mining.job import Figure, Finding, Period
 from jobs.analyse.mining.results import JobResult, ReportSection, ShownFinding, ShownTable
 from jobs.analyse.report.gathering import ArchiveFacts, MiningReport, Part
-from jobs.analyse.report.pictures import drawn
+from jobs.shared.pictures import drawn
 from models.policy.archive import AnonymityPolicy
 
 WEEK = Period(date(2026, 3, 9), date(2026, 3, 15))
@@ -70,7 +70,7 @@ def result(
 def part(name: str = "overview", *, made: JobResult | None = None, pictures: int = 0, **fields: object) -> Part:
     """A part of the report, with some pictures of a frame of two rows."""
     chart = alt.Chart(pl.DataFrame({"x": ["</script><b>", "b"], "y": [1, 2]})).mark_bar().encode(x="x:N", y="y:Q")
-    charts = [drawn(Picture(f"Picture {n} <i>", "What it shows & how.", chart)) for n in range(pictures)]
+    charts = [drawn(f"Picture {n} <i>", "What it shows & how.", chart) for n in range(pictures)]
     return Part(name=name, title=name.capitalize(), result=made, pictures=charts, **fields)  # type: ignore[arg-type]
 
 

@@ -100,7 +100,7 @@ def test_failed_job_is_told_and_the_rest_is_shown() -> None:
     said = Outline(render(report(part(made=made), part("drift", failure="ValueError in drift.py, line 3")))).said
 
     assert "Drift could not be made as a whole: ValueError in drift.py, line 3" in said
-    assert "sessions40What it says." in said
+    assert "sessions40 What it says." in said
 
 
 def test_empty_archive_and_empty_period_are_told() -> None:

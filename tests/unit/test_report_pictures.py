@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import altair as alt
 import polars as pl
 
-from jobs.analyse.mining.job import Picture
-from jobs.analyse.report.card import card_svg
-from jobs.analyse.report.document import write_document
-from jobs.analyse.report.page import write_page, write_pictures
-from jobs.analyse.report.page_parts import ROWS_SHOWN, table_html
-from jobs.analyse.report.pictures import drawn, for_page, script
-from jobs.analyse.report.theme import variables
+from jobs.analyse.report.files import card_svg, write_document, write_pictures
+from jobs.analyse.report.page import ROWS_SHOWN, number_columns, table_cells, write_page
+from jobs.shared.pictures import drawn, script
+from streams.http.pages import palettes
 from tests.report_parts import figure, finding, part, report, result
 
 PNG = b"\x89PNG"
@@ -23,21 +21,19 @@ CHART = alt.Chart(pl.DataFrame({"x": [1, 2], "of": ["a", "b"]})).mark_bar().enco
 
 def test_page_pictures_take_the_colours_of_the_page() -> None:
     """Colours of the page's pictures are variables that its style sheet has for both grounds, but for ramps."""
-    config = for_page(drawn(Picture("One", "", CHART)))["config"]
-    named = set(re.findall(r"var\(--([a-z]+)\)", str(config)))
+    picture = drawn("One", "", CHART)
+    named = set(re.findall(r"var\(--([a-z]+)\)", str(picture.for_page()["config"])))
 
     assert {"ink", "faint", "line", "grid", "a", "h"} <= named
-    for background in ("light", "dark"):
-        assert named <= set(re.findall(r"--([a-z]+):", variables(background)))
+    assert all(named <= set(palette) for palette in palettes().values())
+    assert "var(--a)" in picture.inline(360)
+    assert "var(" not in picture.svg()
 
 
 def test_only_a_single_view_fills_its_place() -> None:
     """Vega-Lite knows no width of the container for facets."""
-    single = drawn(Picture("One", "", CHART))
-    facet = drawn(Picture("Two", "", CHART.facet("of:N")))
-
-    assert "container" == for_page(single)["width"]
-    assert "width" not in for_page(facet)
+    assert "container" == drawn("One", "", CHART).for_page()["width"]
+    assert "width" not in drawn("Two", "", CHART.facet("of:N")).for_page()
 
 
 def test_script_can_stand_in_a_page() -> None:
@@ -48,21 +44,26 @@ def test_script_can_stand_in_a_page() -> None:
     assert "vegaEmbed" in said
 
 
-def test_tables_show_units_escape_and_are_cut() -> None:
-    """Percent, a dash for what is missing, names as text; what is more than shown is in the Parquet file."""
-    frame = pl.DataFrame({"app_id": ["<b>x</b>"], "risen_ratio": [0.125], "json_mb": [None]})
+def test_tables_show_units_and_are_cut() -> None:
+    """Percent, a dash for what is missing, times to the minute; what is more than shown is in the Parquet file."""
+    frame = pl.DataFrame(
+        {
+            "app_id": ["x"],
+            "risen_ratio": [0.125],
+            "json_mb": pl.Series([None], dtype=pl.Float64),
+            "sessions": [1_234],
+            "at": [datetime(2026, 3, 9, 8, 30, 59)],  # noqa: DTZ001 - as DuckDB has it
+            "shifted": [True],
+            "of": [["a", "b"]],
+        }
+    )
 
-    html = table_html("t", frame.cast({"json_mb": pl.Float64}))
+    heads, rows = table_cells(frame)
 
-    assert "&lt;b&gt;x&lt;/b&gt;" in html
-    assert "12.5%" in html
-    assert ">json, MB<" in html
-    assert ">–<" in html
-    assert "<style" not in html
-
-    html = table_html("t", pl.DataFrame({"n": range(ROWS_SHOWN + 5)}))
-
-    assert ROWS_SHOWN == html.count("<tr>")
+    assert ["app", "risen", "json, MB", "sessions", "at", "shifted", "of"] == heads
+    assert [["x", "12.5%", "–", "1,234", "2026-03-09 08:30", "yes", "a, b"]] == rows
+    assert [1, 2, 3] == number_columns(frame)
+    assert ROWS_SHOWN == len(table_cells(pl.DataFrame({"n": range(ROWS_SHOWN + 5)}))[1])
 
 
 def test_card_has_headline_and_findings() -> None:

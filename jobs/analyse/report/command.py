@@ -125,15 +125,17 @@ def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None
     Raises:
         StoreUnavailable: A place cannot be written to.
     """
-    from jobs.analyse.report.page import write_page, write_pictures
+    from jobs.analyse.report.page import write_page
 
     written: dict[str, object] = {"page": str(to)}
     try:
         write_page(made, to)
         if png is not None:
+            from jobs.analyse.report.files import write_pictures
+
             written["pictures"] = [str(path) for path in write_pictures(made, png)]
         if pdf is not None:
-            from jobs.analyse.report.document import write_document
+            from jobs.analyse.report.files import write_document
 
             write_document(made, pdf)
             written["pdf"] = str(pdf)
@@ -144,10 +146,8 @@ def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None
 
 def _print_summary(printed: Printer, made: MiningReport, written: dict[str, object]) -> None:
     from jobs.analyse.report import wording
-    from jobs.analyse.report.page_parts import headline_figures
 
-    overview = next((part for part in made.parts if part.name == "overview"), None)
-    figures = headline_figures(overview)
+    figures = made.headline
     failed = {part.name: part.failure for part in made.failed}
     if printed.form is OutputFormat.JSON:
         printed.record(
@@ -157,14 +157,9 @@ def _print_summary(printed: Printer, made: MiningReport, written: dict[str, obje
         )
         return
     shown = {wording.label(figure.name): wording.value(figure.name, figure.value) for figure in figures}
-    places = {name: place if isinstance(place, str) else f"{png_count(place)} files" for name, place in written.items()}
+    places = {name: f"{len(place)} files" if isinstance(place, list) else place for name, place in written.items()}
     printed.record(shown | {"findings": len(made.findings)} | places)
     if made.is_empty:
         printed.message(f"the archive holds nothing from {made.period.since} to {made.period.until}: the page says so")
     for name, failure in failed.items():
         printed.message(f"{name} could not be made: {failure}")
-
-
-def png_count(place: object) -> int:
-    """How many files a list of places names."""
-    return len(place) if isinstance(place, list) else 0

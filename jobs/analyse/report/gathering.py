@@ -13,12 +13,25 @@ from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Figure, Job, Period
 from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
-from jobs.analyse.report.pictures import Drawn, drawn
+from jobs.analyse.report.wording import FigureChange, change
+from jobs.shared.pictures import Drawn, drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
 from streams.archive.schema import RAW
 
 _TOP, _TOP_OF_A_PART = 10, 3
+_HEADLINE = (
+    "sessions",
+    "users",
+    "turns",
+    "at_risk_ratio",
+    "alerting_sessions",
+    "alerts_per_1000_sessions",
+    "label_precision_ratio",
+    "tokens_saved",
+    "dead_letters",
+)
+"""Figures of the overview that stand at the top of the page, on the card for chat and on the PDF."""
 
 Mined = Callable[[str, Period], JobResult]
 """A job's result of a period, by its name."""
@@ -78,6 +91,22 @@ class MiningReport(Struct, frozen=True, kw_only=True):
     seconds: float
 
     @property
+    def overview(self) -> Part | None:
+        """The part that has the headline."""
+        return next((part for part in self.parts if part.name == "overview"), None)
+
+    @property
+    def headline(self) -> list[Figure]:
+        """Figures of the overview that stand at the top."""
+        result = None if self.overview is None else self.overview.result
+        figures = [] if result is None else result.section.figures
+        return [figure for name in _HEADLINE for figure in figures if figure.name == name]
+
+    def change(self, figure: Figure) -> FigureChange:
+        """A figure of the headline against the earlier period."""
+        return change(figure, None if self.overview is None else self.overview.before(figure))
+
+    @property
     def is_empty(self) -> bool:
         """Whether no part has a day with rows."""
         return not any(part.result and part.result.section.days for part in self.parts)
@@ -116,7 +145,7 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
     try:
         result = mined(name, period)
         part = replace(part, result=result)
-        part = replace(part, pictures=[drawn(each) for each in job.pictures(result.tables)])
+        part = replace(part, pictures=[drawn(*each) for each in job.pictures(result.tables)])
         earlier = mined(name, period.earlier)
         return replace(part, earlier=earlier if earlier.section.days else None)
     except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown

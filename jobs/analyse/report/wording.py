@@ -6,6 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from jobs.analyse.mining.job import Figure, Period
+from jobs.analyse.mining.results import ShownFinding
 
 NOTHING = "–"
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -26,6 +27,11 @@ class FigureChange(NamedTuple):
     text: str
     good: bool | None
     """None where neither way is better, or nothing changed."""
+
+    @property
+    def tone(self) -> str:
+        """Its colour by name."""
+        return {True: "good", False: "bad", None: "faint"}[self.good]
 
 
 def label(name: str) -> str:
@@ -140,3 +146,11 @@ def counted(number: int, one: str, many: str = "") -> str:
     ('1 row', '2,000 rows', '2 days are')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def evidence(shown: ShownFinding) -> str:
+    """What a finding rests on."""
+    counts = [counted(shown.rows, "row")]
+    if shown.sessions is not None:
+        counts.append(counted(shown.sessions, "session"))
+    return "Evidence: " + ", ".join([*counts, counted(shown.users, "user")])
