@@ -26,10 +26,12 @@ _SHORT = "(abs(datum.value) >= 100 ? format(datum.value, ',.0f') : format(datum.
 _CONFIG: Mapping[str, Any] = {
     "background": "transparent",
     "font": "sans-serif",
+    # Text is measured by the fonts of the machine that draws; a reader's may be wider.
+    "padding": {"left": 40, "top": 5, "right": 40, "bottom": 5},
     "view": {"stroke": "transparent"},
     "axis": {"grid": False, "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
              "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 320,
-             "labelOverlap": "greedy"},
+             "labelOverlap": "greedy", "labelSeparation": 8},
     "title": {"anchor": "start", "frame": "bounds", "color": INK, "fontSize": 14, "fontWeight": "normal"},
     "text": {"color": INK, "fontSize": 12},
 }  # fmt: skip
@@ -158,6 +160,8 @@ def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> N
         x_label: What the length is, with unit.
         bars: At least one.
     """
+    ends = [max(bar.value, bar.limit.value if bar.limit else 0.0) for bar in bars]
+    longest = max(ends)
     rows = [
         {
             "row": bar.label,
@@ -166,18 +170,17 @@ def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> N
             "colour": COLOURS[0] if bar.ours else _QUIET_COLOUR,
             "limit": bar.limit.value if bar.limit else None,
             "held": bar.limit.label if bar.limit else "",
-            # Beside the longer of the two, after the bar's own value.
-            "end": max(bar.value, bar.limit.value if bar.limit else 0.0),
+            "end": end,
+            # After the bar's own value, where that is near.
+            "gap": 44 if end < bar.value + longest / 10 else 5,
         }
-        for bar in bars
+        for bar, end in zip(bars, ends, strict=True)
     ]
-    base = _bars(rows, x_label, longest=max(row["end"] for row in rows))
+    base = _bars(rows, x_label, longest=longest)
     held = base.transform_filter("isValid(datum.limit)")
     limits = [
         held.mark_tick(color=_LIMIT_COLOUR, thickness=2, size=_BAR_PX * 0.8).encode(x="limit:Q"),
-        held.transform_calculate(text="(datum.end > datum.limit ? '           ' : '') + datum.held")
-        .mark_text(align="left", dx=5, color=_LIMIT_COLOUR)
-        .encode(x="end:Q", text="text:N"),
+        held.mark_text(align="left", dx=alt.expr("datum.gap"), color=_LIMIT_COLOUR).encode(x="end:Q", text="held:N"),
     ]
     _save(file, alt.layer(*_lengths(base), *limits).properties(title=title, width=_WIDTH_PX, height={"step": _BAR_PX}))
 

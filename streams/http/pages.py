@@ -1,6 +1,6 @@
 """HTML pages, by Jinja2: self-contained, light and dark, for screens from 390 pixels on.
 
-A template stands beside the code that fills it and is named by its path, `streams/api/apps/statistics_page.html.j2`.
+A template stands beside the code that fills it and is named by its path, `streams/api/apps/page.html.j2`.
 All extend `streams/http/page.html.j2`, which has the layout, the palettes and a policy that forbids the network.
 Values are escaped, except in Markdown (`.md.j2`).
 """
