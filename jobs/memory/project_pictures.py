@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from math import atan2, ceil, degrees, hypot
 from typing import Any
 
 import altair as alt
 import networkx as nx  # type: ignore[import-untyped]
 
-from jobs.shared.pictures import Drawn, drawn
+from jobs.shared.pictures import Drawn, data_of, drawn
 from models.events.project_items import (
     CONTRADICTS,
     DEPENDS_ON,
@@ -80,13 +80,13 @@ def narrative_arc(
     thirds = [{"at": first + width * (n + 0.5) / 3, "name": name} for n, name in enumerate(_THIRDS)]
     borders = [{"at": first + width * n / 3} for n in (1, 2)]
     x = alt.X("middle:Q", title="turn").scale(domain=[first - width * 0.02, first + width * 1.02], nice=False)
-    base = alt.Chart(_data(dots)).encode(
+    base = alt.Chart(data_of(dots)).encode(
         y=alt.Y("kind:N", title=None).scale(domain=[kind.replace("_", " ") for kind in _ROWS]),
         color=alt.Color("felt:N", scale=None),
     )
     chart = alt.layer(
-        alt.Chart(_data(borders)).mark_rule(strokeDash=[2, 3]).encode(x="at:Q"),
-        alt.Chart(_data(thirds)).mark_text(y=-8, color="var(--faint)").encode(x="at:Q", text="name:N"),
+        alt.Chart(data_of(borders)).mark_rule(strokeDash=[2, 3]).encode(x="at:Q"),
+        alt.Chart(data_of(thirds)).mark_text(y=-8, color="var(--faint)").encode(x="at:Q", text="name:N"),
         base.mark_rule(strokeWidth=3, opacity=0.5).encode(x="first:Q", x2="last:Q"),
         base.mark_circle(opacity=1).encode(
             x=x.axis(grid=False, tickMinStep=1), size=alt.Size("area:Q", scale=None), description="said:N"
@@ -120,7 +120,7 @@ def memory_graph(memories: Sequence[ProjectMemory], *, title: str, most: int = 4
             if edge.target_id in known and edge.target_id != memory.id:
                 graph.add_edge(memory.id, edge.target_id, type=edge.type)
     places = _places(graph)
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {
             "x": x,
             "y": y,
@@ -137,13 +137,13 @@ def memory_graph(memories: Sequence[ProjectMemory], *, title: str, most: int = 4
     axis_x = alt.X("x:Q", axis=None).scale(domain=[0, _COLUMNS * _COLUMN_PX], nice=False)
     axis_y = alt.Y("y:Q", axis=None).scale(domain=[height, 0], nice=False)
     types = sorted({node["type"] for node in nodes})
-    type_colours = {"domain": types, "range": [_TYPE_COLOURS[name] for name in types]}
+    type_colours: dict[str, Any] = {"domain": types, "range": [_TYPE_COLOURS[name] for name in types]}
     relations = sorted({edge["relation"] for edge in edges})
     looks = [_RELATIONS.get(name.replace(" ", "_"), _OTHER_RELATION) for name in relations]
     colour = alt.Stroke("relation:N", title=None).scale(domain=relations, range=[f"var(--{name})" for _, name in looks])
     dash = alt.StrokeDash("relation:N", legend=None).scale(domain=relations, range=[dashes for dashes, _ in looks])
-    drawn_edges = alt.Chart(_data(edges)).encode(x=axis_x, y=axis_y)
-    drawn_nodes = alt.Chart(_data(nodes)).encode(x=axis_x, y=axis_y)
+    drawn_edges = alt.Chart(data_of(edges)).encode(x=axis_x, y=axis_y)
+    drawn_nodes = alt.Chart(data_of(nodes)).encode(x=axis_x, y=axis_y)
     chart = alt.layer(
         drawn_edges.mark_rule().encode(x2="x2:Q", y2="y2:Q", stroke=colour, strokeDash=dash),
         drawn_edges.mark_point(shape="triangle", size=45, opacity=1, strokeWidth=3).encode(
@@ -217,7 +217,3 @@ def _sorted(part: nx.Graph) -> nx.Graph:
 def _spread(values: Sequence[float]) -> list[float]:
     lowest, highest = min(values), max(values)
     return [(value - lowest) / (highest - lowest or 1.0) for value in values]
-
-
-def _data(rows: Iterable[Mapping[str, Any]]) -> alt.Data:
-    return alt.Data(values=list(rows))

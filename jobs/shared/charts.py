@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 from msgspec import Struct
 
-from jobs.shared.pictures import svg_of
+from jobs.shared.pictures import data_of, svg_of
 
 INK = "#767d86"
 """Text and lines: as readable on white as on GitHub's dark ground (contrast 4.2 and more)."""
@@ -111,7 +111,7 @@ def draw_curves(
         log_y: A logarithmic y axis too, for what grows in proportion; else it begins at nought.
         label_points: Whether every point has its value beside it; else only the highest of each curve.
     """
-    points = [
+    points: list[dict[str, Any]] = [
         {
             "curve": curve.label,
             "x": x,
@@ -130,7 +130,7 @@ def draw_curves(
     highest = max(values) * (_ROOM_ON_LOG if log_y else _ROOM_ABOVE)
     x_scale = alt.Scale(type="log", nice=False, padding=20) if log_x else alt.Scale(domainMin=0)
     y_scale = alt.Scale(type="log" if log_y else "linear", domain=[lowest, highest or 1.0], nice=False)
-    base = alt.Chart(_data(points)).encode(
+    base = alt.Chart(data_of(points)).encode(
         x=alt.X("x:Q", title=x_label, scale=x_scale).axis(values=ticks, labelExpr=_SHORT, labelFlush=False),
         y=alt.Y("y:Q", title=y_label, scale=y_scale).axis(tickCount=5, labelExpr=_SHORT, ticks=not log_y),
         color=alt.Color("curve:N", legend=None).scale(
@@ -143,7 +143,7 @@ def draw_curves(
         base.mark_text(align="left", dx=8).encode(text="name:N"),
     ]
     if limit:
-        held = alt.Chart(_data([{"x": ticks[0], "y": limit.value, "limit": limit.label}])).encode(y="y:Q")
+        held = alt.Chart(data_of([{"x": ticks[0], "y": limit.value, "limit": limit.label}])).encode(y="y:Q")
         layers += [
             held.mark_rule(color=_LIMIT_COLOUR, strokeDash=[5, 3]),
             held.mark_text(color=_LIMIT_COLOUR, align="left", dx=2, dy=-8).encode(x="x:Q", text="limit:N"),
@@ -196,7 +196,7 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
         series: Each with as many values as there are rows; named at its first bar.
     """
     colours = (_QUIET_COLOUR, *COLOURS) if len(series) > 1 else COLOURS
-    bars = []
+    bars: list[dict[str, Any]] = []
     for one, colour in zip(series, colours, strict=False):
         named = len(series) == 1
         for row, value in zip(rows, one.values, strict=True):
@@ -214,7 +214,7 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
 
 
 def _bars(rows: Iterable[Mapping[str, Any]], x_label: str, *, longest: float) -> alt.Chart:
-    return alt.Chart(_data(rows)).encode(
+    return alt.Chart(data_of(rows)).encode(
         x=alt.X("length:Q", title=x_label)
         .scale(domain=[0, longest * _ROOM_FOR_LABELS or 1], nice=False)
         .axis(labelExpr=_SHORT, tickCount=6),
@@ -230,10 +230,6 @@ def _lengths(base: alt.Chart) -> list[Any]:
     ]
 
 
-def _data(rows: Iterable[Mapping[str, Any]]) -> alt.Data:
-    return alt.Data(values=list(rows))
-
-
-def _save(file: Path, chart: alt.LayerChart) -> None:
+def _save(file: Path, chart: alt.TopLevelMixin) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(svg_of(chart.to_dict() | {"config": _CONFIG}), "utf-8")

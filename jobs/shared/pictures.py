@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,6 +103,11 @@ def svg_of(spec: dict[str, Any]) -> str:
     """Vega-Lite as SVG; text stays text, and the same gives the same bytes."""
     svg: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE, allowed_base_urls=[])
     return svg
+
+
+def data_of(values: Iterable[Mapping[str, Any]]) -> alt.Data:
+    """Data of a chart, its columns typed by the channels that name them."""
+    return alt.Data(values=list(values))  # type: ignore[no-untyped-call]
 
 
 def light(name: str) -> str:

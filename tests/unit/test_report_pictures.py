@@ -62,7 +62,7 @@ def test_tables_show_units_and_are_cut() -> None:
 
     assert ["app", "risen", "json, MB", "sessions", "at", "shifted", "of"] == heads
     assert [["x", "12.5%", "–", "1,234", "2026-03-09 08:30", "yes", "a, b"]] == rows
-    assert [1, 2, 3] == number_columns(frame)
+    assert [1, 2, 3, 4] == number_columns(frame)
     assert ROWS_SHOWN == len(table_cells(pl.DataFrame({"n": range(ROWS_SHOWN + 5)}))[1])
 
 

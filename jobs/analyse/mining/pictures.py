@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 import altair as alt
+import msgspec
 import polars as pl
-import yaml
 
 from jobs.analyse.mining.job import Frames, Picture
 from streams.http.pages import source
@@ -27,8 +27,8 @@ def pictures_of(job: str, tables: Frames) -> list[Picture]:
 
 @cache
 def _described() -> dict[str, list[dict[str, Any]]]:
-    described: dict[str, list[dict[str, Any]]] = yaml.safe_load(source("jobs/analyse/mining/pictures.yaml"))
-    return described
+    text = source("jobs/analyse/mining/pictures.yaml")
+    return msgspec.yaml.decode(text, type=dict[str, list[dict[str, Any]]])
 
 
 def _is_drawn(about: dict[str, Any], frame: pl.DataFrame) -> bool:

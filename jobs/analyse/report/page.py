@@ -65,8 +65,8 @@ def table_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 
 def number_columns(frame: pl.DataFrame) -> list[int]:
-    """Places of the columns that hold numbers."""
-    return [place for place, kind in enumerate(frame.dtypes) if kind.is_numeric()]
+    """Places of the columns that hold numbers or times."""
+    return [place for place, kind in enumerate(frame.dtypes) if kind.is_numeric() or kind.is_temporal()]
 
 
 def _heading(column: str) -> str:

@@ -5,7 +5,7 @@ Sessions are named by id and turn; no text of a turn is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ import altair as alt
 from jobs.escalation.backtest.curves import CLASSES
 from jobs.escalation.backtest.report import Backtest, Outcome
 from jobs.escalation.backtest.tables import among_labelled, cell, compared_rows, notes_on, source_rows
-from jobs.shared.pictures import Drawn, drawn
+from jobs.shared.pictures import Drawn, data_of, drawn
 from streams.http import pages
 
 _MOST_DIFFERENCES = 300
@@ -120,8 +120,8 @@ def _operating(outcomes: Sequence[Outcome]) -> alt.LayerChart:
     x = alt.X("rate:Q", title="false-alarm rate", axis=_PERCENT).scale(domain=[0, limit], nice=False)
     y = alt.Y("recall:Q", title="recall", axis=_PERCENT).scale(domain=[0, 1])
     colour = _colour(outcomes)
-    lines = alt.Chart(_data(curves)).encode(x=x, y=y, color=colour)
-    marks = alt.Chart(_data(stand)).encode(x=x, y=y, color=colour)
+    lines = alt.Chart(data_of(curves)).encode(x=x, y=y, color=colour)
+    marks = alt.Chart(data_of(stand)).encode(x=x, y=y, color=colour)
     names = _names(outcomes)
     shape = alt.Shape("policy:N", legend=None).scale(domain=names, range=["circle", "diamond"])
     dash = alt.StrokeDash("policy:N", legend=None).scale(domain=names, range=[[1, 0], [5, 3]])
@@ -153,7 +153,7 @@ def _delays(outcomes: Sequence[Outcome]) -> alt.Chart:
         for place, count in enumerate(outcome.delays)
     ]
     return (
-        alt.Chart(_data(counts))
+        alt.Chart(data_of(counts))
         .mark_bar()
         .encode(
             x=alt.X("until:O", sort=None, title="share of the session until its alert").axis(labelAngle=0),
@@ -187,7 +187,7 @@ def _by_source(outcomes: Sequence[Outcome], ratio: str) -> list[dict[str, Any]]:
 
 def _shares(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> alt.LayerChart:
     most = max(0.05, *(row["high"] for row in rows))
-    base = alt.Chart(_data(rows)).encode(
+    base = alt.Chart(data_of(rows)).encode(
         y=alt.Y("source:N", sort=None, title=None).axis(labelLimit=110),
         yOffset=alt.YOffset("policy:N", sort=_names(outcomes)),
     )
@@ -215,12 +215,12 @@ def _reliability(outcomes: Sequence[Outcome]) -> alt.LayerChart:
         for outcome in outcomes
         for tenth in outcome.reliability
     ]
-    base = alt.Chart(_data(tenths)).encode(
+    base = alt.Chart(data_of(tenths)).encode(
         x=alt.X("predicted:Q", title="probability", axis=_PERCENT).scale(domain=[0, 1]),
         y=alt.Y("observed:Q", title="share that escalates", axis=_PERCENT).scale(domain=[0, 1]),
         color=_colour(outcomes),
     )
-    ends = alt.Chart(_data([{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]))
+    ends = alt.Chart(data_of([{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]))
     size = alt.Size("sessions:Q", legend=None).scale(range=[20, 140])
     return alt.layer(
         ends.mark_line(strokeDash=[2, 3], strokeWidth=1).encode(
@@ -237,7 +237,3 @@ def _colour(outcomes: Sequence[Outcome]) -> alt.Color:
 
 def _names(outcomes: Sequence[Outcome]) -> list[str]:
     return [outcome.policy for outcome in outcomes]
-
-
-def _data(rows: Iterable[Mapping[str, Any]]) -> alt.Data:
-    return alt.Data(values=list(rows))
