@@ -11,7 +11,7 @@ from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import JudgedSession
 from jobs.escalation.backtest.page import render
 from jobs.escalation.backtest.report import Backtest, backtest_of
-from jobs.escalation.backtest.tables import cell, compared_rows, notes_on, source_rows
+from jobs.escalation.backtest.tables import compared_rows, notes_on, source_rows
 from models.policy import Policy
 from tests.backtest_sessions import judged
 from tests.report_parts import Outline
@@ -95,8 +95,3 @@ def test_policies_of_one_version_are_told_apart() -> None:
     )
 
     assert len({outcome.policy for outcome in found.outcomes}) == 2
-
-
-def test_cells() -> None:
-    """Counts whole, ratios with three digits, nothing for nothing."""
-    assert [cell(1234), cell(0.05), cell(12.5), cell(None)] == ["1,234", "0.050", "12.50", "–"]

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jobs.shared.charts import COLOURS, INK, Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars, short
+from jobs.shared.charts import COLOURS, INK, Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
 
 LENGTHS = Curve("fold", [(10, 161.0), (100, 173.0), (1_000, 179.0)])
 DRAW_LENGTHS = partial(
@@ -66,26 +66,17 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize(("draw", "wanted"), PICTURES)
-def test_values_and_names_stand_in_the_picture_as_text(
+def test_values_and_names_are_text_without_a_ground_and_repeat(
     draw: Callable[[Path], None], wanted: set[str], tmp_path: Path
 ) -> None:
-    """Axes with units, each value, each name: nothing has to be looked up elsewhere."""
-    draw(tmp_path / "new" / "picture.svg")
+    """Nothing has to be looked up elsewhere, a page made anew changes nothing, and it can be read on any ground."""
+    one, two = tmp_path / "new" / "one.svg", tmp_path / "new" / "two.svg"
+    draw(one)
+    draw(two)
 
-    assert wanted - texts(tmp_path / "new" / "picture.svg") == set()
-
-
-@pytest.mark.parametrize(("draw", "_wanted"), PICTURES)
-def test_same_figures_give_the_same_bytes_without_a_ground(
-    draw: Callable[[Path], None], _wanted: set[str], tmp_path: Path
-) -> None:
-    """A page made anew changes nothing; no white sheet lies on a dark page, and no text is black."""
-    draw(tmp_path / "one.svg")
-    draw(tmp_path / "two.svg")
-    svg = (tmp_path / "one.svg").read_text()
-
-    assert svg == (tmp_path / "two.svg").read_text()
-    assert re.findall(r"fill: ?(#ffffff|#000000|white|black)", svg) == []
+    assert wanted - texts(one) == set()
+    assert one.read_text() == two.read_text()
+    assert re.findall(r"fill[:=] ?\"?(#ffffff|#000000|#000|white|black)\"", one.read_text()) == []
 
 
 @pytest.mark.parametrize("background", ["#ffffff", "#0d1117"])
@@ -93,8 +84,3 @@ def test_colours_are_seen_on_light_and_dark_grounds(background: str) -> None:
     """Text has the contrast of large text and more (WCAG 2: 3), lines and bars that of graphics (3)."""
     assert contrast(INK, background) > 4
     assert {colour for colour in COLOURS if contrast(colour, background) < 2.9} == set()
-
-
-def test_short_keeps_three_figures() -> None:
-    """What is large is not rounded away, what is small is not nought."""
-    assert [short(value) for value in (0, 0.0421, 3.14159, 87.34, 12345.6)] == ["0", "0.042", "3.14", "87.3", "12,346"]

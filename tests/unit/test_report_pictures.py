@@ -20,7 +20,7 @@ CHART = alt.Chart(pl.DataFrame({"x": [1, 2], "of": ["a", "b"]})).mark_bar().enco
 
 
 def test_page_pictures_take_the_colours_of_the_page() -> None:
-    """Colours of the page's pictures are variables that its style sheet has for both grounds, but for ramps."""
+    """Colours are variables that the style sheet has for both grounds; only a single view fills its place."""
     picture = drawn("One", "", CHART)
     named = set(re.findall(r"var\(--([a-z]+)\)", str(picture.for_page()["config"])))
 
@@ -28,11 +28,7 @@ def test_page_pictures_take_the_colours_of_the_page() -> None:
     assert all(named <= set(palette) for palette in palettes().values())
     assert "var(--a)" in picture.inline(360)
     assert "var(" not in picture.svg()
-
-
-def test_only_a_single_view_fills_its_place() -> None:
-    """Vega-Lite knows no width of the container for facets."""
-    assert "container" == drawn("One", "", CHART).for_page()["width"]
+    assert "container" == picture.for_page()["width"]
     assert "width" not in drawn("Two", "", CHART.facet("of:N")).for_page()
 
 

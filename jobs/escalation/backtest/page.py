@@ -96,9 +96,9 @@ def _pictures(report: Backtest) -> Iterator[Drawn]:
         )
 
 
-def _operating(outcomes: Sequence[Outcome]) -> alt.LayerChart:
+def _operating(outcomes: Sequence[Outcome]) -> alt.TopLevelMixin:
     """Recall over false-alarm rate by threshold, as far to the right as the policies stand."""
-    stand = [
+    stand: list[dict[str, Any]] = [
         {
             "policy": outcome.policy,
             "rate": (rate := outcome.overall.false_alarm_ratio),
@@ -125,7 +125,7 @@ def _operating(outcomes: Sequence[Outcome]) -> alt.LayerChart:
     names = _names(outcomes)
     shape = alt.Shape("policy:N", legend=None).scale(domain=names, range=["circle", "diamond"])
     dash = alt.StrokeDash("policy:N", legend=None).scale(domain=names, range=[[1, 0], [5, 3]])
-    thin = {"clip": True, "order": False, "strokeDash": [1.5, 2.5], "strokeWidth": 1.4}
+    thin: dict[str, Any] = {"clip": True, "order": False, "strokeDash": [1.5, 2.5], "strokeWidth": 1.4}
     return alt.layer(
         lines.transform_filter("datum.of == 'highest'").mark_line(clip=True, order=False).encode(strokeDash=dash),
         lines.transform_filter("datum.of == 'first'").mark_line(**thin),
@@ -140,7 +140,7 @@ def _operating(outcomes: Sequence[Outcome]) -> alt.LayerChart:
     ).properties(height=_HEIGHT_PX)
 
 
-def _delays(outcomes: Sequence[Outcome]) -> alt.Chart:
+def _delays(outcomes: Sequence[Outcome]) -> alt.TopLevelMixin:
     """Detected sessions by the tenth of their turns in which they alerted."""
     counts = [
         {
@@ -152,7 +152,7 @@ def _delays(outcomes: Sequence[Outcome]) -> alt.Chart:
         for outcome in outcomes
         for place, count in enumerate(outcome.delays)
     ]
-    return (
+    chart: alt.Chart = (
         alt.Chart(data_of(counts))
         .mark_bar()
         .encode(
@@ -164,6 +164,7 @@ def _delays(outcomes: Sequence[Outcome]) -> alt.Chart:
         )
         .properties(height=_HEIGHT_PX)
     )
+    return chart
 
 
 def _by_source(outcomes: Sequence[Outcome], ratio: str) -> list[dict[str, Any]]:
@@ -185,7 +186,7 @@ def _by_source(outcomes: Sequence[Outcome], ratio: str) -> list[dict[str, Any]]:
     return list(chain(*sorted(by_app, key=lambda rows: -max(row["share"] for row in rows))))
 
 
-def _shares(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> alt.LayerChart:
+def _shares(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> alt.TopLevelMixin:
     most = max(0.05, *(row["high"] for row in rows))
     base = alt.Chart(data_of(rows)).encode(
         y=alt.Y("source:N", sort=None, title=None).axis(labelLimit=110),
@@ -202,7 +203,7 @@ def _shares(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> a
     ).properties(height={"step": _BAR_PX, "for": "offset"})
 
 
-def _reliability(outcomes: Sequence[Outcome]) -> alt.LayerChart:
+def _reliability(outcomes: Sequence[Outcome]) -> alt.TopLevelMixin:
     """Predicted against observed; on the diagonal, probabilities are right. The more sessions, the larger the mark."""
     tenths = [
         {
