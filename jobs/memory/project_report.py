@@ -17,7 +17,6 @@ from models.errors import ConfigurationError
 from models.events.project_items import ProjectEpisode
 from models.project.saved import SavedProject
 from streams.embedded.project_folder import replace_file
-from streams.http import pages
 
 if TYPE_CHECKING:
     from jobs.shared.pictures import Drawn
@@ -47,6 +46,7 @@ def report(
 def report_page(project: str, saved: SavedProject) -> str:
     """The whole document."""
     from jobs.memory.project_pictures import WIDTH_PX
+    from streams.http import pages
 
     memories = [
         (

@@ -59,7 +59,6 @@ def backtest(
     """
     from jobs.escalation.backtest.contenders import LEFT_OUT, contenders_of
     from jobs.escalation.backtest.judging import judge, judged_left_out, selected
-    from jobs.escalation.backtest.page import render
     from jobs.escalation.backtest.report import backtest_of, without_sessions
     from jobs.escalation.backtest.tables import show
     from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of
@@ -72,6 +71,8 @@ def backtest(
     if data is None and LEFT_OUT in (scorer or ()):
         raise ConfigurationError(f"--scorer {LEFT_OUT} trains on labelled dialogues: name them by --data")
     if page is not None:
+        from jobs.escalation.backtest.page import render
+
         require_folder(page)
     settings = load_settings()
     embedder = stream_embedder_of(settings)
