@@ -132,7 +132,8 @@ class DemoWatch:
 
     async def _behind(self) -> dict[str, int]:
         """Who has how many records still to do; those that have none are left out."""
-        self._archived = await asyncio.to_thread(_archived, paths_of(self._settings)) or self._archived
+        archived = await asyncio.to_thread(_archived, paths_of(self._settings))
+        self._archived = archived or self._archived
         reached = {role: (topics, await self._committed(role)) for role, topics in SOURCES.items()}
         reached |= {"archive": (REGISTRY.archived_topics, self._archived), "this view": (_FOLLOWED, self._read)}
         # The ends last: what arrives between the questions counts as behind, never as done. A role commits after its

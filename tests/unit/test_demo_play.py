@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from jobs.demo.conversations import CueAct, load_conversations, load_play, sched
 from jobs.demo.play import PLAY_SECONDS, Play
 from jobs.demo.questions import load_questions
 from jobs.demo.state import DemoState
+from jobs.shared.sending import Sender
 from models.events import (
     AlertAcknowledged,
     AlertChanged,
@@ -65,7 +66,7 @@ async def log() -> Log:
     """What a play at the highest speed sends."""
     state = DemoState.of(load_play())
     sent = Log(state)
-    await Play(sent, state, schedule(load_play()), speed=_HUNDREDFOLD).run()
+    await Play(cast("Sender", sent), state, schedule(load_play()), speed=_HUNDREDFOLD).run()
     return sent
 
 
