@@ -1,4 +1,4 @@
-"""Sentences of a turn that tell of an episode (project memory, Layer 4), by `narrative_rules`.
+"""Sentences of a turn that tell of an episode (project memory, Layer 4), by the table `narrative`.
 
 | kind | says so | near misses, which are none |
 |---|---|---|
@@ -20,8 +20,8 @@ from msgspec import Struct
 from models.events.base import Role
 from models.events.project_items import EpisodeKind
 from models.language.facts.attribution import own_words, plain
-from models.language.narrative_rules import KINDS, RULES, TROUBLE
 from models.language.retelling import led_off
+from models.language.tables import Tables
 from models.text.patterns import QUESTION_OPENING
 from models.text.summary import ends_of
 from models.text.words import fold_text, words_of
@@ -53,6 +53,33 @@ _HEDGED = re.compile(
 _WILL = re.compile(r"\b(?:will|won't|going to|gonna|shall)\b|'ll\b")
 _CLAUSE = re.compile(r"[,;:(!]|\b(?:and|but|so|because|since|then)\b")
 _MAY_LIE_AHEAD = (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT)
+
+
+class NarrativeRule(Struct, frozen=True):
+    """A sentence that matches tells of an episode. Of several rules the first counts.
+
+    Attributes:
+        kind: Of which.
+        gain: What such a wording adds to the kind's significance.
+        by_assistant: Whether it counts when an assistant says so.
+        pattern: Searched in the sentence, folded and without what leads into it.
+    """
+
+    kind: EpisodeKind
+    gain: float
+    by_assistant: bool
+    pattern: re.Pattern[str]
+
+
+_TABLES = Tables("narrative")
+RULES = [
+    NarrativeRule(EpisodeKind(kind), gain, by_assistant, row.pattern)
+    for row in _TABLES.rows("rules")
+    for kind, gain, by_assistant in (row.cells,)
+]
+KINDS = tuple(dict.fromkeys(rule.kind for rule in RULES))
+"""In the order in which they count."""
+TROUBLE = _TABLES.piece("TROUBLE")
 _DENIES_ITSELF = re.compile(
     rf"\bno (?:longer|more)\b|\b(?:doesn't|does not|don't|won't|cannot|can't|could not|couldn't)\b|{TROUBLE}$"
 )

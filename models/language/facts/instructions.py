@@ -1,14 +1,14 @@
-"""Rules for standing orders: how the user wants to be answered from now on."""
+"""Reader of standing orders: how the user wants to be answered from now on."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from models.language.facts import vocabulary
 from models.language.facts.kinds import FORMAT, LENGTH, TONE, UNIT, tone_of
 from models.language.facts.statements import Statement
-from models.language.facts.values import INSTRUCTION, FactRule, Finding, fact, rule, slug
+from models.language.facts.values import INSTRUCTION, Build, Finding, fact, slug
 from models.text.words import word_set
 
 _STANDING = 0.9
@@ -130,22 +130,6 @@ _MINOR = word_set(
     "when whenever if "
     "please always then any all from so do before after unless without"
 )
-_VERBS = (
-    "always/never/don't/stop/avoid/skip/no/use/keep/answer/reply/respond/speak/talk/write/be/make/limit/"
-    "include/add/only/drop/omit/format/give/provide/explain/ask/start/begin/end/run/check/tell/put/show/cite/"
-    "stick/treat/assume/suggest/prefix/refrain/all/your/wrap/sign/remind/double-check/leave/spell/prioritise/"
-    "prioritize/every/before/after/quote/number/list/return/convert/communicate/chat/switch/do/test/comment/"
-    "follow/adopt/address/summarise/summarize/finish/state/mention/round/offer/recommend/mark/warn/point/say/"
-    "stay/refer/consider/verify/prefer/review/save/set/sort/target/think/translate/i want/i need/commit/ensure/"
-    "display/print/label/quit/zero/please/short/bullet/plain/code/british/american/metric/default/take/"
-    "one/call/back/two/three/pick/choose/highlight/flag/group/propose/correct/challenge/phrase/cap/"
-    "cut/trim/expand/define/"
-    "link/order/rank/compare/split/wait/hold/capitalise/capitalize/bold/indent/lead/conclude/introduce/hide/remember/"
-    "look/search/help/let/get/have/go/only/just/up/mind/spare/confirm/calculate/estimate/replace/insert/attach/reply/"
-    "address/sort/simplify/clarify/describe/define/present/structure/number/credit/in/if/at/with/"
-    "without/english/german/"
-    "french/spanish/italian/dutch/portuguese/polish/japanese/chinese/russian/swedish/norwegian/danish/finnish/turkish"
-)
 _TALK = re.compile(
     r"never mind|let (?:me|us) know|don't (?:worry|know|think)|no (?:problem|worries|idea|i)\b|stop me|all good",
     re.IGNORECASE,
@@ -263,24 +247,5 @@ def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | No
     return ("tone", "" if never else tone_of(tone[0])) if tone else None
 
 
-def _unwanted(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return _order(match, statement) if statement.standing else _open(f"no {match['v']}", statement, _STYLE)
-
-
-RULES: tuple[FactRule, ...] = (
-    rule(
-        "i don't",
-        r"i don't (?:want|need) (?:any |the |to see )?(?P<v>.+ (?:in|with) (?:your|the|my) (?:answers?"
-        r"|replies|responses|code|e-?mails?))",
-        _unwanted,
-    ),
-    rule(_VERBS, r".+", _order),
-    rule(
-        "*always",
-        (
-            r"(?!(?:i|i'm|we|he|she|they|it|it's|you|you're|this|that|there|my|our|his|her|their|the|who|what|"
-            r"as|almost|not)\b)[\w' -]+?,?(?: please)?,? always(?: please)?$"
-        ),
-        _order,
-    ),
-)
+READERS: Mapping[str, Build] = {"order": _order}
+"""By the name that rows give."""

@@ -1,14 +1,69 @@
-"""Rules for the user's age, pronouns, nationality, and for what is said as "my … is …"."""
+"""Readers of what users say of who they are: name, place, age, family, animals, what is said as "my … is …"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, FactRule, Finding, bare, fact, phrase, place_of, rule
+from models.language.facts.values import IDENTITY, Build, Finding, bare, fact, name_of, phrase, place_of
 from models.language.facts.work import occupation_of
+from models.text.words import word_set
+
+_NO_GREETING = word_set(
+    "same right over up down out in back still stuck alone anyone everyone nobody someone newbie "
+    "user guest both team me thanks"
+)
+"""What may stand before "here" and is no name."""
+
+
+def _introduced(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    """As in "I'm Alex": only with a capital, and nothing else that is said so."""
+    text = match["v"]
+    name = name_of(text, statement)
+    first = name.split(" ")[0].lower() if name else ""
+    rest = text[len(name) :].strip().lower()
+    if (
+        not name[:1].isupper()
+        or first in vocabulary.FEELINGS
+        or first in _NO_GREETING
+        or first in vocabulary.DEMONYMS
+        or first.endswith("ing")
+        or first in vocabulary.TITLES
+        or (name.isupper() and len(name) > 1)
+        or not (
+            not rest
+            or rest[0] in ",.(!-"
+            or rest.startswith(("and", "from", "by the way", "here", "btw", "a ", "your"))
+        )
+    ):
+        return []
+    return fact(IDENTITY, "name", name, statement, 0.85, 1.0)
+
+
+def _moved(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    place = place_of(match["v"], statement)
+    if not place:
+        return []
+    return [
+        *fact(IDENTITY, "location", place, statement, 0.95, corrects=True),
+        Retraction(category=IDENTITY, key="address"),
+    ]
+
+
+def _living(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = match["v"]
+    if re.match(r"\d+[\w-]* [A-Z]", text):
+        return fact(IDENTITY, "address", text, statement, 0.9)
+    return fact(IDENTITY, "location", place_of(text, statement), statement, 0.95)
+
+
+def _origin(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = re.split(r"\s+(?:but|and|though)\s+", match["v"])[0]
+    return fact(IDENTITY, "hometown", place_of(text, statement), statement, 0.85)
+
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = (
@@ -24,22 +79,6 @@ _PRONOUNS = (
 )
 
 
-def _born(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return fact(IDENTITY, "birthday", match["v"], statement, 0.95)
-
-
-def _pronouns(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return fact(IDENTITY, "pronouns", match["v"], statement, 0.95, 0.95)
-
-
-def _email(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return fact(IDENTITY, "email", match["v"], statement, 0.9)
-
-
-def _phone(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return fact(IDENTITY, "phone", match["v"], statement, 0.9)
-
-
 _YOUNGEST = 5
 _OLDEST = 120
 
@@ -50,21 +89,6 @@ def _age(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     if not _YOUNGEST <= int(age) <= _OLDEST:
         return []
     return [*fact(IDENTITY, "age", age, statement, 0.95), *(occupation_of(rest, statement) if rest else [])]
-
-
-def _nationality(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return (
-        fact(IDENTITY, "nationality", match["v"], statement, 0.9) if match["v"].lower() in vocabulary.DEMONYMS else []
-    )
-
-
-def _native(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    value = match["v"]
-    return (
-        fact(IDENTITY, "native_language", value, statement, 0.95)
-        if value.lower() in vocabulary.NATURAL_LANGUAGES
-        else []
-    )
 
 
 MY_NOUNS = {
@@ -157,54 +181,68 @@ def _my(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, key, value, statement, 0.95 if key in _VALUE_FORMS else 0.9)
 
 
-_PAIRS = ("they/them", "she/her", "he/him", "she/they", "he/they", "they/she", "they/he")
+_FAMILY = 0.7
+_PARTNER = "|".join(sorted(vocabulary.RELATIONSHIPS, key=len, reverse=True))
 
-RULES: tuple[FactRule, ...] = (
-    rule(
-        "i'm",
-        r"i'm (?:a )?(?P<v>\d{1,3})(?:[ -]?(?:years?[ -]old|yrs?(?: old)?|y/?o)\b|\s*(?=$|[,.!]|(?:and"
-        r"|from|years|now|this|last|next|already|as of|today|but)\b))(?: (?P<rest>[\w -]{3,60}))?",
-        _age,
-    ),
-    rule("i turned/i just", r"i (?:just )?turned (?P<v>\d{1,3})\b", _age),
-    rule("i'm", rf"i'm (?P<v>(?=\S+/){_PRONOUNS})$", _pronouns),
-    rule(
-        "i use/i go",
-        rf"i (?:use|go by) (?:the pronouns )?(?=\S+/|(?:she|he|they)(?: pronouns|,"
-        rf"|$))(?P<v>{_PRONOUNS})",
-        _pronouns,
-    ),
-    rule("use/refer", rf"(?:use|refer to me (?:as|with|by|using)) (?P<v>(?=\S+/){_PRONOUNS})", _pronouns),
-    FactRule(_PAIRS, re.compile(rf"(?P<v>{_PRONOUNS})(?: (?:pronouns|for me|please)|$)", re.IGNORECASE), _pronouns),
-    rule("pronouns/my", rf"(?:my )?pronouns(?: are|:| =)? (?P<v>{_PRONOUNS})", _pronouns),
-    rule(
-        "i'm",
-        r"i'm (?:an? )?(?:half[ -])?(?P<v>[\w-]+)(?: by birth| citizen| national|$|[,. ](?!(?:teacher"
-        r"|tutor|citizen|language|speaker|learner|literature|student|food|major|translator|history"
-        r"|cuisine)))",
-        _nationality,
-    ),
-    rule("i'm", r"i'm an? (?P<v>[\w-]+) (?:citizen|national)\b", _nationality),
-    rule("i'm", r"i'm a native (?P<v>\w+)(?: speaker)?", _native),
-    rule("my", r"my (?:native|first|mother) (?:language|tongue) is (?P<v>\w+)", _native),
-    rule("i speak", r"i speak (?P<v>\w+) (?:natively|as my (?:first|native) language|at home)", _native),
-    rule("i was/i'm", rf"i(?:'m| was) born (?:on |in )?(?P<v>{_DATE})", _born),
-    rule("my", r"my (?P<noun>[\w-]+(?: [\w-]+){0,2}?)(?: is| are|:| =)(?: still| currently)? (?P<v>.+)", _my),
-    rule(
-        "you can/reach/contact/email/text/my/mail",
-        rf"(?:you can )?(?:reach|contact|e-?mail|text|write to|call|mail)(?: me)?(?: (?:at|on|under"
-        rf"|is))?:? (?P<v>{_EMAIL})",
-        _email,
-    ),
-    rule(
-        "you can/reach/contact/call/text/phone/cell/mobile",
-        rf"(?:you can )?(?:reach|contact|text|call|phone|cell|mobile)(?: me)?(?: (?:at|on|under|is))?:?"
-        rf" (?P<v>{_NUMBER})",
-        _phone,
-    ),
-    rule(
-        "email/e-mail/phone/pronouns/age/occupation/job/location/birthday/nationality/hometown/address/employer",
-        r"(?P<noun>[\w-]+)(?: is|:| =) (?P<v>.+)",
-        _my,
-    ),
-)
+
+def _partner(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    name = name_of(match["v"], statement)
+    if not name[:1].isupper() and not statement.lower:
+        return []
+    return fact(IDENTITY, "partner_name", name, statement, 0.85, _FAMILY)
+
+
+def _marital(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    if re.match(
+        r"to (?:my|the|this|that|our) (?:\w+ )?(?:job|work|career|business|company|game|idea|phone|ps5|desk)\b",
+        match.groupdict().get("rest") or "",
+    ):
+        return []
+    found: list[Finding] = list(fact(IDENTITY, "marital_status", match["v"].lower(), statement, 0.9, _FAMILY))
+    rest = match.groupdict().get("rest") or ""
+    if rest and (
+        named := re.match(
+            rf"to (?:(?:my|an?) (?:\w+ )?(?:{_PARTNER}|man|woman|guy) ?,? ?(?:called |named )?)?([A-Z].*)", rest
+        )
+    ):
+        found += fact(IDENTITY, "partner_name", name_of(named[1], statement), statement, 0.85, _FAMILY)
+    return found
+
+
+def _children(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    value = match["v"]
+    return [] if value.lower().startswith("no ") else fact(IDENTITY, "children", value, statement, 0.85, _FAMILY)
+
+
+def pet_key(kind: str) -> str:
+    """The key of a kind of animal: a puppy is a dog."""
+    return f"pet_{vocabulary.PETS.get(kind.lower().replace(' ', '-'), kind.lower())}"
+
+
+def _pet(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    said = match["v"] or match.groupdict().get("also") or ""
+    name = name_of(said, statement)
+    if said and not name:
+        return []
+    if (
+        name
+        and match["plural"]
+        and (both := re.match(rf"{re.escape(name)}(?:, (?-i:[A-Z])\w+)*,? and (?-i:[A-Z])[\w'-]+", said))
+    ):
+        name = both[0]
+    return fact(IDENTITY, pet_key(match["kind"]), name or "yes", statement, 0.9 if name else 0.8, 0.6)
+
+
+READERS: Mapping[str, Build] = {
+    "introduced": _introduced,
+    "living": _living,
+    "moved": _moved,
+    "origin": _origin,
+    "age": _age,
+    "my": _my,
+    "partner": _partner,
+    "marital": _marital,
+    "children": _children,
+    "pet": _pet,
+}
+"""By the name that rows give."""

@@ -1,15 +1,15 @@
-"""Rules for what the user likes and prefers."""
+"""Readers of what users like and prefer, of the tools they work with, and of their time zone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from models.events.user import ExtractedFact
 from models.language.facts import vocabulary
-from models.language.facts.kinds import ANSWERS, FORMAT, KNOWN_THINGS, kind_of
+from models.language.facts.kinds import ANSWERS, FORMAT, KNOWN_THINGS, ZONE, kind_of
 from models.language.facts.statements import Statement
-from models.language.facts.values import PREFERENCE, FactRule, Finding, bare, fact, phrase, rule, slug, things
+from models.language.facts.values import PREFERENCE, Build, Finding, bare, fact, languages_in, phrase, slug, things
 
 _STATED = 0.9
 _LIKED = 0.75
@@ -163,53 +163,62 @@ def _favourite(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(PREFERENCE, f"favourite_{slug(thing)}", which, statement, 0.9, 0.6)
 
 
-RULES: tuple[FactRule, ...] = (
-    rule(
-        "i prefer",
-        r"i prefer (?!to be called|being called|you call|that you call|if you call|to go by)(?P<v>.+)",
-        _prefers,
-    ),
-    rule("prefer", r"prefer (?P<v>.+)", _wishes),
-    rule("i'd", r"i'd (?:rather|prefer|rather have|prefer to have)(?: to)? (?P<v>.+)", _wishes),
-    rule("i favour/i favor", r"i favou?r (?P<v>.+)", _prefers),
-    rule(
-        "i like/i love/i enjoy/i adore",
-        r"i (?:like|love|enjoy|adore) (?:love )*(?!to be called|doing|when|it when)(?P<v>.+)",
-        _likes,
-    ),
-    rule(
-        "i like/i love/i enjoy/i adore",
-        r"i (?:like|love|enjoy|adore) (?:it when (?:you |answers |replies )?|when you |my |having "
-        r"|getting )(?P<v>.+)",
-        _wishes,
-    ),
-    rule(
-        "i hate/i dislike/i despise/i loathe/i detest", r"i (?:hate|dislike|despise|loathe|detest) (?P<v>.+)", _dislikes
-    ),
-    rule("i can't", r"i can't stand (?P<v>.+)", _dislikes),
-    rule("i don't", r"i don't (?:like|enjoy|care for) (?P<v>.+)", _dislikes),
-    rule(
-        "i'm", r"i'm (?:not a (?:big |huge |great )?fan of|not (?:into|fond of|keen on)|no fan of) (?P<v>.+)", _dislikes
-    ),
-    rule(
-        "i'm",
-        r"i'm (?:an? )?(?:(?:big|huge|great|massive|lifelong|long-time|die-hard) )*(?:fan of|into|fond"
-        r" of|keen on|obsessed with|crazy about|passionate about|in love with|addicted to) (?P<v>.+)",
-        lambda m, s: _liked(m["v"], s, "likes"),
-    ),
-    rule("not", r"not (?:a (?:big |huge )?fan of|keen on|fond of|into) (?P<v>.+)", _dislikes),
-    rule("huge/big/massive/fan", r"(?:(?:huge|big|massive) )?fan of (?P<v>.+?)(?: here)?$", _likes),
-    rule(
-        "my",
-        r"my (?:(?:all-time|absolute|new|current) )?favourite (?P<thing>[\w' -]{2,40}?)(?: is| are|:|"
-        r" has to be| has always been| will always be|'s)(?: always| still| actually| probably| definitely)? (?P<v>.+)",
-        _favourite,
-    ),
-    rule("favourite", r"favourite (?P<thing>[\w' -]{2,40}?)(?: is|:| are) (?P<v>.+)", _favourite),
-    rule(
-        "*favourite",
-        r"(?P<v>[\w' -]{2,40}?)(?: is| are|'s) my (?:(?:all-time|absolute) )?favourite (?P<thing>[\w'"
-        r" -]{2,40})",
-        _favourite,
-    ),
-)
+def _likes_so(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return _liked(match["v"], statement, "likes")
+
+
+_USED = 0.75
+_PURPOSE = re.compile(r"\b(?:for|to)\b")
+_TOOLS = frozenset({"editor", "operating_system", "units", "theme", "coding_style", "language", "timezone"})
+
+
+def _uses(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    """Tools of a known kind that are in daily use; a language that is used "for" or "to" something is not."""
+    found = preferred(match["v"], statement, _USED, generic=False)
+    return [f for f in found if f.key in _TOOLS and (f.key != "language" or not _PURPOSE.search(match["v"]))]
+
+
+def _codes(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    names = languages_in(match["v"])
+    if not names or names[0].lower() not in vocabulary.PROGRAMMING_LANGUAGES:
+        return []
+    return fact(PREFERENCE, "language", " and ".join(names), statement, 0.85)
+
+
+def _switched(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return [f for f in preferred(match["v"], statement, 0.85, generic=False) if f.key in _TOOLS]
+
+
+def _zone(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    found = ZONE.match(match["v"])
+    return fact(PREFERENCE, "timezone", found[0], statement, 0.9) if found else []
+
+
+def _my_thing(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    key = KNOWN_THINGS.get(match["thing"].lower())
+    text = match["v"]
+    if key is None or text.lower().startswith("not "):
+        return []
+    if key in {"language", "tone", "style", "units"} and not (
+        match.groupdict().get("preferred") or "choice" in match["thing"].lower()
+    ):
+        return []
+    if key == "timezone":
+        return fact(PREFERENCE, key, phrase(text, 5), statement, 0.95)
+    return fact(PREFERENCE, key, bare(phrase(text, 8)), statement, 0.9)
+
+
+READERS: Mapping[str, Build] = {
+    "prefers": _prefers,
+    "wishes": _wishes,
+    "likes": _likes,
+    "likes_so": _likes_so,
+    "dislikes": _dislikes,
+    "favourite": _favourite,
+    "uses": _uses,
+    "codes": _codes,
+    "switched": _switched,
+    "my_thing": _my_thing,
+    "zone": _zone,
+}
+"""By the name that rows give."""

@@ -4,35 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from itertools import chain
 
 from msgspec import Struct
 
-from models.language.facts import (
-    background_patterns as ways_of_life,
-)
-from models.language.facts import (
-    budget_patterns as ways_of_affording,
-)
-from models.language.facts import (
-    identity_patterns as ways_of_self,
-)
-from models.language.facts import (
-    instruction_patterns as ways_of_ordering,
-)
-from models.language.facts import (
-    liking_patterns as ways_of_liking,
-)
-from models.language.facts import (
-    limit_patterns as ways_of_limits,
-)
-from models.language.facts import (
-    preference_patterns as ways_of_preferring,
-)
-from models.language.facts import (
-    retraction_patterns as ways_of_ending,
-)
+from models.language.facts.vocabulary import WORDS
+from models.language.tables import Tables
 
 
 class Way(Struct, frozen=True, gc=False):
@@ -53,28 +30,21 @@ _STARTS = (
 """How patterns begin, and with what letters a clause must begin to match."""
 
 
-def _by_word(tables: Iterable[tuple[tuple[str, str, str], ...]]) -> dict[str, tuple[tuple[int, Way], ...]]:
+def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
+    """Ways by each of the words of which a text has one, with their place: the first that matches counts."""
     ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
-    for n, (triggers, pattern, forms) in enumerate(row for table in tables for row in table):
-        starts = next((letters for start, letters in _STARTS if pattern.startswith(start)), "")
-        way = Way(re.compile(pattern, re.IGNORECASE), tuple(forms.split(" | ")), starts)
-        for trigger in triggers.split("/"):
-            ways[trigger].append((n, way))
+    tables = [Tables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")]
+    for n, (table, row) in enumerate((each, row) for each in tables for row in each.rows("ways")):
+        words, forms = row.cells
+        starts = next((letters for start, letters in _STARTS if row.pattern.pattern.startswith(start)), "")
+        way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")), starts)
+        for word in table.words(words):
+            ways[word].append((n, way))
     return {word: tuple(ways_of) for word, ways_of in ways.items()}
 
 
-_BY_WORD = _by_word(
-    (
-        ways_of_ending.WAYS,
-        ways_of_ordering.WAYS,
-        ways_of_self.WAYS,
-        ways_of_life.WAYS,
-        ways_of_limits.WAYS,
-        ways_of_affording.WAYS,
-        ways_of_preferring.WAYS,
-        ways_of_liking.WAYS,
-    )
-)
+_GROUP = re.compile(r"<(\w)>")
+_BY_WORD = _by_word()
 _TRIGGERS = frozenset(_BY_WORD)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
-
-from msgspec import Struct
+from collections.abc import Callable, Iterable, Mapping
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import vocabulary
@@ -22,20 +20,6 @@ _MAX_REGION_WORDS = 3
 
 Finding = ExtractedFact | Retraction
 Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
-
-
-class FactRule(Struct, frozen=True):
-    """What a statement with one of these openings says, where the rest of it matches."""
-
-    openings: tuple[str, ...]
-    """Its first word; behind "I" the first two."""
-    pattern: re.Pattern[str]
-    build: Build
-
-
-def rule(openings: str, pattern: str, build: Build) -> FactRule:
-    """A rule for openings separated by "/"; the pattern is matched from the statement's start."""
-    return FactRule(tuple(openings.split("/")), re.compile(pattern, re.IGNORECASE), build)
 
 
 _STOP = re.compile(
@@ -243,3 +227,62 @@ IDENTITY = FactCategory.IDENTITY
 PREFERENCE = FactCategory.PREFERENCE
 CONSTRAINT = FactCategory.CONSTRAINT
 INSTRUCTION = FactCategory.INSTRUCTION
+
+
+_SPELT = re.compile(
+    r"(?:spell?ed|spelt|written|pronounced|now|legally|officially|really|of course) (?:as |like )?", re.IGNORECASE
+)
+
+
+def _called(text: str, statement: Statement) -> str:
+    return "" if text.lower().startswith("not ") else name_of(_SPELT.sub("", text), statement)
+
+
+def _if_among(names: frozenset[str]) -> Callable[[str, Statement], str]:
+    return lambda text, _statement: text if text.lower() in names else ""
+
+
+_CUTS: Mapping[str, Callable[[str, Statement], str]] = {
+    "whole": lambda text, _statement: text,
+    "said": lambda text, _statement: phrase(text, 12),
+    "folded": lambda text, _statement: text.lower(),
+    "called": _called,
+    "place": place_of,
+    "nation": _if_among(vocabulary.DEMONYMS),
+    "spoken": _if_among(vocabulary.NATURAL_LANGUAGES),
+}
+
+
+def reading(says: str, readers: Mapping[str, Build]) -> Build:
+    """What makes findings of a row's matches.
+
+    Args:
+        says: The name of a reader; `-category.key …` for what is taken back, `-everything`; or a fact:
+            `category.key confidence`, importance, how the value is cut out of group `v`, and `corrects`.
+        readers: By name.
+    """
+    if says in readers:
+        return readers[says]
+    if says.startswith("-"):
+        return _taking_back(says)
+    of, confidence, importance, cut, *corrects = [*says.split(), *_USUAL[len(says.split()) :]]
+    category, _, key = of.partition(".")
+
+    def build(match: re.Match[str], statement: Statement) -> list[ExtractedFact]:
+        said = match["v"] or match.groupdict().get("w") or ""
+        value = _CUTS[cut](said, statement)
+        put_right = True if corrects else None
+        return fact(
+            FactCategory(category), key, value, statement, float(confidence), float(importance), corrects=put_right
+        )
+
+    return build
+
+
+_USUAL = ("", "", "0.8", "whole")
+
+
+def _taking_back(says: str) -> Build:
+    of = [each.removeprefix("-").partition(".") for each in says.split() if each != "-everything"]
+    gone: list[Finding] = [Retraction(category=FactCategory(category), key=key) for category, _, key in of]
+    return lambda _match, _statement: gone or [Retraction()]

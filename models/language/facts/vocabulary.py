@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from models.text.words import word_set
 
 PROGRAMMING_LANGUAGES = word_set(
@@ -161,3 +163,18 @@ CUES = word_set(
     "mother father mum dad me hobby hobbies turned scratch"
 )
 """A message or a sentence without any of these says nothing of its user."""
+
+WORDS: Mapping[str, Iterable[str]] = {
+    "LANGUAGE": NATURAL_LANGUAGES,
+    "ANY_LANGUAGE": PROGRAMMING_LANGUAGES | NATURAL_LANGUAGES,
+    "EDITOR": EDITORS | {"vs", "vs_code"},
+    "SYSTEM": OPERATING_SYSTEMS,
+    "UNIT": UNITS,
+    "DIET": DIETS,
+    "PARTNER": RELATIONSHIPS,
+    "PET": PETS,
+    "MEDICAL": MEDICAL,
+    "ILLNESS": MEDICAL - word_set("add pots ms eds"),
+    "AGES": [str(age) for age in range(10, 100)],
+}
+"""Lists that tables name."""

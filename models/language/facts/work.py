@@ -1,13 +1,13 @@
-"""Rules for the user's work and education."""
+"""Readers of the user's work and education."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, FactRule, Finding, fact, phrase, place_of, rule
+from models.language.facts.values import IDENTITY, Build, Finding, fact, phrase, place_of
 from models.text.words import word_set
 
 _WORK = 0.7
@@ -118,16 +118,6 @@ def _works_at(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return found
 
 
-def _works_in(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    field = phrase(match["v"], 5)
-    if field[:1].isupper() and field.upper() not in {"IT", "HR", "PR", "QA", "UX"}:
-        return []
-    if re.match(r"(?:an?|the|my|this|that|shifts?|teams?|silence|bed|pairs?|groups?|person|progress)\b", field):
-        return []
-    field = _TITLE_END.split(field, maxsplit=1)[0]
-    return fact(IDENTITY, "occupation", field, statement, 0.7, _WORK)
-
-
 def _owns(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, "occupation", f"{match['verb']}s {match['v']}", statement, 0.75, _WORK)
 
@@ -155,82 +145,11 @@ def _study(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, "education", re.sub(r"^(?:at|in) ", "", text), statement, 0.85, _WORK)
 
 
-def _degree(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return fact(IDENTITY, "education", phrase(match["v"], 12), statement, 0.9, _WORK)
-
-
-def _retired(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return fact(IDENTITY, "occupation", match["v"].lower(), statement, 0.9, _WORK)
-
-
-RULES: tuple[FactRule, ...] = (
-    rule("i'm", r"i'm (?:currently )?(?:an?|the) (?P<v>(?!\d).+)", _occupation),
-    rule(
-        "i work/i've",
-        r"i(?:'ve)? work(?:ed)?(?: (?:nights|days|from home|remotely|full[- ]time|part[- ]time|shifts|weekends"
-        r"|freelance))? as (?:an? |the )?(?P<known>)(?P<v>.+)",
-        _occupation,
-    ),
-    rule("i'm", r"i'm (?:employed|working) as (?:an? |the )?(?P<known>)(?P<v>.+)", _occupation),
-    rule("i became/i've", r"i(?:'ve)? (?:became|become) an? (?P<v>.+)", _occupation),
-    rule(
-        "i work/i joined/i've",
-        r"i(?:'ve)? (?:(?:been )?work(?:ing)? (?:full[- ]time |part[- ]time |remotely )?(?:at|for)|worked"
-        r" (?:at|for)(?=.* since\b)|joined) (?P<v>.+)",
-        _works_at,
-    ),
-    rule("i'm", r"i'm (?:employed (?:at|by)|with) (?P<v>(?-i:[A-Z]).+)", _works_at),
-    rule(
-        "i started/i got/i began/i took/i've",
-        r"i(?:'ve)? (?:(?:started|began)(?: working| a (?:new )?(?:job|role|position))?|got (?:a|my)"
-        r" (?:new )?(?:job|position)|took a (?:new )?(?:job|role|position)) (?:at|with|for)"
-        r" (?P<v>(?-i:[A-Z]).+)",
-        _works_at,
-    ),
-    rule("i work", r"i work in (?P<v>.+)", _works_in),
-    rule(
-        "*living",
-        (
-            r"i(?: (?:make|earn)(?: my| a| our) living(?: by| with| from)?| do)? (?P<v>(?!work|was|live|am|"
-            r"make|earn|have|just|don't|need|want|can|could|would)[\w -]{3,40}?)(?: for a living|(?<=[a-z])$)"
-        ),
-        lambda m, s: fact(IDENTITY, "occupation", m["v"], s, 0.75, _WORK) if "living" in m[0] else [],
-    ),
-    rule("i teach", r"i teach (?P<v>.+)", _teaches),
-    rule(
-        "i run/i own",
-        r"i (?P<verb>run|own) (?P<v>(?:an?|my own) (?:\w+ ){0,2}?(?:business|bakery|shop|cafe|café"
-        r"|restaurant|company|startup|farm|store|agency|studio|salon|bookshop|consultancy|clinic|hotel"
-        r"|gym|brewery|garage|practice|firm)\b)",
-        _owns,
-    ),
-    rule("i'm", r"i'm (?:now )?(?P<v>retired|unemployed|self-employed|freelancing|freelance)\b", _retired),
-    rule("i study/i studied/i major/i majored", r"i (?:study|studied|major(?:ed)? in) (?P<v>.+)", _study),
-    rule(
-        "i'm",
-        r"i'm (?:studying|majoring in|doing (?=(?:my|a|an) (?:ph\.?d|master|bachelor|degree|mba|msc"
-        r"|bsc))) ?(?P<v>.+)",
-        _study,
-    ),
-    rule(
-        "i'm",
-        r"i'm (?:currently )?(?:doing|getting|pursuing|finishing|completing|working on|studying for)"
-        r" (?:my|an?) (?P<v>(?:\w+(?:'s)? )?(?:ph\.?d|mba|msc|bsc|ba|ma|degree|master'?s?|bachelor'?s?"
-        r"|doctorate)\b.*)",
-        _degree,
-    ),
-    rule(
-        "i have/i hold/i did/i've/i finished/i completed/i earned",
-        r"i(?:'ve)? (?:(?:have|hold|did|finished|completed|earned|done) )?(?:an? |my )?(?P<v>(?:\w+(?:'s)? )?"
-        r"(?:ph\.?d|mba|msc|bsc|ba|ma|doctorate|llb|md)\b.*|(?!an? |my )\w+(?:'s)? (?:degree|diploma)\b.*"
-        r"|(?:degree|master'?s?|bachelor'?s?|diploma)\b.*? (?:in|from|of|at) .+)",
-        _degree,
-    ),
-    rule("i graduated", r"i graduated (?:(?:in|with) (?!\d)[\w ,]{2,40}? )?(?:from|at) (?P<v>.+)", _degree),
-    rule(
-        "i went/i go/i attend/i attended",
-        r"i (?:went to|go to|attend(?:ed)?) (?P<v>(?=.*(?-i:[A-Z]))(?:the )?(?:[\w.]+"
-        r" ){0,4}?(?:university|college|polytechnic|institute|school)\b.*)",
-        _degree,
-    ),
-)
+READERS: Mapping[str, Build] = {
+    "occupation": _occupation,
+    "works_at": _works_at,
+    "owns": _owns,
+    "teaches": _teaches,
+    "study": _study,
+}
+"""By the name that rows give."""

@@ -1,16 +1,25 @@
 """Typed statements of a message of project talk, by rules (project memory, Fact Extraction): the entry of this package.
 
-`spoken` leaves what the speaker says, as clauses with hasty spellings written out; `rules` say which type
-a clause is and how surely (their wordings are the `ways_of_*`), `doubts` lower that, `subjects` say what it is about
-(by `lexicon` and `measures`), `proposals` turn "yes, let's do that" into what was proposed. English.
+`spoken` leaves what the speaker says, as clauses with hasty spellings written out; the tables `decisions` and
+`statements` say which type a clause is and how surely, `doubts` lower that, `subjects` say what it is about,
+`proposals` turn "yes, let's do that" into what was proposed. English; measured by `turntide eval extraction`.
 
-Examples and near misses: `turntide eval extraction`, and `tests/unit/test_extraction_rules.py`; add there first.
+| type | source wording | confidence | beyond it |
+|---|---|---|---|
+| decision | decided, chose, selected, went with | 0.8 | we'll …, we're closing …, booked, X moves to Y |
+| preference | prefer, like, want, need | 0.7 | rather, fan of, please no …, easier for me |
+| constraint | must, should, cannot, can't, need to | 0.7 | has to, not allowed, at most, no … in …, due |
+| goal | goal, objective, aim, target | 0.8 | want … by May, hope to, the point of … is |
+| entity | | 0.75 | X is our …, our … is X, X runs the … |
+| procedure | | 0.75 | to …, run …; first … then …; when …, restart … |
+| fact | | 0.75 | the API runs on …, we have 3 …, the deadline is … |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -19,12 +28,13 @@ from models.events.project_items import MemoryType
 from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.proposals import agrees, proposal_in
-from models.language.statements.rules import RULES, StatementRule, signs_of
 from models.language.statements.spoken import clauses_of, sentences_of
 from models.language.statements.subjects import StatementSubject, about
-from models.language.statements.wording import SEED_DECISION
+from models.language.tables import Tables
 from models.text.words import word_set, words_of
 
+SEED_DECISION = 0.8
+"""Project memory, Automatic Extraction."""
 MAX_FOUND = 32
 """Of one message."""
 MAX_CONTENT_CHARS = 300
@@ -35,6 +45,58 @@ _NO_NAMES = word_set(
     "it this that there he she they here what which who everything nothing something someone the a an one all these "
     "those my your his her their our we i you today tomorrow now nobody everyone maybe perhaps"
 )
+
+
+_NOTED = re.compile(r": | -> | => | = | - ")
+_DIGIT = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
+_ORDER = ("procedure", "decision", "goal", "constraint", "preference", "entity", "fact", "noted")
+"""Tables; the last has what a note like "Roof: clay tiles" leaves, as decisions."""
+_VERB_WITHIN = 8
+"""Words: a verb stands near the begin."""
+
+
+class StatementRule(Struct, frozen=True):
+    """A clause that matches says something of this type."""
+
+    place: int
+    """Of several rules the first counts."""
+    type: MemoryType
+    confidence: float
+    pattern: re.Pattern[str]
+    """Searched in the folded clause. Group `other`: whoever speaks of themselves is not this project."""
+    named: bool
+    """Whether group `name` or `value` must be a name, with a capital letter."""
+
+
+def _by_word() -> Mapping[str, tuple[StatementRule, ...]]:
+    """Rules by each of the words or signs of which a clause holds one."""
+    tables = Tables("wordings", "decisions", "statements")
+    found: dict[str, list[StatementRule]] = defaultdict(list)
+    rows = [(name, row) for name in _ORDER for row in tables.rows(name)]
+    for place, (name, row) in enumerate(rows):
+        words, confidence = row.cells
+        type_ = MemoryType.DECISION if name == "noted" else MemoryType(name)
+        named = not {"name", "value"}.isdisjoint(row.pattern.groupindex)
+        for word in tables.words(words):
+            found[word].append(StatementRule(place, type_, confidence, row.pattern, named))
+    return {word: tuple(rules) for word, rules in found.items()}
+
+
+RULES = _by_word()
+
+
+def signs_of(lower: str, words: list[str]) -> list[str]:
+    """What rules are found by beside words: `:` of a note, `#` for a number, `-ing` for a verb in this form.
+
+    >>> signs_of("roof: 40 tiles", ["roof", "40", "tiles"])
+    [':', '#']
+    """
+    signs = [":"] if _NOTED.search(lower) else []
+    if _DIGIT.search(lower):
+        signs.append("#")
+    if any(word.endswith("ing") for word in words[:_VERB_WITHIN]):
+        signs.append("-ing")
+    return signs
 
 
 class ExtractedStatement(Struct, frozen=True, kw_only=True):

@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from models.language.facts.attribution import plain
-from models.language.statements.note_patterns import HEADING, PEOPLE
+from models.language.tables import Tables
 
+_WORDINGS = Tables("wordings", flags=re.IGNORECASE)
+_HEADING = _WORDINGS.pattern("HEADING")
+"""Of a list, where it says what its items are."""
+_PEOPLE = _WORDINGS.pattern("SEVERAL_PEOPLE")
+"""Several in a line."""
 MAX_SENTENCES = 60
 """Of one message; a longer one is a document."""
 MAX_SENTENCE_CHARS = 600
@@ -212,7 +217,7 @@ def _lines(text: str) -> Iterator[str]:
         item = _BULLET.sub("", line)
         if item == line:
             led = line.strip()[:MAX_HEADING_CHARS]
-            heading = led if led.endswith(":") and HEADING.fullmatch(led[:-1]) else ""
+            heading = led if led.endswith(":") and _HEADING.fullmatch(led[:-1]) else ""
             yield line
         else:
             yield f"{heading} {item}" if heading else item
@@ -220,7 +225,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def _people(said: str) -> Iterator[str]:
     """Each of several people named in a line: "Contacts: Ines (product), Takumi (data)"."""
-    named = PEOPLE.fullmatch(said)
+    named = _PEOPLE.fullmatch(said)
     if named is None:
         yield said
     else:

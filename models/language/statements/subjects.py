@@ -192,7 +192,7 @@ def technologies_in(lower: str, words: list[Word]) -> list[Named]:
     """
     found: list[Named] = []
     end = 0
-    for (word, start), (following, _) in zip(words, [*words[1:], ("", 0)], strict=True):
+    for (word, start), (following, _) in zip(words, [*words[1:], ("", 0)], strict=False):
         pair = f"{word} {following}"
         name = pair if pair in TECHNOLOGIES else word
         if name not in TECHNOLOGIES or start < end:

@@ -1,0 +1,174 @@
+"""Readers of what limits the user: food, health, money, time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from models.language.facts.statements import Statement
+from models.language.facts.values import CONSTRAINT, Build, Finding, bare, fact, phrase, slug, things
+from models.text.words import word_set
+
+_HEALTH_IMPORTANCE = 0.95
+_OTHER_IMPORTANCE = 0.75
+_MONEY = (
+    r"(?:(?:about|around|roughly|max(?:imum)?|up to|under|at most|no more than|below|only|just"
+    r"|less than)\s+)*(?:[$€£¥]\s?\d[\d.,]*\s?(?:k\b|m\b)?|\d[\d.,]*\s?(?:k\s?)?(?:euros?|eur"
+    r"|dollars?|usd|pounds?|gbp|quid|bucks|kroner|nok|sek|dkk|francs?|chf|yen|rupees|inr|zloty|pln"
+    r"|[$€£]))(?:\s?(?:-|to)\s?[$€£]?\d[\d.,]*k?)?(?:\s?(?:/|per|a|an|each)\s?\w+)?"
+)
+_TIME = (
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|week(?:end|day|night)s?|mornings?|afternoons?"
+    r"|evenings?|nights?|before|after|between|from|until|past|\d"
+)
+_CONDITIONS = {
+    "diabetic": "diabetes",
+    "asthmatic": "asthma",
+    "epileptic": "epilepsy",
+    "autistic": "autism",
+    "coeliac": "coeliac",
+    "celiac": "celiac",
+    "hypertensive": "hypertension",
+    "anemic": "anemia",
+    "anaemic": "anaemia",
+    "dyslexic": "dyslexia",
+    "bipolar": "bipolar",
+    "intolerant to lactose": "lactose_intolerance",
+    "intolerant to gluten": "gluten_intolerance",
+    "intolerant of lactose": "lactose_intolerance",
+    "intolerant of gluten": "gluten_intolerance",
+    "lactose intolerant": "lactose_intolerance",
+    "lactose-intolerant": "lactose_intolerance",
+    "gluten intolerant": "gluten_intolerance",
+    "gluten-intolerant": "gluten_intolerance",
+}
+
+
+def _condition(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    condition = re.sub(r"^(?:an? )?(type (?:1|2|one|two)) diabetic$", r"\1 diabetes", match["v"].lower())
+    condition = re.sub(r"^(?:an?|severe|mild|bad|chronic|really|terrible|my|some) ", "", condition)
+    return fact(
+        CONSTRAINT, f"medical_{slug(_CONDITIONS.get(condition, condition))}", "yes", statement, 0.9, _HEALTH_IMPORTANCE
+    )
+
+
+_SINCE = re.compile(r"\s+(?:at|in|when|last|since|as|aged|during|after|from|years?|this|about|over)\b.*")
+
+
+def _suffers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    found: list[Finding] = []
+    for said in things(match["v"], 4):
+        thing = _SINCE.sub("", re.sub(r"^(?:severe|mild|bad|chronic|terrible|occasional|frequent) ", "", said.lower()))
+        if not re.match(r"(?:it|this|that|boredom|fomo|jet)\b", thing):
+            found += fact(CONSTRAINT, f"medical_{slug(thing)}", "yes", statement, 0.85, _HEALTH_IMPORTANCE)
+    return found
+
+
+def _budget(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    amount = re.search(_MONEY, match["v"][:120], re.IGNORECASE) or re.match(
+        r"(?:(?:about|around|roughly|only|max|up to|under|now) )*(\d[\d.,]*k|\d[\d.,]+(?= ?(?:$|now"
+        r"|per|a month|total|max)))",
+        match["v"],
+    )
+    if amount:
+        return fact(
+            CONSTRAINT,
+            "budget",
+            re.sub(r"^(?:about|around|roughly|only|just) ", "", amount[0]),
+            statement,
+            0.85,
+            _OTHER_IMPORTANCE,
+        )
+    return []
+
+
+def _available(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = phrase(match["v"], 12)
+    if not re.search(rf"\b(?:{_TIME})", text, re.IGNORECASE):
+        return []
+    return fact(CONSTRAINT, "availability", text, statement, 0.85, _OTHER_IMPORTANCE)
+
+
+def _free(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = match["v"]
+    if not re.match(
+        r"(?:only|never|usually|generally|mostly|not)\b|\w+ only\b|.*\b(?:\w+days|weekends|mornings"
+        r"|afternoons|evenings|every|nights)\b",
+        text,
+        re.IGNORECASE,
+    ):
+        return []
+    return _available(match, statement)
+
+
+def _unavailable(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = phrase(match["v"][2:], 12)
+    if not re.search(
+        r"\b(?:\w+days|weekends?|mornings?|afternoons?|evenings?|nights?|(?:before|after|past) (?:\d"
+        r"|noon|lunch))\b",
+        text,
+        re.IGNORECASE,
+    ):
+        return []
+    return fact(CONSTRAINT, "availability", text, statement, 0.8, _OTHER_IMPORTANCE)
+
+
+_DIET_IMPORTANCE = 0.9
+_NOT_TO_AVOID = re.compile(
+    r"(?:it|this|that|these|those|them|you|him|her|well|much|anything|enough|out|there|here|the|my"
+    r"|your|another|more|mornings?|mondays?|work|lies|bullshit|nonsense|drama|exercise|homework|"
+    r"people|responsibility|stupidity|excuses|fun|up|right|at all|lunch|breakfast|dinner|today|as|"
+    r"any$|properly|that much)\b",
+    re.IGNORECASE,
+)
+_INTAKE = word_set(
+    "gluten dairy alcohol caffeine sugar meat pork nuts shellfish eggs lactose wheat beef fish spicy aspirin "
+    "ibuprofen penicillin soy seafood coffee milk heights drugs stairs carbs salt grapefruit"
+)
+
+
+def _allergic(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    found: list[Finding] = []
+    for thing in things(re.sub(r"^(?:both|certain|some) ", "", match["v"])):
+        if not _NOT_TO_AVOID.match(thing):
+            found += fact(CONSTRAINT, f"allergy_{slug(thing)}", "allergic", statement, 0.95, _HEALTH_IMPORTANCE)
+    return found
+
+
+def _avoids(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = re.split(
+        r"\s+(?:for (?:\w+ )?(?:reasons|now)|due to|at all|of any kind|in any form|any longer|because"
+        r"|on \w+days?|after|before|until|today|tonight|in my|with|when|at (?:night|home|work)|by"
+        r"|from)\b",
+        match["v"],
+    )[0]
+    found: list[Finding] = []
+    for thing in things(text, 3):
+        if not _NOT_TO_AVOID.match(thing):
+            found += fact(CONSTRAINT, f"avoids_{slug(thing)}", "avoids", statement, 0.85, _DIET_IMPORTANCE)
+    return found
+
+
+def _cannot(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    if re.match(r"i (?:can't|don't|won't) (?:have|do|take|handle|use|touch|tolerate)\b", statement.text, re.IGNORECASE):
+        known = bare(phrase(match["v"])).split(" ")[0].lower()
+        if (
+            re.match(r"i (?:don't|can't) (?:have|do|use|take)\b", statement.text, re.IGNORECASE)
+            and known not in _INTAKE
+        ):
+            return []
+    return _avoids(match, statement)
+
+
+READERS: Mapping[str, Build] = {
+    "condition": _condition,
+    "suffers": _suffers,
+    "budget": _budget,
+    "available": _available,
+    "free": _free,
+    "unavailable": _unavailable,
+    "allergic": _allergic,
+    "avoids": _avoids,
+    "cannot": _cannot,
+}
+"""By the name that rows give."""

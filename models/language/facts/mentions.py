@@ -1,0 +1,109 @@
+"""Facts that are taken for granted: a name in apposition, "my latex allergy", "with my two kids"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from models.events.user import ExtractedFact
+from models.language.facts.attribution import supposed_from
+from models.language.facts.person import pet_key
+from models.language.facts.statements import Statement
+from models.language.facts.values import CONSTRAINT, IDENTITY, Build, fact, reading, slug
+from models.language.facts.vocabulary import WORDS
+from models.language.tables import Tables
+from models.text.words import word_set
+
+_CONFIDENCE = 0.75
+_FAMILY = 0.7
+_PETS = 0.6
+_HEALTH = 0.95
+_NO_ALLERGY = word_set(
+    "the a an any no bad severe food some this that other his her their same new and nasty terrible "
+    "mild seasonal worst such"
+)
+_NO_NAME = word_set("and but is was who has the she he i so also then because now when where please what how can does")
+
+
+def _partner(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    if match["v"].lower() in _NO_NAME:
+        return []
+    return fact(IDENTITY, "partner_name", match["v"], statement, _CONFIDENCE, _FAMILY)
+
+
+def _pet(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    if match["v"].lower() in _NO_NAME:
+        return []
+    return fact(IDENTITY, pet_key(match["kind"]), match["v"], statement, _CONFIDENCE, _PETS)
+
+
+def _allergy(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    to = match["w"] or " ".join(word for word in match["v"].split() if word.lower() not in _NO_ALLERGY)
+    if "'s" in to or not to:
+        return []
+    return fact(CONSTRAINT, f"allergy_{slug(to)}", "allergic", statement, 0.85, _HEALTH)
+
+
+def _condition(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    return fact(CONSTRAINT, f"medical_{slug(match['v'])}", "yes", statement, 0.8, _HEALTH)
+
+
+_READERS: Mapping[str, Build] = {
+    "partner_beside": _partner,
+    "pet_beside": _pet,
+    "allergy_beside": _allergy,
+    "condition_beside": _condition,
+}
+_TABLES = Tables("mentions", words=WORDS)
+OWN = _TABLES.piece("OWN")
+READINGS = [
+    (_TABLES.words(words), frozenset(also.split()), row.pattern, reading(says, _READERS))
+    for row in _TABLES.rows("mentions")
+    for words, also, says in (row.cells,)
+]
+"""Words of which one must be there, words of which one more must, the pattern, and what it says."""
+_OWNED = frozenset(pattern for *_rest, pattern, _read in READINGS if pattern.pattern.startswith((OWN, r"\b[Mm]y ")))
+"""Those that begin with whose it is: they are tried there alone."""
+_OWNER = re.compile(r"\b(?:[Mm]y|[Oo]ur)\b")
+_BY_WORD = {
+    word: [n for n, (words, *_rest) in enumerate(READINGS) if word in words]
+    for word in frozenset[str]().union(*(words for words, *_rest in READINGS))
+}
+_WORDS = frozenset(_BY_WORD)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_TAKING_BACK = re.compile(
+    (
+        r"\b(?:forget|delete|erase|remove|ignore|disregard|outgr[eo]w\w*|no longer|any ?more|used to|"
+        r"what(?:'s| is)|isn't|gone|gave|sold|died|passed away)\b"
+    ),
+    re.IGNORECASE,
+)
+
+
+def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
+    """Facts that are taken for granted: a name in apposition, what is "mine"; `words` are the text's own, folded."""
+    present = words & _WORDS
+    if not present:
+        return
+    readings = [
+        (pattern, read)
+        for n in sorted({n for word in present for n in _BY_WORD[word]})
+        for _cues, also, pattern, read in (READINGS[n],)
+        if not also.isdisjoint(words)
+    ]
+    if not readings:
+        return
+    statement = Statement("")
+    for sentence in _SENTENCE.split(text):
+        meant = sentence[: supposed_from(sentence.lower(), words)]
+        owned = [found.start() for found in _OWNER.finditer(meant)]
+        matches = [(match, read) for pattern, read in readings for match in _matches(pattern, meant, owned)]
+        if matches and not _TAKING_BACK.search(meant):
+            for match, read in matches:
+                yield from (fact for fact in read(match, statement) if isinstance(fact, ExtractedFact))
+
+
+def _matches(pattern: re.Pattern[str], text: str, owned: list[int]) -> Iterable[re.Match[str]]:
+    if pattern in _OWNED:
+        return [match for start in owned if (match := pattern.match(text, start))]
+    return pattern.finditer(text)

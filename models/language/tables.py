@@ -1,0 +1,93 @@
+"""Tables of patterns: most of the hand-written English, as rows of `data/*.toml` that are read and compiled once.
+
+Tables come first in a file. A row ends with a text that its pattern matches, one that it does not, and the pattern;
+the reader of a table says what the cells before these mean. Then follow `[pieces]`, parts of patterns, and `[words]`,
+lists of which a pattern takes any; an underscore stands for a blank inside of one. `{NAME}` stands for a piece or a
+list. A line break in a pattern and the blanks behind it mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+_NAME = re.compile(r"\{([A-Z][A-Z_]*)\}")
+_BREAK = re.compile(r"\n\s*")
+
+
+class Row(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        cells: What the table's reader knows how to read.
+        matches: A text that the pattern matches …
+        differs: … and one that it does not.
+        pattern: Compiled.
+    """
+
+    cells: tuple[Any, ...]
+    matches: str
+    differs: str
+    pattern: re.Pattern[str]
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of alternatives, the longest first; a hyphen in one may be a blank.
+
+    >>> any_of(["keep", "stick_with"])
+    '(?:stick with|keep)'
+    """
+    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return "(?:" + "|".join(re.escape(word).replace("_", " ").replace(r"\-", "[ -]") for word in ordered) + ")"
+
+
+class Tables:
+    """Tables of one or more files.
+
+    Args:
+        names: Of the files, without their ending.
+        words: Lists that the files may name beside their own.
+        flags: Of all patterns.
+    """
+
+    def __init__(self, *names: str, words: Mapping[str, Iterable[str]] | None = None, flags: int = 0) -> None:
+        self._flags = flags
+        self._tables: dict[str, Any] = {}
+        self._pieces: dict[str, str] = {}
+        self._words = {name: list(each) for name, each in (words or {}).items()}
+        for name in names:
+            content = tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))
+            self._words |= {word: each.split() for word, each in content.pop("words", {}).items()}
+            self._pieces |= content.pop("pieces", {})
+            self._tables |= content
+        self._pieces |= {name: any_of(each) for name, each in self._words.items()}
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of a table, in order."""
+        return [
+            Row(tuple(cells), matches, differs, re.compile(self._spelt_out(pattern), self._flags))
+            for *cells, matches, differs, pattern in self._tables[name]
+        ]
+
+    def names(self) -> list[str]:
+        """Names of the tables."""
+        return list(self._tables)
+
+    def piece(self, name: str) -> str:
+        """A part of patterns."""
+        return self._spelt_out(self._pieces[name])
+
+    def pattern(self, name: str) -> re.Pattern[str]:
+        """A piece as a pattern of its own."""
+        return re.compile(self.piece(name), self._flags)
+
+    def words(self, cell: str) -> list[str]:
+        """Words of a cell; `{NAME}` stands for those of a list."""
+        named = _NAME.sub(lambda found: " ".join(self._words[found[1]]), cell)
+        return list(dict.fromkeys(named.split()))
+
+    def _spelt_out(self, pattern: str) -> str:
+        return _NAME.sub(lambda found: self.piece(found[1]), _BREAK.sub("", pattern))

@@ -1,0 +1,39 @@
+"""Every row of the tables of patterns matches its example, by a word that finds it, and not its counterexample."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from models.language.facts.vocabulary import WORDS
+from models.language.tables import Row, Tables
+from models.text.words import words_of
+
+OF_FACTS = ("orders", "identity", "limits", "likings")
+"""Their patterns are matched from the start, whatever the case."""
+OTHERS = (("mentions",), ("wordings", "decisions", "statements"), ("notable",), ("narrative",))
+FOUND_BY = {"ways": 0, "mentions": 0, "user": 2, "assistant": 2}
+"""Cell with the words that a table's rows are found by; elsewhere the first of statements."""
+
+ROWS = [
+    pytest.param(tables, table, row, file in OF_FACTS, id=f"{file}-{table}-{number}")
+    for file, tables in (
+        *((name, Tables(name, words=WORDS, flags=re.IGNORECASE)) for name in OF_FACTS),
+        *((names[-1], Tables(*names, words=WORDS)) for names in OTHERS),
+    )
+    for table in tables.names()
+    for number, row in enumerate(tables.rows(table))
+]
+
+
+@pytest.mark.parametrize(("tables", "table", "row", "from_start"), ROWS)
+def test_a_row_matches_its_example_alone(tables: Tables, table: str, row: Row, from_start: bool) -> None:
+    """So each row says what it is for, and what it must leave alone."""
+    found = row.pattern.match if from_start else row.pattern.search
+
+    assert found(row.matches) is not None
+    assert found(row.differs) is None
+    if table in FOUND_BY:
+        words = {word.partition("_")[0] for word in tables.words(row.cells[FOUND_BY[table]])}
+        assert not words.isdisjoint(words_of(row.matches.lower()))
