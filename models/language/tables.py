@@ -3,7 +3,7 @@
 Tables come first in a file. A row ends with a text that its pattern matches, one that it does not, and the pattern;
 the reader of a table says what the cells before these mean. Then follow `[pieces]`, parts of patterns, and `[words]`,
 lists of which a pattern takes any; an underscore stands for a blank inside of one. `{NAME}` stands for a piece or a
-list. A line break in a pattern and the blanks behind it mean nothing.
+list. A line break in a pattern and the blanks behind it mean nothing. Other sections hold long patterns of a module.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -32,6 +33,11 @@ class Row(NamedTuple):
     matches: str
     differs: str
     pattern: re.Pattern[str]
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -59,10 +65,10 @@ class Tables:
         self._pieces: dict[str, str] = {}
         self._words = {name: list(each) for name, each in (words or {}).items()}
         for name in names:
-            content = tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))
-            self._words |= {word: each.split() for word, each in content.pop("words", {}).items()}
-            self._pieces |= content.pop("pieces", {})
-            self._tables |= content
+            content = _read(name)
+            self._words |= {word: each.split() for word, each in content.get("words", {}).items()}
+            self._pieces |= content.get("pieces", {})
+            self._tables |= {table: each for table, each in content.items() if table not in {"words", "pieces"}}
         self._pieces |= {name: any_of(each) for name, each in self._words.items()}
 
     def rows(self, name: str) -> list[Row]:
@@ -81,8 +87,10 @@ class Tables:
         return self._spelt_out(self._pieces[name])
 
     def pattern(self, name: str) -> re.Pattern[str]:
-        """A piece as a pattern of its own."""
-        return re.compile(self.piece(name), self._flags)
+        """A piece, or `section.NAME`, as a pattern of its own."""
+        section, _, key = name.rpartition(".")
+        text = self._tables[section][key] if section else self._pieces[key]
+        return re.compile(self._spelt_out(text), self._flags)
 
     def words(self, cell: str) -> list[str]:
         """Words of a cell; `{NAME}` stands for those of a list."""

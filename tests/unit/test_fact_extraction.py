@@ -24,14 +24,6 @@ def only_fact(message: str) -> ExtractedFact:
     return fact
 
 
-def test_the_seeds_example() -> None:
-    """User memory, step 1: two facts with the confidences it gives."""
-    facts = extract("My name is Alex and I prefer Python").facts
-
-    expected = [("identity", "name", "Alex", 1.0), ("preference", "language", "Python", 0.9)]
-    assert expected == [(fact.category, fact.key, fact.value, fact.confidence) for fact in facts]
-
-
 @pytest.mark.parametrize(
     ("message", "value", "confidence", "corrects"),
     [

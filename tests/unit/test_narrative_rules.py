@@ -6,7 +6,6 @@ import pytest
 
 from models.events import Role
 from models.language.narrative_sentences import tellings
-from models.language.valence import valence
 
 TELLING = {
     "decision_made": ["Good, let's go with Postgres.", "We decided not to use MongoDB."],
@@ -78,24 +77,3 @@ def test_of_a_turn_the_sentence_that_says_more_is_taken() -> None:
     (request,) = tellings("Fixed! The double booking is solved.", Role.USER)
 
     assert request.sentence == "The double booking is solved."
-
-
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        ("This is great!", "This is great."),
-        ("It is very good.", "It is slightly good."),
-        ("It is good.", "It is not good."),
-        ("The problem is solved.", "The problem is back."),
-        ("It is not a disaster.", "It is a disaster."),
-        ("The table has two columns.", "The table is broken."),
-    ],
-)
-def test_valence_follows_the_words(better: str, worse: str) -> None:
-    """Exclamations and intensifiers raise, negations turn round, and a solved problem is none."""
-    assert valence(better) > valence(worse)
-
-
-def test_valence_of_plain_words_is_neutral() -> None:
-    """No word of the lexicon, no feeling."""
-    assert valence("The table has two columns.") == 0.0

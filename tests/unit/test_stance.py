@@ -11,14 +11,11 @@ from models.language.negation import contradicting, denies
     ("content", "expected"),
     [
         ("We won't use MongoDB.", True),
-        ("Decided against MongoDB because it is slow.", True),
         ("We decided not to use Kubernetes.", True),
         ("No MongoDB in production.", True),
         ("The API must not expose ids.", True),
-        ("Never deploy on Fridays.", True),
         ("Use no ORM.", True),
         ("Use PostgreSQL, not MongoDB.", False),
-        ("Go with REST not GraphQL.", False),
         ("Use Redis because Memcached does not persist.", False),
         ("Use tabs instead of what never worked.", False),
         ("We will not only use Redis.", False),
@@ -35,12 +32,9 @@ def test_a_denial_is_in_the_main_clause(content: str, expected: bool) -> None:
     [
         ("Use MongoDB for the catalogue.", "The team must not use MongoDB.", True),
         ("Deploy on Fridays.", "Never deploy on Fridays.", True),
-        ("Use an ORM.", "Avoid ORMs.", True),
         ("The API must answer within 100 ms.", "The API must answer within 200 ms.", True),
         ("Use MongoDB for sessions.", "Must not use MongoDB in production.", False),
-        ("Go with REST not GraphQL.", "We won't use GraphQL.", False),
         ("Use PostgreSQL.", "We won't use MongoDB.", False),
-        ("Use PostgreSQL.", "Use Redis.", False),
         ("I live in Oslo.", "I live in Bergen.", False),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from models.language.facts import vocabulary
-from models.language.facts.values import bare, languages_in
+from models.language.facts.values import bare, keys_by_noun, languages_in
 
 UNIT = re.compile(rf"\b({'|'.join(sorted(vocabulary.UNITS, key=len, reverse=True))})\b", re.IGNORECASE)
 THEME = re.compile(r"\b(dark|light|solarized|high[- ]contrast|night) (?:mode|themes?)\b", re.IGNORECASE)
@@ -42,36 +42,20 @@ _NO_LANGUAGE = re.compile(
     r"|cooking|lessons)",
     re.IGNORECASE,
 )
-KNOWN_THINGS = {
-    "language": "language",
-    "programming language": "language",
-    "coding language": "language",
-    "editor": "editor",
-    "code editor": "editor",
-    "text editor": "editor",
-    "ide": "editor",
-    "os": "operating_system",
-    "operating system": "operating_system",
-    "distro": "operating_system",
-    "units": "units",
-    "unit system": "units",
-    "tone": "tone",
-    "theme": "theme",
-    "color theme": "theme",
-    "colour theme": "theme",
-    "timezone": "timezone",
-    "time zone": "timezone",
-    "coding style": "coding_style",
-    "response length": "response_length",
-    "response format": "response_format",
-    "answer length": "response_length",
-    "format": "response_format",
-    "language of choice": "language",
-    "editor of choice": "editor",
-    "style": "coding_style",
-    "code style": "coding_style",
-    "indentation": "coding_style",
-}
+KNOWN_THINGS = keys_by_noun(
+    {
+        "language": "language programming_language coding_language language_of_choice",
+        "editor": "editor code_editor text_editor ide editor_of_choice",
+        "operating_system": "os operating_system distro",
+        "units": "units unit_system",
+        "tone": "tone",
+        "theme": "theme color_theme colour_theme",
+        "timezone": "timezone time_zone",
+        "coding_style": "coding_style style code_style indentation",
+        "response_length": "response_length answer_length",
+        "response_format": "response_format format",
+    }
+)
 """What "my editor" or "my preferred editor" is about → key."""
 _SLACK_CHARS = 6
 """So much may follow a time zone's name: " time"."""

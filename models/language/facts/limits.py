@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, Build, Finding, bare, fact, phrase, slug, things
+from models.language.facts.values import CONSTRAINT, Build, Finding, bare, fact, keys_by_noun, phrase, slug, things
 from models.text.words import word_set
 
 _HEALTH_IMPORTANCE = 0.95
@@ -21,27 +21,23 @@ _TIME = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|week(?:end|day|night)s?|mornings?|afternoons?"
     r"|evenings?|nights?|before|after|between|from|until|past|\d"
 )
-_CONDITIONS = {
-    "diabetic": "diabetes",
-    "asthmatic": "asthma",
-    "epileptic": "epilepsy",
-    "autistic": "autism",
-    "coeliac": "coeliac",
-    "celiac": "celiac",
-    "hypertensive": "hypertension",
-    "anemic": "anemia",
-    "anaemic": "anaemia",
-    "dyslexic": "dyslexia",
-    "bipolar": "bipolar",
-    "intolerant to lactose": "lactose_intolerance",
-    "intolerant to gluten": "gluten_intolerance",
-    "intolerant of lactose": "lactose_intolerance",
-    "intolerant of gluten": "gluten_intolerance",
-    "lactose intolerant": "lactose_intolerance",
-    "lactose-intolerant": "lactose_intolerance",
-    "gluten intolerant": "gluten_intolerance",
-    "gluten-intolerant": "gluten_intolerance",
-}
+_CONDITIONS = keys_by_noun(
+    {
+        "diabetes": "diabetic",
+        "asthma": "asthmatic",
+        "epilepsy": "epileptic",
+        "autism": "autistic",
+        "coeliac": "coeliac",
+        "celiac": "celiac",
+        "hypertension": "hypertensive",
+        "anemia": "anemic",
+        "anaemia": "anaemic",
+        "dyslexia": "dyslexic",
+        "bipolar": "bipolar",
+        "lactose_intolerance": ("intolerant_to_lactose intolerant_of_lactose lactose_intolerant lactose-intolerant"),
+        "gluten_intolerance": "intolerant_to_gluten intolerant_of_gluten gluten_intolerant gluten-intolerant",
+    }
+)
 
 
 def _condition(match: re.Match[str], statement: Statement) -> Iterable[Finding]:

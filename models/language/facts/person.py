@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Build, Finding, bare, fact, name_of, phrase, place_of
+from models.language.facts.values import IDENTITY, Build, Finding, bare, fact, keys_by_noun, name_of, phrase, place_of
 from models.language.facts.work import occupation_of
 from models.text.words import word_set
 
@@ -91,64 +91,26 @@ def _age(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return [*fact(IDENTITY, "age", age, statement, 0.95), *(occupation_of(rest, statement) if rest else [])]
 
 
-MY_NOUNS = {
-    "age": "age",
-    "birthday": "birthday",
-    "birthdate": "birthday",
-    "birth date": "birthday",
-    "date of birth": "birthday",
-    "dob": "birthday",
-    "bday": "birthday",
-    "b-day": "birthday",
-    "pronouns": "pronouns",
-    "email": "email",
-    "e-mail": "email",
-    "email address": "email",
-    "mail": "email",
-    "e-mail address": "email",
-    "phone": "phone",
-    "phone number": "phone",
-    "number": "phone",
-    "mobile": "phone",
-    "cell": "phone",
-    "mobile number": "phone",
-    "cell number": "phone",
-    "telephone number": "phone",
-    "job": "occupation",
-    "occupation": "occupation",
-    "profession": "occupation",
-    "job title": "occupation",
-    "title": "occupation",
-    "day job": "occupation",
-    "trade": "occupation",
-    "employer": "employer",
-    "company": "employer",
-    "workplace": "employer",
-    "nationality": "nationality",
-    "citizenship": "nationality",
-    "native language": "native_language",
-    "mother tongue": "native_language",
-    "first language": "native_language",
-    "native tongue": "native_language",
-    "hometown": "hometown",
-    "home town": "hometown",
-    "birthplace": "hometown",
-    "city": "location",
-    "location": "location",
-    "home city": "location",
-    "country": "location",
-    "address": "address",
-    "home address": "address",
-    "mailing address": "address",
-    "postal address": "address",
-    "shipping address": "address",
-    "delivery address": "address",
-    "street address": "address",
-    "marital status": "marital_status",
-    "degree": "education",
-    "major": "education",
-    "university": "education",
-}
+MY_NOUNS = keys_by_noun(
+    {
+        "age": "age",
+        "birthday": "birthday birthdate birth_date date_of_birth dob bday b-day",
+        "pronouns": "pronouns",
+        "email": "email e-mail email_address mail e-mail_address",
+        "phone": "phone phone_number number mobile cell mobile_number cell_number telephone_number",
+        "occupation": "job occupation profession job_title title day_job trade",
+        "employer": "employer company workplace",
+        "nationality": "nationality citizenship",
+        "native_language": "native_language mother_tongue first_language native_tongue",
+        "hometown": "hometown home_town birthplace",
+        "location": "city location home_city country",
+        "address": (
+            "address home_address mailing_address postal_address shipping_address delivery_address street_address"
+        ),
+        "marital_status": "marital_status",
+        "education": "degree major university",
+    }
+)
 _VALUE_FORMS = {
     "age": re.compile(r"\d{1,3}"),
     "birthday": re.compile(_DATE, re.IGNORECASE),

@@ -108,6 +108,15 @@ def fact(  # noqa: PLR0917 - the order of a fact's fields, written some hundred 
     ]
 
 
+def keys_by_noun(nouns: Mapping[str, str]) -> dict[str, str]:
+    """From each noun to its key; an underscore stands for a blank.
+
+    >>> keys_by_noun({"phone": "phone cell_number"})
+    {'phone': 'phone', 'cell number': 'phone'}
+    """
+    return {noun.replace("_", " "): key for key, each in nouns.items() for noun in each.split()}
+
+
 def slug(text: str) -> str:
     """Snake case of plain letters, at most 64 characters.
 

@@ -20,49 +20,21 @@ _CANON = re.compile(
     r"|kind of|sort of|a bit|a little|basically|really|actually really|absolutely|definitely|totally|truly"
     r"|honestly|literally|personally|obviously|simply|quite|genuinely|tbh|ngl|very much)\b",
 )
+_FORMS = (
+    "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
+    "number_is=number's I_got=i_got I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
+    "don't=do_not|dont|dnt doesn't=doesnt|does_not didn't=didnt|did_not won't=wont|will_not isn't=is_not|isnt "
+    "favourite=favorite|favorites|favourites|fav|favs|fave|faves anymore=any_more|any_longer please=plz|pls "
+    "you=u your=ur because=bc|cuz preferred=prefered my_name_is=my_name's name_is=name's "
+    "birthday_is=birthday's timezone_is=timezone's budget_is=budget's tongue_is=tongue's email_is=email's "
+    "pronouns_are=pronouns're vegetarian=vegeterian|vegitarian allergic=alergic|allergc by_the_way=btw "
+    "going_to=gonna want_to=wanna have_to=gotta kind_of=kinda|kind_of sort_of=sort_of"
+)
+"""Each with the ways of writing it; an underscore stands for a blank."""
 _CANON_FORMS = {
     way: form
-    for form, ways in {
-        "I'm": ("i am", "im", "i m"),
-        "I've": ("i've", "ive"),
-        "I have": ("i have got", "i've got", "ive got"),
-        "we have": ("we've got", "we have got"),
-        "number is": ("number's",),
-        "I got": ("i got",),
-        "I'd": ("i would",),
-        "I'll": ("i will",),
-        "I don't": ("i do not", "i dont"),
-        "can't": ("cannot", "can not", "cant"),
-        "don't": ("do not", "dont", "dnt"),
-        "doesn't": ("doesnt", "does not"),
-        "didn't": ("didnt", "did not"),
-        "won't": ("wont", "will not"),
-        "isn't": ("is not", "isnt"),
-        "favourite": ("favorite", "favorites", "favourites", "fav", "favs", "fave", "faves"),
-        "anymore": ("any more", "any longer"),
-        "please": ("plz", "pls"),
-        "you": ("u",),
-        "your": ("ur",),
-        "because": ("bc", "cuz"),
-        "preferred": ("prefered",),
-        "my name is": ("my name's",),
-        "name is": ("name's",),
-        "birthday is": ("birthday's",),
-        "timezone is": ("timezone's",),
-        "budget is": ("budget's",),
-        "tongue is": ("tongue's",),
-        "email is": ("email's",),
-        "pronouns are": ("pronouns're",),
-        "vegetarian": ("vegeterian", "vegitarian"),
-        "allergic": ("alergic", "allergc"),
-        "by the way": ("btw",),
-        "going to": ("gonna",),
-        "want to": ("wanna",),
-        "have to": ("gotta",),
-        "kind of": ("kinda", "kind of"),
-        "sort of": ("sort of",),
-    }.items()
-    for way in ways
+    for form, _, ways in (each.replace("_", " ").partition("=") for each in _FORMS.split())
+    for way in ways.split("|")
 }
 """What is not named here is a filler and goes."""
 _CANON_WORDS = word_set(

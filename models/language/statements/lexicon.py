@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from models.text.words import word_set
+
 _SLOTS = {
     "database": (
         "postgresql postgres=postgresql mysql mariadb sqlite mongodb mongo=mongodb cockroachdb oracle "
@@ -169,15 +171,9 @@ CATEGORIES: Mapping[str, str] = {
 AMBIGUOUS = frozenset({"go", "rest", "express", "spring", "render", "swift", "spaces", "tabs", "gin", "phoenix"})
 """Names that are tags only where they were chosen."""
 PURPOSES = frozenset(
-    {
-        "database",
-        "vector database",
-        "cache",
-        "message queue",
-        "search engine",
-        "monitoring",
-        "auth method",
-        "state management",
-    }
+    slot.replace("_", " ")
+    for slot in word_set(
+        "database vector_database cache message_queue search_engine monitoring auth_method state_management"
+    )
 )
 """Slots that a technology of another one can fill: a database serves as a queue, a cache as a database."""

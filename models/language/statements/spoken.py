@@ -103,29 +103,11 @@ _OPENER = re.compile(
     ),
     re.IGNORECASE,
 )
-_APOSTROPHE = {
-    "cant": "can't",
-    "wont": "won't",
-    "dont": "don't",
-    "doesnt": "doesn't",
-    "didnt": "didn't",
-    "isnt": "isn't",
-    "arent": "aren't",
-    "wasnt": "wasn't",
-    "werent": "weren't",
-    "havent": "haven't",
-    "hasnt": "hasn't",
-    "shouldnt": "shouldn't",
-    "couldnt": "couldn't",
-    "wouldnt": "wouldn't",
-    "mustnt": "mustn't",
-    "im": "I'm",
-    "ive": "I've",
-    "youre": "you're",
-    "theyre": "they're",
-    "weve": "we've",
-    "thats": "that's",
-}
+_CONTRACTED = (
+    "can't won't don't doesn't didn't isn't aren't wasn't weren't haven't hasn't shouldn't couldn't wouldn't mustn't "
+    "I'm I've you're they're we've that's"
+)
+_APOSTROPHE = {full.replace("'", "").lower(): full for full in _CONTRACTED.split()}
 _SHORT = {
     "wanna": "want to",
     "gonna": "going to",
