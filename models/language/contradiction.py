@@ -19,7 +19,10 @@ from msgspec import Struct
 
 from models.language.facts.extraction import extract
 from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
+from models.language.tables import Tables
 from models.text.words import fold_text, word_set
+
+_PATTERNS = Tables("statements_patterns")
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _NO = word_set(
@@ -28,10 +31,7 @@ _NO = word_set(
 )
 _SHADES = word_set("always usually often still already ever longer anymore any now currently generally normally mostly")
 """Words in which two sentences may differ and still be of the same."""
-_NUMBER = re.compile(
-    r"[$€£]?\d[\d.,:/-]*(?:am|pm|st|nd|rd|th|k|m|kg|g|km|cm|gb|mb|tb|h|min|ms|s|%|eur|usd)?"
-    r"|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty|hundred"
-)
+_NUMBER = _PATTERNS.pattern("contradiction.NUMBER")
 _TIMES = word_set(
     "monday tuesday wednesday thursday friday saturday sunday weekday weekend january february march april june july "
     "august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today tomorrow "
@@ -50,10 +50,7 @@ _ONE_VALUED = word_set(
 _ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))
 _SCHEDULED_FORMS = frozenset(map(plain_form, word_set("meeting appointment interview exam wedding flight trip party")))
 _ENDS_THERE = re.compile(r"[.,;:!?)]*(?: (?:in|on|at|and|or|for|with|to|from|by|is|was)\b|\s*$)")
-_THING_BEFORE = re.compile(
-    r"\w+ (?!(?:until|over|under|than|around|between|per|every|within|above|below|least|most|nearly|since|only|paid"
-    r"|cost|bought|sold|spent|got|won|lost|owe|earn|weigh|need|want)\b)[a-z]+(?<!s)(?<!ed) $"
-)
+_THING_BEFORE = _PATTERNS.pattern("contradiction.THING_BEFORE")
 _ATTRIBUTE = re.compile(
     r"(?P<of>[^,;:]{3,60}?) (?:is|are|was|will be) (?:now )?(?P<value>[^,;:]{1,60}?)[.!]*", re.IGNORECASE
 )

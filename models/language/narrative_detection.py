@@ -25,12 +25,14 @@ from msgspec import Struct
 from models.events.base import Role
 from models.events.ids import sortable_id
 from models.events.project_items import SUPERSEDES, EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory
-from models.language.narrative_sentences import NarrativeSentence, own_sentences, tellings
+from models.language.narrative_sentences import NarrativeSentence, own_sentences, tellings, valence
 from models.language.notable import clipped
-from models.language.valence import valence
+from models.language.tables import Tables
 from models.policy.project import NarrativePolicy
 from models.text.keywords import topic_names
 from models.text.words import estimate_tokens, fold_text, word_set, words_of
+
+_PATTERNS = Tables("statements_patterns")
 
 _TITLE_KEPT = 60
 _WORDS, _WORD_CHARS = 12, 16
@@ -46,10 +48,7 @@ _MOST_EMPHATIC = 2
 _HALF = 0.5
 _REASON = re.compile(r",? (?:because|since|so that|as it|mainly|due to|for the reason)\b|; |, for\b")
 _REASONED = re.compile(r"\b(?:because|since|so that|mainly|due to|the reason|thanks to|in order to|as it)\b")
-_LEAD = re.compile(
-    r"^(?:(?:so|okay|ok|and|but|well|fine|then|good|yes|alright|also|update[^:.]{0,30}:)(?![\w'])[,:]? ?)+",
-    re.IGNORECASE,
-)
+_LEAD = _PATTERNS.pattern("narrative_detection.LEAD")
 _EMPHATIC = word_set(
     "huge finally serious seriously critical major crucial important urgent essential definitely absolutely never "
     "always blocker everything entire whole real severe massive"

@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from math import sqrt
 
 from msgspec import Struct
 
@@ -24,32 +25,21 @@ from models.language.retelling import led_off
 from models.language.tables import Tables
 from models.text.patterns import QUESTION_OPENING
 from models.text.summary import ends_of
-from models.text.words import fold_text, words_of
+from models.text.words import fold_text, word_set, words_of
+
+_PATTERNS = Tables("statements_patterns")
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _MOST_WORDS = 60
 _LONG_CHARS = 60
-_SUPPOSED = re.compile(
-    r"\b(?:if|unless|suppose|supposing|imagine|assuming|hypothetical\w*|whether|in case|wonder\w*|i wish|would have"
-    r"|could have|let's say|as soon as|once|until|when|before|after we|what about|how about|where|let me know)\b"
-)
-_OF_OTHERS = re.compile(
-    r"^(?:he|she|they|my (?:boss|friend|colleague|manager|neighbou?r)|someone|somebody|people|a friend) "
-    r"(?:says?|said|thinks?|thought|told|claims?|claimed|suggest(?:s|ed)?)\b"
-)
+_SUPPOSED = _PATTERNS.pattern("narrative_sentences.SUPPOSED")
+_OF_OTHERS = _PATTERNS.pattern("narrative_sentences.OF_OTHERS")
 _ASKED_FOR = re.compile(
     r"^(?:please |can you |just )*(?:tell|show|list|remind|summari[sz]e|recap|give|explain|write)\b"
 )
-_TOLD_BEFORE = re.compile(
-    r"\b(?:earlier|previously|remember|as (?:i|we|you) (?:said|decided|agreed)|years? ago|last year|back then"
-    r"|in (?:19|20)\d\d|used to)\b"
-)
+_TOLD_BEFORE = _PATTERNS.pattern("narrative_sentences.TOLD_BEFORE")
 _NEGATED = re.compile(r"\b(?:not|never|no|nobody|nothing|none|without|hardly|barely|neither|nor)\b|n't\b")
-_HEDGED = re.compile(
-    r"\b(?:maybe|perhaps|might|may|could|should|would|must|can|probably|possibly|hopefully|to be|be|almost|nearly|half"
-    r"|need(?:s|ed)?|want(?:s|ed)?|hope|hoping|try(?:ing)?|plan(?:s|ning)?|wait(?:s|ing)?|thinking (?:of|about)"
-    r"|considering|not sure|i guess|supposed|still)\b"
-)
+_HEDGED = _PATTERNS.pattern("narrative_sentences.HEDGED")
 _WILL = re.compile(r"\b(?:will|won't|going to|gonna|shall)\b|'ll\b")
 _CLAUSE = re.compile(r"[,;:(!]|\b(?:and|but|so|because|since|then)\b")
 _MAY_LIE_AHEAD = (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT)
@@ -83,10 +73,7 @@ TROUBLE = _TABLES.piece("TROUBLE")
 _DENIES_ITSELF = re.compile(
     rf"\bno (?:longer|more)\b|\b(?:doesn't|does not|don't|won't|cannot|can't|could not|couldn't)\b|{TROUBLE}$"
 )
-_NO_TROUBLE = re.compile(
-    rf"\b(?:no|not an?|not the|without(?: any)?|any|n't an?) (?:\w+ )?{TROUBLE}\b"
-    r"|\b(?:nobody|no one|none|never|didn't|haven't|hasn't)\b"
-)
+_NO_TROUBLE = _PATTERNS.pattern("narrative_sentences.NO_TROUBLE")
 
 
 class NarrativeSentence(Struct, frozen=True):
@@ -159,3 +146,76 @@ def _stands(folded: str, match: re.Match[str], kind: EpisodeKind) -> bool:
         return _NO_TROUBLE.search(said) is None and _HEDGED.search(said.replace("still", "")) is None
     denied = _NEGATED.search(_DENIES_ITSELF.sub("", said) if kind is EpisodeKind.PROBLEM_SOLVED else said)
     return denied is None and _HEDGED.search(said) is None
+
+
+_NORMALISED = 15.0
+_TURNED_ROUND = -0.74
+_EXCLAIMED, _MOST_EXCLAIMED = 0.29, 4
+_REACH = 3
+"""VADER's numbers, and so many words an intensifier or a negation reaches."""
+_STRENGTHS = {
+    3.0: "amazing awesome brilliant breakthrough excellent fantastic love loved magnificent perfect thrilled triumph "
+    "wonderful ecstatic overjoyed",
+    2.4: "congratulations delighted great happy hero hooray huge hurray launched lovely proud solved success "
+    "successful successfully won yay relieved relief",
+    1.8: "celebrate cheers clever excited fixed fun gladly glad good hugged impressive improved lucky nice resolved "
+    "shipped splendid thanks works win",
+    1.0: "agreed better calm clean cleaner complete completed done easy enough fast faster finally finished fine green "
+    "help helps live kind ready restored safe secure simple smooth stable like likes",
+    -1.0: "clumsy confusing delay delayed difficult hard late lost missing odd slow slower sorry strange stuck tedious "
+    "tight tired unclear unstable wait waste weird wrong",
+    -1.8: "afraid bad broken bug bugs crash crashed crashes crashing defect error errors expensive fail failed failing "
+    "fails failure fear issue issues leak leaks pain painful problem problems risk sad spam ugly unhappy worried "
+    "worries worry worse",
+    -2.4: "angry annoyed annoying awful corrupt corrupted cry damage danger dangerous desperate frustrated frustrating "
+    "hate hates mess nightmare nightmares outage panic shame stolen unusable upset worst breach",
+    -3.0: "catastrophe catastrophic disaster disastrous furious horrible terrible miserable",
+}
+_LEXICON = {word: strength for strength, words in _STRENGTHS.items() for word in words.split()}
+_INTENSIFIERS = {
+    word: factor
+    for factor, words in {
+        1.3: "very really so extremely incredibly absolutely totally completely super hugely deeply most serious "
+        "seriously major critical huge big",
+        0.7: "slightly somewhat fairly rather quite little bit mostly almost barely minor small",
+    }.items()
+    for word in words.split()
+}
+_NEGATIONS = word_set("not no never nobody nothing none without hardly neither nor cannot")
+_OVER = word_set("solved fixed resolved gone")
+"""What they stand beside is bad no longer: "the problem is solved" is good."""
+
+
+def valence(content: str) -> float:
+    """Emotional valence of a text, −1 to 1, three decimals.
+
+    >>> valence("This is great!"), valence("This is not great."), valence("The table has two columns.")
+    (0.57, -0.417, 0.0)
+    >>> valence("The problem is finally solved.") > 0 > valence("It is a very serious problem.")
+    True
+    """
+    folded = fold_text(content)
+    words = words_of(folded)
+    over = not _OVER.isdisjoint(words)
+    sum_ = sum(_strength(words, place, over=over) for place in range(len(words)))
+    if sum_:
+        sum_ += _EXCLAIMED * min(folded.count("!"), _MOST_EXCLAIMED) * (1 if sum_ > 0 else -1)
+    return round(sum_ / sqrt(sum_ * sum_ + _NORMALISED), 3)
+
+
+def _strength(words: list[str], place: int, *, over: bool) -> float:
+    strength = _LEXICON.get(words[place], 0.0)
+    if not strength:
+        return 0.0
+    before = words[max(0, place - _REACH) : place]
+    denied = any(word in _NEGATIONS or word.endswith("n't") for word in before)
+    if strength < 0 and over and not denied:
+        return 0.0
+    return strength * _product(_INTENSIFIERS.get(word, 1.0) for word in before) * (_TURNED_ROUND if denied else 1.0)
+
+
+def _product(factors: Iterable[float]) -> float:
+    product = 1.0
+    for factor in factors:
+        product *= factor
+    return product

@@ -18,19 +18,16 @@ from msgspec import Struct
 
 from models.language.contradiction import Facts, conflicts, sentences_of
 from models.language.likeness import content_words
+from models.language.tables import Tables
 from models.text.words import fold_text, word_set
+
+_PATTERNS = Tables("statements_patterns")
 
 _SIDE = re.compile(
     r"[,;:(]|\b(?:because|since|instead|rather|although|though|whereas|while|unless|until|if|but|so that|due to)\b"
 )
 """Where what is said aside begins."""
-_DENIAL = re.compile(
-    r"\b(?:(?:will|shall|must|should|may|can|could|do|does|did|is|are|decided|chose|agreed|opted|prefer|going) not"
-    r"|(?:wo|do|does|did|is|are|must|should|ca|could)n't|cannot|never|decided against|against|avoid(?:ing)?|not to"
-    r"|no longer|stop(?:ped|ping)?|ban(?:ned)?|dropp?(?:ed|ing)?|ruled? out|forbidden"
-    r"|reject(?:ed|ing)?|(?:use|allow) no)\b"
-    r"|^(?:not|no)\b"
-)
+_DENIAL = _PATTERNS.pattern("negation.DENIAL")
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|yet|sure)\b")
 _GENERIC = frozenset().union(
     *map(

@@ -29,6 +29,8 @@ from models.text.patterns import QUESTION_OPENING
 from models.text.summary import Said, ends_of, sentences_in
 from models.text.words import fold_text, word_set, words_of, words_of_each
 
+_PATTERNS = Tables("statements_patterns")
+
 PART = "n"
 """Of a session's state: its notable sentences."""
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
@@ -38,38 +40,20 @@ _NUMBER, _NAME, _LONG, _CORRECTED = 0.05, 0.05, -0.1, 0.08
 """What a sentence weighs more or less than its kind: it holds a number or a name, is long, puts something right."""
 _DIGIT = re.compile(r"\d")
 _CAPITALISED = re.compile(r"(?<=[a-z,] )[A-Z]\w")
-_SECRET = re.compile(
-    r"\b(?:passwords?|passcode|passphrase|pin|cvv|cvc|otp|api[ -]?keys?|secret|private key|token|ssn|social security"
-    r"|card number|iban)\b(?: \w+){0,3} ?(?:is|are|=|:)"
-)
+_SECRET = _PATTERNS.pattern("notable.SECRET")
 _SECRET_WORDS = word_set(
     "password passwords passcode passphrase pin cvv cvc otp key keys secret token ssn security card iban"
 )
 _KEY = re.compile(r"(?:\d[ -]?){12,}|\b[\w-]{32,}\b")
 _POLITE_IF = re.compile(r",? if (?:possible|available|you can|at all possible|needed|necessary|that's ok(?:ay)?|not)\b")
-_SUPPOSED = re.compile(
-    r"\b(?:if|unless|suppose|supposing|imagine|assuming|assume|hypothetical\w*|whether|in case|wonder\w*|i wish|pretend"
-    r"|would have|could have|let's say|as soon as|until i|what about|how about)\b"
-)
-_HEDGED = re.compile(
-    r"\b(?:maybe|perhaps|might|could|should|would|probably|possibly|thinking (?:of|about)|considering|leaning"
-    r"|not sure|unsure|tempted|not yet|don't know|undecided|i guess|or should)\b"
-)
+_SUPPOSED = _PATTERNS.pattern("notable.SUPPOSED")
+_HEDGED = _PATTERNS.pattern("notable.HEDGED")
 _MAY = re.compile(r"\bmay(?= [a-z])|^May(?= [a-z])")
 """No month, so in the case in which it was written."""
-_CORRECTION = re.compile(
-    r"^(?:actually|wait|scratch that|correction)\b"
-    r"|\b(?:instead|after all|changed (?:my|our) minds?|second thoughts?|rather than)\b"
-)
-_OF_OTHERS = re.compile(
-    r"^(?:he|she|they|my (?:boss|friend|colleague|manager|neighbou?r|doctor|teacher)|someone|somebody|people|everyone) "
-    r"(?:says?|said|thinks?|thought|told|claims?|claimed|wants?|wanted|suggest(?:s|ed)?)\b"
-)
+_CORRECTION = _PATTERNS.pattern("notable.CORRECTION")
+_OF_OTHERS = _PATTERNS.pattern("notable.OF_OTHERS")
 _WONT = re.compile(r"\s*(?:no[,.]\s+)?i (?:won['\u2019]t|can['\u2019]t|cannot|will not)[.,]", re.IGNORECASE)
-_WISH = re.compile(
-    r"\b(?:i|we)(?:'d| would)?(?: \w+)? (?:want|need|like|love|plan|intend|hope|aim|going|wish) (?:to|you)\b"
-    r"|\byou (?:must|have to|should)\b"
-)
+_WISH = _PATTERNS.pattern("notable.WISH")
 
 
 class NotableRule(msgspec.Struct, frozen=True):

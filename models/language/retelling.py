@@ -8,21 +8,13 @@ from __future__ import annotations
 import re
 
 from models.events.base import Role
+from models.language.tables import Tables
 from models.text.words import word_set
 
+_PATTERNS = Tables("statements_patterns")
+
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d", "''''\"\"")
-_LEAD = re.compile(
-    r"(?:(?:hi|hello|hey|dear|thanks?(?: you)?(?: (?:so|very) much| a lot)?|great|perfect|cool|nice|right|alright|sure"
-    r"|fine|got it|i see|sorry|good|no problem|of course|certainly|absolutely|yes please|no|nope|hmm|in that case"
-    r"|by the way|btw|fyi|then|ah|oh|there|everyone|all|again|exactly|agreed|done|on second thoughts?|good news|i think"
-    r"|also|however|anyway|finally|lastly|first|second|one more thing|just so you know|for the record|basically)"
-    r"(?:,+| -+|:|!+)\s+"
-    r"|(?:ok|okay|yes|yeah|yep|so|and|but|well|actually|oh|also|plus|then)\b[,:!]*(?: -+)?\s+"
-    r"|(?:please )?(?:note|remember|keep in mind|be aware)(?: that)?,?\s+(?!to\b)"
-    r"|(?:[\w-]+ ){0,2}[\w-]+ please,? +(?=i)|i'?(?: ha)?ve changed my mind[:,;.] +"
-    r"|(?:i think|i guess|i believe|i mean|you should know)(?: that)?,?\s+(?=(?:i|we|my|our|the|let)\b))",
-    re.IGNORECASE,
-)
+_LEAD = _PATTERNS.pattern("retelling.LEAD")
 _MOST_LEADS = 4
 _ADVERBS = word_set(
     "always never also just still often now sometimes already only even usually too mostly mainly generally really "
@@ -50,39 +42,14 @@ _REFLEXIVE = {"mine": "theirs", "yours": "theirs", "myself": "themselves", "your
 _OWN = word_set("i me my mine myself")
 _VERBS_IN_LY = word_set("rely reply apply fly supply multiply comply")
 _WORDS_AFTER_HAD = word_set("better been already")
-_PRONOUN = re.compile(
-    r"(?<![\w'@/.-])(?P<word>i|me|my|mine|myself|you|your|yours|yourself)(?P<short>'m|'re|'ve|'ll|'d)?(?![\w'])"
-    r"(?=(?P<rest>(?: [\w']+){0,3}))",
-    re.IGNORECASE,
-)
-_BEFORE_SUBJECT = re.compile(
-    r"(?:^|[,;:(] ?|\b(?:that|if|when|whenever|because|since|and|but|so|as|what|which|while|where|until|before|after"
-    r"|once|than|although|though|how|why|whether|or|then|time|way|everything|anything|case|why|item|one) )$",
-    re.IGNORECASE,
-)
+_PRONOUN = _PATTERNS.pattern("retelling.PRONOUN")
+_BEFORE_SUBJECT = _PATTERNS.pattern("retelling.BEFORE_SUBJECT")
 _OF_MORE = re.compile(r"(?<![\w'])(?:we|us|our|ours|ourselves|let's|lets)(?:'re|'ve|'ll|'d)?(?![\w'])", re.IGNORECASE)
 _LET_US = re.compile(r"let'?s (?P<never>not |never )?(?:just |please )?(?P<rest>\w.*)", re.IGNORECASE | re.DOTALL)
-_ORDER = re.compile(
-    r"(?:please |kindly |just |go ahead and )*(?P<not>(?:do not|don't) )?(?P<rest>(?:(?:always|never) )?(?:go with|"
-    r"book|order|cancel|reserve|use|pick|keep|send|ship|refund|schedule|call|add|remove|switch|change|upgrade|downgrade|"
-    r"renew|answer|reply|write|avoid|remind|contact|address|format|stick (?:with|to)|stay with|choose|take|include"
-    r"|deploy|merge|set|move|update|delete|stop|give|show|make|assume|proceed with|confirm|buy|put)\b.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_AND_I = re.compile(
-    r"my (?P<who>(?:(?!(?:is|are|was|were|has|had|and) )[\w'-]{1,20} ){0,2}"
-    r"(?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|spouse|son|daughter|kids?|child|children|baby|brothers?"
-    r"|sisters?|siblings?|mother|father|mum|mom|dad|parents?|family|grand\w+|uncle|aunt|cousins?|niece|nephew|friends?"
-    r"|colleagues?|boss|manager|team|group|class|flatmates?|roommates?|housemates?|neighbou?rs?|dogs?|cats?)"
-    r"(?-i: [A-Z][\w'-]*)?) and i (?=\w)",
-    re.IGNORECASE,
-)
+_ORDER = _PATTERNS.pattern("retelling.ORDER")
+_AND_I = _PATTERNS.pattern("retelling.AND_I")
 """Somebody and the user together; "my name is … and I" is two clauses."""
-_ASIDE = re.compile(
-    r"(?:[,;]?\s+(?:please|ok|okay|right|cheers|btw|by the way|lol|thx|then|though|:\)|;\))"
-    r"|[,;]\s*(?:many )?(?:thanks|thank you)\b[^,.;]{0,30}|[,;] (?:and )?(?:please|can you|could you) [^,.;]+)\s*$",
-    re.IGNORECASE,
-)
+_ASIDE = _PATTERNS.pattern("retelling.ASIDE")
 """What may stand behind a statement without belonging to it."""
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
-from models.language.valence import valence
+from models.language.narrative_sentences import valence
 from models.policy.project import NarrativePolicy
 from models.project.narrative import ConversationTurn, NarrativeState, detect, merge_overlapping, narrative_arc
 from tests.narrative_episodes import KEY, POLICY, episode, taken, turn

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from models.language.tables import Tables
 from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set
+
+_PATTERNS = Tables("facts_patterns")
 
 MAX_LINES = 30
 """A message of more lines that are not blank is taken for a pasted document."""
@@ -16,32 +19,13 @@ MAX_QUOTED_WORDS = 3
 
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", '\'\'\'\'"""""-- ')
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_SPEECH = re.compile(
-    r'"([^"\n]{1,600})"|(?<![\w\'])\'((?:[^\'\n]|(?<=\w)\'(?=\w)){3,400})\'(?!\w)'
-    r"|`([^`\n]{1,300})`"
-)
+_SPEECH = _PATTERNS.pattern("attribution.SPEECH")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
-_SPEAKER = re.compile(
-    r"[ \t]*(?:\[[^\]\n]{1,30}\][ \t]*)?(?:\*\*)?(?:user|human|assistant|ai|bot|system|customer"
-    r"|agent|interviewer"
-    r"|interviewee|q|a|me|him|her|[A-Z][a-z]{1,15})(?:\*\*)?[ \t]*(?:\(\d[^)\n]{0,15}\))?:(?:\*\*)?[ \t]",
-    re.IGNORECASE,
-)
+_SPEAKER = _PATTERNS.pattern("attribution.SPEAKER")
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
-_CITED = re.compile(
-    r"^(?!.*\b(?:my|for you|you should|i want)\b).*\b(?:says?|said|reads?|states?|wrote|rules?|"
-    r"guidelines?|policy|readme|docs?|manual"
-    r"|guide|checklist|list|notes?|spec|requirements?)\b[^.?!]*:[ \t]*$",
-    re.IGNORECASE,
-)
+_CITED = _PATTERNS.pattern("attribution.CITED")
 """A line that leads into a list of somebody's rules."""
-_CODE = re.compile(
-    r"[ \t]*(?:(?:def|class|import|from|return|const|let|var|function|public|private|fn|func"
-    r"|package|#include|SELECT"
-    r"|INSERT|UPDATE|CREATE|echo|print|raise|elif|else:|try:|except)\b.*[=(){};:*]|[{}\[\]<>$#/@"
-    r"|].*|.*(?:[;{}]|\);?|=>)"
-    r"[ \t]*$|[\w.\"']+[ \t]*=[ \t]*\S.*|(?:[ ]{4}|\t)\S.*[=(\[{:].*|\d{4}-\d\d-\d\d[ T].*|[\w.]*Error: .*)"
-)
+_CODE = _PATTERNS.pattern("attribution.CODE")
 _TASK_WORDS = word_set(
     "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix "
     "review classify "
@@ -54,44 +38,7 @@ _TASK_WORDS = word_set(
     "input "
     "source original message description speech snippet code document log chat article comment note complete"
 )
-_TASK = re.compile(
-    # Work on a text: all that follows may be the text.
-    r"(?<!you )(?<!always )(?<!never )(?<!i )\b(?:translate|proofread|rewrite|rephrase|paraphrase"
-    r"|summari[sz]e|polish|edit|correct|fix|review|classify"
-    r"|analy[sz]e|annotate|critique|improve|check|complete|continue|shorten|parse)\b[^.?!\n]{0,40}?"
-    r"\b(?:this|the following|these|below|(?:my|a|an|the|this|his|her) (?:\w+ )?(?:e-?mail|essay|letter|bio"
-    r"|text|sentences?|message|paragraph|speech|post|summary|intro|introduction|resume|cv|caption"
-    r"|lyrics|draft|story"
-    r"|poem|statement|profile|review|transcript|grammar|wording|tone))\b"
-    r"|\b(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish)\b[^.?!\n]{0,60}:"
-    r"|\b(?:(?:here(?:'s| is| are)|this is|below is|found|got|read|saw|received|see)\b[^.?!\n]{0,60}?"
-    r"\b(?:e-?mail|essay|letter|bio|text|message|paragraph|excerpt|transcript|passage|post|article"
-    r"|review|log|chat"
-    r"|resume|cv|lyrics|draft|document|snippet|code|dialogue|conversation|note|comment|tweet"
-    r"|script|story|poem|quote"
-    r"|sentence|example|log)\b[^.?!\n]{0,40}(?::|\n|$))"
-    # A title with a colon.
-    r"|(?:^|\n)[ \t]*(?:[\w']+ ){0,3}(?:poem|lyrics|song|text|e-?mail|essay|draft|letter|story"
-    r"|quote|input|source|original|sentence|passage"
-    r"|excerpt|transcript|message|example|paragraph|bio|speech|resume|description|translation"
-    r"|grammar check|dialogue)[ \t]*:(?![ \t]*\S+@)"
-    # Something to be written, in whose text "I" is anybody.
-    r"|(?<!you )(?<!always )(?<!never )(?<!i )\b(?:write|draft|compose|generate|create|make up"
-    r"|come up with|give me|need|help me (?:write|with)|finish"
-    r"|continue|working on|writing)\b(?: (?:me|us|up|out|a|an|the|my|some|one|another|this|short"
-    r"|quick|little|new|for"
-    r"|\w+))?(?: (?:\w+[ -]){0,3}?)?(?:story|poem|song|lyrics|novel|dialogue|monologue|screenplay"
-    r"|scene|fanfic\w*|script"
-    r"|play|sonnet|haiku|limerick|e-?mail|letter|bio|speech|essay|blog ?post|tweet|post|cover letter|sentence"
-    r"|sentences|profile|character|rap|fiction|ad|sketch|diary entry|journal entry|message|text"
-    r"|caption|test data"
-    r"|persona|quote|review|sample \w+|example \w+)s?\b"
-    r"|\b(?:how (?:do|would|can|should) (?:you|i|we|one) (?:say|spell|write|pronounce)|what does"
-    r"|the (?:phrase|sentence"
-    r"|word|line|lyric|song|prompt|string|text|output|label|error|page|sign|book|character"
-    r"|narrator|protagonist|hero"
-    r"|heroine|villain)(?: \w+)? (?:says?|goes|reads?|is|was|said|tells?|thinks?))\b",
-)
+_TASK = _PATTERNS.pattern("attribution.TASK")
 _FICTION_WORDS = word_set(
     "pretend roleplay role-play role roleplaying act you're are play i'll playing novel story "
     "book game dream campaign "
@@ -105,32 +52,9 @@ _SUPPOSE_WORDS = word_set(
     "world say wish joking "
     "kidding jk theoretically theory example instance e true"
 )
-_FICTION = re.compile(
-    r"\b(?:you be (?:the|a|my)\b|pretend|role-?\s?play\w*|act (?:as|like)|you(?:'re| are) (?:a|an|the|my|now)\b|play"
-    r" (?:the|a) (?:role|part)"
-    r"|i(?:'m|'ll be| am| will be|'ll play| play) (?:the|playing|a) [^.,\n]{0,30}?(?:and you|in"
-    r" (?:this|our|the) (?:game|scene"
-    r"|story|campaign))"
-    r"|in (?:my|the|this|our|a) (?:\w+ )?(?:novel|story|book|game|dream|campaign|screenplay|script"
-    r"|fanfic\w*|film|movie"
-    r"|play|scene|song|d&d|comic|scenario|example|role-?play|exercise|simulation|skit|universe|fantasy)\b"
-    r"|(?:my|the|his|her|their|main|a) (?:main )?(?:character|persona|protagonist|narrator|hero"
-    r"|heroine|villain)(?:'s|s)?\b"
-    r"|let's (?:play|act|do a (?:dialogue|dialog|scene|role)|practi[cs]e)|(?:dialogue|dialog"
-    r"|conversation|interview|speaking) (?:practi[cs]e|exercise)"
-    r"|practi[cs]e (?:a|my|the) (?:dialogue|dialog|conversation|interview)|i (?:had a dream|dreamt"
-    r"|dreamed)|in character|once upon a time|from the (?:perspective|point of view|pov) of)",
-)
+_FICTION = _PATTERNS.pattern("attribution.FICTION")
 _DENYING = word_set("not it's")
-_SUPPOSED = re.compile(
-    r"\b(?:it's not (?:that|like|as if|true that) (?:i|my)\b|(?:isn't|not) true that\b|imagine|"
-    r"suppose|supposing|assum(?:e|ing) (?:that|for|i|i'm|my|we|you|there)\b"
-    r"|hypothetical(?:ly)?|what if|let's (?:say"
-    r"|pretend|imagine|assume)"
-    r"|for the sake of argument|in a world where|(?<!i'd )(?<!would )say (?:i|i'm|my|that i)\b|i wish|if only|just"
-    r" kidding|jk\b|if i (?:were|was|had)|if my"
-    r"|theoretically|in theory|as an example|for (?:example|instance)|e\.g\.)",
-)
+_SUPPOSED = _PATTERNS.pattern("attribution.SUPPOSED")
 _REPORT_WORDS = word_set(
     "says say said saying tells told wrote writes texted claims claimed thinks believes believed "
     "thought asks asked "
@@ -138,14 +62,7 @@ _REPORT_WORDS = word_set(
     "assumed quote quotes "
     "quoted quoting posted titled like telling sings sang"
 )
-_REPORTED = re.compile(
-    r"\b(?:says?|said|saying|tells?|told(?! me to (?:avoid|stay off|stay away|cut|give up|stop eating|"
-    r"limit|keep off))|wrote|writes|texted|claim(?:s|ed)|thinks|believe[sd]"
-    r"|thought|ask(?:s|ed)|replied"
-    r"|goes|reads|shouted|yelled|insist(?:s|ed)|swears|joke[sd]|announced|assume[sd]|quot(?:es?|ed"
-    r"|ing)|posted|titled"
-    r"|(?:was|were|is|be|he's|she's|they're) like|keeps (?:saying|telling)|sings|sang)\b(?!:?,? *\")",
-)
+_REPORTED = _PATTERNS.pattern("attribution.REPORTED")
 _OWN_SPEECH = (
     "i ",
     "i've ",

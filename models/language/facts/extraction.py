@@ -14,13 +14,15 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
-from models.language.facts import instructions, limits, person, preferences, retractions, vocabulary, work
+from models.language.facts import limits, orders, person, preferences, vocabulary, work
 from models.language.facts.attribution import own_words, plain
 from models.language.facts.mentions import mentioned
 from models.language.facts.statements import Statement, statements_of
 from models.language.facts.values import Build, Finding, reading
 from models.language.tables import Row, Tables
 from models.text.words import word_set, words_of
+
+_PATTERNS = Tables("facts_patterns")
 
 MAX_FACTS = 64
 """Of one message; as many as `FactsExtracted` takes."""
@@ -43,44 +45,11 @@ _PASSING_WORDS = word_set(
     "night nights hours few couple ex "
     "growing past far minute meantime other once last my just"
 )
-_PASSING = re.compile(
-    r"\b(?:currently|right now|at the moment|next (?:\w+ )?(?:week|month|weekend|morning|afternoon"
-    r"|evening|semester|year|summer|winter|time"
-    r"|trip)|tonight|tomorrow|temporarily|for now|for the (?:next|moment|time being|day|weekend"
-    r"|week|summer|rest)|visiting"
-    r"|on (?:vacation|holiday|a trip|a business trip)|until (?:next|the|monday|friday|sunday"
-    r"|tomorrow|then)|(?:for|in|on) (?:this|that|the next|my next) (?:\w+ )?(?:question|email|task"
-    r"|project|one|answer|reply|chat|conversation|response|report|presentation|essay|meeting|story"
-    r"|file|script|piece|recipe|session|thread|assignment|homework|exam|part|section|document"
-    r"|table|list|letter|game|problem|exercise|case|trip|course|text)"
-    r"|just (?:this once|for (?:this|today|now|fun|once))|this once|used to|when i was|back (?:in"
-    r"|then)|formerly|previously|as a (?:kid|child|teenager|student,)"
-    r"|for (?:a|two|three|\d+|a few|a couple of) (?:more )?(?:days?|weeks?|weekend|nights?"
-    r"|hours?)\b|(?:few|couple) (?:days|weeks)|ex-\w+|growing up|these past|so far today|in a"
-    r" minute|a minute"
-    r"|from (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday) (?:to|until|till)|in the"
-    r" meantime|the other day|once upon)\b",
-)
-_RECENT = re.compile(
-    r"\b(?:today|yesterday|(?:years?|months?|weeks?|days?|decades?) ago|(?:this|last) (?:\w+"
-    r" )?(?:night|week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time"
-    r"|trip))\b",
-)
+_PASSING = _PATTERNS.pattern("extraction.PASSING")
+_RECENT = _PATTERNS.pattern("extraction.RECENT")
 """Passing too, unless of something that lasts: "I moved to Oslo last week"."""
-_LASTING = re.compile(
-    r"\b(?:since|always|never|from now on|moved|born|grew up|got|started|joined|switched|became"
-    r"|turned|changed|every|quit|left|stopped|broke|divorced|adopted|married|lost|fired|laid"
-    r"|resigned|bought|built|graduated|retired|died|passed|diagnosed|gave|given|went|gone|became)\b"
-)
-_NO_LONGER = re.compile(
-    r"(?P<s>i|i'm|my \w+(?: \w+)?|we|we're)(?P<be>'m| is| are)? no longer (?P<v>.+)|(?P<s2>i'm)"
-    r" not (?P<v2>.+?) (?:anymore|after all)\b|(?P<s3>i|we) don't (?P<v3>.+?) (?:anymore|after"
-    r" all)\b"
-    r"|(?P<s4>i)(?:'ve)? (?:stopped|quit) being (?P<v4>.+)|i (?P<v5>live|work|am|use|like)\w* .+?"
-    r" no more$|(?P<s6>my [\w ]{2,20}?) isn't (?P<v6>.+?) anymore\b|forget (?:that )?(?P<v7>(?:i"
-    r"|i'm|my [\w ]+ is) .+)",
-    re.IGNORECASE,
-)
+_LASTING = _PATTERNS.pattern("extraction.LASTING")
+_NO_LONGER = _PATTERNS.pattern("extraction.NO_LONGER")
 _ENDS = (
     (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
     (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
@@ -100,8 +69,7 @@ _READERS = {
     **work.READERS,
     **limits.READERS,
     **preferences.READERS,
-    **instructions.READERS,
-    **retractions.READERS,
+    **orders.READERS,
 }
 _OPENED: dict[str, list[FactRule]] = defaultdict(list)
 """By a statement's first word; behind "I" by its first two."""
@@ -228,7 +196,7 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
         return [Retraction(category=FactCategory.IDENTITY, key=key) for key in ("location", "address")]
     if not taken_back and re.match(r"i work (?:there|here)\b", positive, re.IGNORECASE):
         return [Retraction(category=FactCategory.IDENTITY, key="employer")]
-    return taken_back or retractions.rule_named(said) or _known_end(positive)
+    return taken_back or orders.rule_named(said) or _known_end(positive)
 
 
 def _known_end(positive: str) -> list[Finding]:

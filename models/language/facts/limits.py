@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, Build, Finding, bare, fact, keys_by_noun, phrase, slug, things
+from models.language.facts.values import CONSTRAINT, Finding, bare, fact, keys_by_noun, named, phrase, slug, things
+from models.language.tables import Tables
 from models.text.words import word_set
+
+_PATTERNS = Tables("facts_patterns")
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75
@@ -110,13 +113,7 @@ def _unavailable(match: re.Match[str], statement: Statement) -> Iterable[Finding
 
 
 _DIET_IMPORTANCE = 0.9
-_NOT_TO_AVOID = re.compile(
-    r"(?:it|this|that|these|those|them|you|him|her|well|much|anything|enough|out|there|here|the|my"
-    r"|your|another|more|mornings?|mondays?|work|lies|bullshit|nonsense|drama|exercise|homework|"
-    r"people|responsibility|stupidity|excuses|fun|up|right|at all|lunch|breakfast|dinner|today|as|"
-    r"any$|properly|that much)\b",
-    re.IGNORECASE,
-)
+_NOT_TO_AVOID = _PATTERNS.pattern("limits.NOT_TO_AVOID")
 _INTAKE = word_set(
     "gluten dairy alcohol caffeine sugar meat pork nuts shellfish eggs lactose wheat beef fish spicy aspirin "
     "ibuprofen penicillin soy seafood coffee milk heights drugs stairs carbs salt grapefruit"
@@ -156,15 +153,4 @@ def _cannot(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return _avoids(match, statement)
 
 
-READERS: Mapping[str, Build] = {
-    "condition": _condition,
-    "suffers": _suffers,
-    "budget": _budget,
-    "available": _available,
-    "free": _free,
-    "unavailable": _unavailable,
-    "allergic": _allergic,
-    "avoids": _avoids,
-    "cannot": _cannot,
-}
-"""By the name that rows give."""
+READERS = named(_condition, _suffers, _budget, _available, _free, _unavailable, _allergic, _avoids, _cannot)

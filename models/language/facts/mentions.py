@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from models.events.user import ExtractedFact
 from models.language.facts.attribution import supposed_from
 from models.language.facts.person import pet_key
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, IDENTITY, Build, fact, reading, slug
+from models.language.facts.values import CONSTRAINT, IDENTITY, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS
 from models.language.tables import Tables
 from models.text.words import word_set
@@ -25,35 +25,30 @@ _NO_ALLERGY = word_set(
 _NO_NAME = word_set("and but is was who has the she he i so also then because now when where please what how can does")
 
 
-def _partner(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+def _partner_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
     if match["v"].lower() in _NO_NAME:
         return []
     return fact(IDENTITY, "partner_name", match["v"], statement, _CONFIDENCE, _FAMILY)
 
 
-def _pet(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+def _pet_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
     if match["v"].lower() in _NO_NAME:
         return []
     return fact(IDENTITY, pet_key(match["kind"]), match["v"], statement, _CONFIDENCE, _PETS)
 
 
-def _allergy(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+def _allergy_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
     to = match["w"] or " ".join(word for word in match["v"].split() if word.lower() not in _NO_ALLERGY)
     if "'s" in to or not to:
         return []
     return fact(CONSTRAINT, f"allergy_{slug(to)}", "allergic", statement, 0.85, _HEALTH)
 
 
-def _condition(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+def _condition_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
     return fact(CONSTRAINT, f"medical_{slug(match['v'])}", "yes", statement, 0.8, _HEALTH)
 
 
-_READERS: Mapping[str, Build] = {
-    "partner_beside": _partner,
-    "pet_beside": _pet,
-    "allergy_beside": _allergy,
-    "condition_beside": _condition,
-}
+_READERS = named(_partner_beside, _pet_beside, _allergy_beside, _condition_beside)
 _TABLES = Tables("mentions", words=WORDS)
 OWN = _TABLES.piece("OWN")
 READINGS = [

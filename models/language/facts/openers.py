@@ -1,11 +1,79 @@
-"""Openers of a statement, and how far they mean it: "remember that", "I think", "from now on", "please"."""
+"""Openers of a statement ("remember that", "I think", "from now on"), and one form for each way of writing a word."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from models.language.tables import Tables
 from models.text.words import word_set
+
+_CANON = re.compile(
+    r"\b(?:i am|im|i m|(?:i have|i've|ive) got(?= (?:an?|one|two|three|four|\d|some|no|my|asthma"
+    r"|diabetes|adhd|epilepsy|celiac|coeliac) (?!new\b))|i got|we(?:'ve| have) got(?= (?:an?|one|two|"
+    r"three|four|\d|some|no)\b)|number's|i've|ive|i do not|i dont|cannot|can"
+    r" not|cant|do not|dont|doesnt"
+    r"|does not|is not|isnt|favorites?|favourites|favs?|faves?|any more|any longer|dnt|plz|pls|u|ur|gonna|wanna"
+    r"|gotta|kinda|btw|bc|cuz|prefered"
+    r"|i will|my name's|name's|birthday's|timezone's|budget's|tongue's|email's|vegeterian"
+    r"|vegitarian|alergic|allergc|i would|didnt|did not"
+    r"|wont|will not"
+    r"|kind of|sort of|a bit|a little|basically|really|actually really|absolutely|definitely|totally|truly"
+    r"|honestly|literally|personally|obviously|simply|quite|genuinely|tbh|ngl|very much)\b",
+)
+_FORMS = (
+    "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
+    "number_is=number's I_got=i_got I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
+    "don't=do_not|dont|dnt doesn't=doesnt|does_not didn't=didnt|did_not won't=wont|will_not isn't=is_not|isnt "
+    "favourite=favorite|favorites|favourites|fav|favs|fave|faves anymore=any_more|any_longer please=plz|pls "
+    "you=u your=ur because=bc|cuz preferred=prefered my_name_is=my_name's name_is=name's "
+    "birthday_is=birthday's timezone_is=timezone's budget_is=budget's tongue_is=tongue's email_is=email's "
+    "pronouns_are=pronouns're vegetarian=vegeterian|vegitarian allergic=alergic|allergc by_the_way=btw "
+    "going_to=gonna want_to=wanna have_to=gotta kind_of=kinda|kind_of sort_of=sort_of"
+)
+"""Each with the ways of writing it; an underscore stands for a blank."""
+_CANON_FORMS = {
+    way: form
+    for form, _, ways in (each.replace("_", " ").partition("=") for each in _FORMS.split())
+    for way in ways.split("|")
+}
+"""What is not named here is a filler and goes."""
+_CANON_WORDS = word_set(
+    "number's fav favs fave faves am im m got ive cannot not cant dont doesnt isnt favorite "
+    "favorites favourites more longer "
+    "dnt plz pls u ur gonna "
+    "wanna gotta kinda btw bc cuz prefered name's birthday's timezone's budget's tongue's "
+    "email's vegeterian vegitarian alergic allergc didnt did wont "
+    "kind sort bit little basically really actually absolutely definitely totally truly honestly "
+    "literally personally "
+    "obviously simply quite genuinely tbh ngl much"
+)
+_ABBREVIATION = re.compile(r"\b(St|Dr|Mr|Mrs|Ms|Prof|Mt)\.(?= )")
+
+
+def canonical(text: str, words: set[str]) -> str:
+    """The text with plain forms, case kept; `words` are its own, folded.
+
+    >>> canonical("im really into jazz, dont ask", {"im", "really", "into", "jazz", "dont", "ask"})
+    "I'm  into jazz, don't ask"
+    """
+    if "." in text:
+        text = _ABBREVIATION.sub(r"\1", text)
+    return text if _CANON_WORDS.isdisjoint(words) else "".join(_pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Pieces of the text with one form for each way of writing; what has none is a filler and goes."""
+    lower, end = text.lower(), 0
+    for match in _CANON.finditer(lower):
+        yield text[end : match.start()]
+        yield _CANON_FORMS.get(match[0], "")
+        end = match.end()
+    yield text[end:]
+
+
+_PATTERNS = Tables("facts_patterns")
 
 HEDGED = 0.4
 """Factor on the confidence of what is only thought to be so."""
@@ -48,110 +116,12 @@ _IMPERATIVES = {
     for form in forms.split()
 }
 """As they stand behind "I'd prefer if you" and "would you mind"."""
-_LEAD = re.compile(
-    r"(?:[\s\"'*.,:_-]+"
-    r"|(?:(?:hi|hello|hey|hiya|howdy|yo|good (?:morning|evening|afternoon))(?: there| everyone|"
-    r" all| again| claude| bot)?"
-    r"|ok|okay|so|well|oh|ah|hm+|um+|right|sure|great|thanks|thank you|cool|nice|alright|by the"
-    r" way|fyi|and|but|then|plus|also"
-    r"|anyway|for (?:the record|context|reference|your information|what it's worth|future reference|background)"
-    r"|(?:(?:just )?so|in case|if) you(?:'re)? (?:know|didn't know|wondering|are wondering|need to"
-    r" know|care|must know|haven't"
-    r" noticed|were wondering|want to know|ask)|(?:just|quick|small|side|one|another) (?:a"
-    r" )?(?:note|reminder|heads[- ]up|thing"
-    r"|fact|question)(?: for (?:you|future reference))?|reminder|heads[- ]up|(?:please |just |also"
-    r" |can you |could you )*(?:note|remember"
-    r"(?! to\b)|keep in mind|bear in mind|be aware|know|don't forget|take into account|save|store"
-    r"|make a note|take note|note down"
-    r"|remind yourself|record|remember this|remember for (?:next time|later|the future))(?:"
-    r" (?:that|for me|this|for later|for next time|for the future))*"
-    r"|(?:i|you) (?:should|must|need to|have to|want to|wanted to|forgot to|might|may)(?: (?:also"
-    r"|just|probably))? (?:mention|say|add|tell you|let you know|know|note"
-    r"|point out|remember(?! to)|clarify)(?: (?:that|here))*|(?:just|also) (?:wanted )?to (?:say"
-    r"|mention|clarify|be clear|let you know|introduce myself)(?: that)?|i'd like you to (?:know"
-    r"|remember)(?: that)?"
-    r"|as (?:you know|i (?:said|mentioned|told you|already (?:said|mentioned)))|like i (?:said"
-    r"|mentioned)|i (?:already )?(?:said|told you|mentioned)(?: (?:before|already|earlier))?(?:"
-    r" that)?"
-    r"|i(?:'d| would) say(?: that)?|since|because|given(?: that)?|considering(?: that)?|seeing(?: as| "
-    r"that)|as(?! (?:an?"
-    r"|someone|somebody) )|being that"
-    r"|(?:the )?(?:fact|thing|problem|truth|reason)(?: is)?(?: that)?|unfortunately|sadly|luckily"
-    r"|fortunately|apparently|of course|yes|yeah|yep|yup"
-    r"|first(?: of all|ly)?|second(?:ly)?|third|finally|lastly|importantly|important|in general"
-    r"|generally|usually|typically"
-    r"|normally|mostly|lol|haha|ps|p\.s|update|some (?:background|context)|background|context|a"
-    r" bit about me|about me|to introduce myself|one more thing|next"
-    r"|in my case|at home|outside of work|when i'm not working|in my (?:free|spare) time|for me|as"
-    r" for me|me|now|though|too|to be (?:clear|honest|fair)"
-    r"|thing to know|one thing(?: about me)?|also worth (?:noting|knowing)(?: that)?|worth"
-    r" (?:noting|mentioning)(?: that)?|it turns out(?: that)?|turns out(?: that)?"
-    r"|good news|big news|news|i (?:just )?(?:found out|realised|realized|learned)(?: that)?|i'm"
-    r" (?:happy|pleased|afraid|sorry|glad) to (?:say|tell you|report)(?: that)?|big change)"
-    r"(?=[\s,:!.-]|$)(?!')[\s,:!.-]*)",
-    re.IGNORECASE,
-)
-_CORRECTION = re.compile(
-    r"(?:no(?=[,.!-]| (?:i|i'm|my|it|it's|that|that's|actually|sorry|wait)\b)|nope|actually"
-    r"|correction|sorry|wait|oops|my mistake|my bad|wrong|not quite|that's (?:wrong|not right"
-    r"|incorrect)"
-    r"|small correction|i meant|i mean|to correct (?:you|myself|that)|scratch that|i misspoke|let"
-    r" me correct that"
-    r"|you (?:got|have) (?:it|that|my \w+) wrong)(?=[\s,:!.-]|$)[\s,:!.-]*",
-    re.IGNORECASE,
-)
-_HEDGE_LEAD = re.compile(
-    r"(?:i (?:think(?! in\b)|guess|believe|suppose|feel like|assume|hope)(?: that)?|maybe|perhaps|probably"
-    r"|possibly|not sure but"
-    r"|i'm not sure(?: but| if)?|might be|could be)(?=[\s,])[\s,]*",
-    re.IGNORECASE,
-)
-_STANDING_LEAD = re.compile(
-    r"(?:from (?:now|here|this point|today) on(?:wards?)?(?: out)?|hereafter|henceforth|(?:whatever|"
-    r"no matter what|anything) (?:i|you) [^,]{2,30}(?=,)|going forward|in (?:the )?future(?:"
-    r" (?:chats|answers|replies"
-    r"|conversations|responses))?|from here on(?: out)?|by default|as a (?:general )?rule"
-    r"|(?:general|standing|new|house"
-    r"|one|ground) (?:rule|instruction|request)s?(?: for you)?|rule of thumb|as an? (?:standing|house|"
-    r"ground|hard|strict) rule"
-    r"|for (?:future|(?:all|any|every|each)(?: of)?(?: future| my| our| your| the)*) \w+(?: (?:that "
-    r")?(?:you|i|we) \w+(?: (?:for )?me)?)?"
-    r"|(?:unless|until) (?:i (?:say|ask|tell you|specify|state|request|mention)|told|asked|stated|"
-    r"specified)(?: otherwise| differently| for it| to stop)?"
-    r"|until further notice|(?:every|each|any) ?time (?:you|i|we) [^,]{3,60}(?=,)"
-    r"|if i (?:ask|write|say|send|paste|share|switch|speak|type|give you|post|use|make|mention|get|seem|sound|forget"
-    r"|request|upload|show)\b[^,]{0,60}(?=,)"
-    r"|if you(?:'re| are)? (?:ever )?(?:unsure|not sure|uncertain|in doubt|don't know|can't|have doubts|make|suggest"
-    r"|quote|recommend|mention|give me|show me|write)\b[^,]{0,60}(?=,)"
-    r"|if (?:something|anything|a (?:question|request|task))(?:'s| is| seems| looks)\b[^,]{0,60}(?=,)|"
-    r"(?:if|when) in doubt(?=,)"
-    r"|in (?:all|every|each|any)(?: of)?(?: your| our| my)? (?:answers?|repl(?:y|ies)|responses?"
-    r"|conversations?|chats?|code)"
-    r"|every time|at all times|when(?:ever)? (?:you|i|we) (?!(?:was|were|got|had|did|went|saw"
-    r"|first|moved|\w+ed)\b)[^,]{3,60}(?=,))(?=[\s,:-]|$)[\s,:-]*",
-    re.IGNORECASE,
-)
-_POLITE = re.compile(
-    r"(?:(?:would|do) you mind|please|kindly|just|(?:can|could|would|will) you(?: please)?|i(?:'d|"
-    r" would) (?:like|appreciate|love|prefer) (?:it if )?(?:for )?you(?: to)?"
-    r"|i (?:want|need)(?= (?:every|all|your|each) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?"
-    r"|messages?|summar\w+)\b)|i (?:need|want|ask|expect) you to|i'd prefer (?:it )?if you|you"
-    r" (?:can|could|may)(?= (?:just call|call|write|answer|reply|speak|talk|stop|forget|drop|skip|"
-    r"ignore|disregard|delete|remove))|you (?:should|must|need to"
-    r"|have to)(?= (?:always|never|not|only|just|call|stop|use|answer|keep|forget|drop"
-    r"|skip|avoid|reply|address|refer))"
-    r"|make sure(?: that)?(?: you| to)?|be sure to|remember to|don't forget to|try to|feel free to"
-    r"|let's|it'd be (?:great|nice) if you(?: could)?|i'd be grateful if you|i'd rather"
-    r" you)(?=\s)[\s,]*",
-    re.IGNORECASE,
-)
-_ADVERBS = re.compile(
-    r"(i|i'm|i've|i'd|my|name|we|we've|we're)(?: (?:also|actually|just|still|mostly|mainly|usually"
-    r"|generally|typically|always|strongly|much"
-    r"|do|now|recently|finally|already|primarily|normally|tend to|happen to|officially|proudly"
-    r"|both|then|too|even))+ (?=\w)",
-    re.IGNORECASE,
-)
+_LEAD = _PATTERNS.pattern("openers.LEAD")
+_CORRECTION = _PATTERNS.pattern("openers.CORRECTION")
+_HEDGE_LEAD = _PATTERNS.pattern("openers.HEDGE_LEAD")
+_STANDING_LEAD = _PATTERNS.pattern("openers.STANDING_LEAD")
+_POLITE = _PATTERNS.pattern("openers.POLITE")
+_ADVERBS = _PATTERNS.pattern("openers.ADVERBS")
 _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")

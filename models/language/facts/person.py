@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Build, Finding, bare, fact, keys_by_noun, name_of, phrase, place_of
+from models.language.facts.values import IDENTITY, Finding, bare, fact, keys_by_noun, name_of, named, phrase, place_of
 from models.language.facts.work import occupation_of
 from models.text.words import word_set
 
@@ -195,16 +195,4 @@ def _pet(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, pet_key(match["kind"]), name or "yes", statement, 0.9 if name else 0.8, 0.6)
 
 
-READERS: Mapping[str, Build] = {
-    "introduced": _introduced,
-    "living": _living,
-    "moved": _moved,
-    "origin": _origin,
-    "age": _age,
-    "my": _my,
-    "partner": _partner,
-    "marital": _marital,
-    "children": _children,
-    "pet": _pet,
-}
-"""By the name that rows give."""
+READERS = named(_introduced, _living, _moved, _origin, _age, _my, _partner, _marital, _children, _pet)

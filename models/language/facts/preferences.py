@@ -3,63 +3,116 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from models.events.user import ExtractedFact
 from models.language.facts import vocabulary
-from models.language.facts.kinds import ANSWERS, FORMAT, KNOWN_THINGS, ZONE, kind_of
 from models.language.facts.statements import Statement
-from models.language.facts.values import PREFERENCE, Build, Finding, bare, fact, languages_in, phrase, slug, things
+from models.language.facts.values import (
+    PREFERENCE,
+    Finding,
+    bare,
+    fact,
+    keys_by_noun,
+    languages_in,
+    named,
+    phrase,
+    slug,
+    things,
+)
+from models.language.tables import Tables
+
+_PATTERNS = Tables("facts_patterns")
+
+UNIT = re.compile(rf"\b({'|'.join(sorted(vocabulary.UNITS, key=len, reverse=True))})\b", re.IGNORECASE)
+THEME = re.compile(r"\b(dark|light|solarized|high[- ]contrast|night) (?:mode|themes?)\b", re.IGNORECASE)
+LENGTH = re.compile(rf"\b({'|'.join(sorted(vocabulary.LENGTHS, key=len, reverse=True))})\b", re.IGNORECASE)
+TONE = re.compile(rf"\b({'|'.join(sorted(vocabulary.TONES, key=len, reverse=True))})\b", re.IGNORECASE)
+FORMAT = re.compile(rf"\b({'|'.join(vocabulary.FORMATS)})\b", re.IGNORECASE)
+ANSWERS = _PATTERNS.pattern("kinds.ANSWERS")
+CODING = _PATTERNS.pattern("kinds.CODING")
+ZONE = _PATTERNS.pattern("kinds.ZONE")
+_EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
+_NO_LANGUAGE = _PATTERNS.pattern("kinds.NO_LANGUAGE")
+KNOWN_THINGS = keys_by_noun(
+    {
+        "language": "language programming_language coding_language language_of_choice",
+        "editor": "editor code_editor text_editor ide editor_of_choice",
+        "operating_system": "os operating_system distro",
+        "units": "units unit_system",
+        "tone": "tone",
+        "theme": "theme color_theme colour_theme",
+        "timezone": "timezone time_zone",
+        "coding_style": "coding_style style code_style indentation",
+        "response_length": "response_length answer_length",
+        "response_format": "response_format format",
+    }
+)
+"""What "my editor" or "my preferred editor" is about → key."""
+_SLACK_CHARS = 6
+"""So much may follow a time zone's name: " time"."""
+
+
+def tone_of(word: str) -> str:
+    """The tone a word asks for: "formally" asks for formal.
+
+    >>> tone_of("Formally"), tone_of("friendly")
+    ('formal', 'friendly')
+    """
+    tone = word.lower()
+    return tone.removesuffix("ly") if tone.removesuffix("ly") in vocabulary.TONES else tone
+
+
+def kind_of(said: str, about: str) -> tuple[str, str] | None:
+    """Key and value of a preference, None for things of no known kind.
+
+    Args:
+        said: What is preferred.
+        about: All that was said: some kinds only count of answers.
+    """
+    thing = bare(said)
+    first = thing.split(" ")[0].lower().strip("'\"")
+    if (zone := ZONE.match(thing)) and len(zone[0]) + _SLACK_CHARS >= len(thing):
+        return "timezone", zone[0]
+    if (names := languages_in(said)) and not _NO_LANGUAGE.match(thing):
+        return "language", " and ".join(names)
+    if (editor := _EDITOR.match(thing)) or first in vocabulary.EDITORS:
+        return "editor", editor[0] if editor else thing.split(" ")[0]
+    if first in vocabulary.OPERATING_SYSTEMS:
+        return "operating_system", thing
+    for key, pattern, whole, of_answers in _KINDS:
+        if (found := pattern.search(said)) and (not of_answers or ANSWERS.search(about)):
+            return key, said if whole else found[1]
+    return None
+
+
+_KINDS = (
+    ("theme", THEME, False, False),
+    ("response_format", FORMAT, True, False),
+    ("coding_style", CODING, True, False),
+    ("units", UNIT, False, False),
+    ("response_length", LENGTH, False, True),
+    ("tone", TONE, False, True),
+)
+"""Key, pattern, whether all that was said is the value, whether it must be about answers."""
+
 
 _STATED = 0.9
 _LIKED = 0.75
 _LIKING_IMPORTANCE = 0.5
 _HABIT_IMPORTANCE = 0.7
-_VAGUE = re.compile(
-    r"\b(?:me|us|him|her|them|my|your|our|his|their|each other|myself|yourself|itself|i|you|is|are"
-    r"|was|do|does|of|'s)$"
-    r"|\b(?:me|us|him|them|my|your|our|his|their|each other|is|are|was|will|i|you) |^(?:being"
-    r"|seeing|making|having|getting|spending|talking|supporting"
-    r"|trying|expressing|inspiring|improving|knowing|doing|taking|through|like|with|go|just|take"
-    r"|have|get|make|try|think|use|see|be|give|spend"
-    r"|talk|help|helping|keep|feel|hear|watch|stay|start|work|look)\b(?! tennis)|^to$|^[\W_]",
-    re.IGNORECASE,
-)
+_VAGUE = _PATTERNS.pattern("preferences.VAGUE")
 """Too little said to be a thing one likes."""
-_NO_LIKING = re.compile(
-    r"(?:it|this|that|these|those|them|him|her|option|version|variant|all (?:the|of|these|those|your|"
-    r"my)|answers|replies|you|your|how|when|what|where|the way|the idea|the"
-    r" fact|the (?!outdoors|ocean|sea"
-    r"|mountains|beach|beatles|office|lord|rain|theat|cold|heat|smell|color|colour|snow|piano"
-    r"|guitar|countryside|sound|taste)|my|our|his|its|their"
-    r"|to (?:know|see|hear|get|be|have|think|ask|thank|learn about|say|make sure|say|keep|use|do"
-    r"|call)\b|being able|something|anything|everything|nothing|one|some|both|all of|if|about|as"
-    r"|and|so|an? (?:good|few|lot)"
-    r"|such|yours|mine|theirs|like|where|for|not|getting|having|doing|when)\b",
-    re.IGNORECASE,
-)
-_OF_THE_MOMENT = re.compile(
-    r"\b(?:this|that|these|those|your|here)\b|\bin the (?:pic|picture|photo|image|painting|video|"
-    r"story|design|draft|version|poem|song|scene|background)\b"
-    r"|^\w+ing (?:an? |for |that |something|it\b|with |in |up |out |me|people|others|you)",
-    re.IGNORECASE,
-)
+_NO_LIKING = _PATTERNS.pattern("preferences.NO_LIKING")
+_OF_THE_MOMENT = _PATTERNS.pattern("preferences.OF_THE_MOMENT")
 """Said of what is being looked at, or of no one thing."""
-_PAIR = re.compile(
-    r"(?:black and white|rock and roll|salt and vinegar|mac and cheese|fish and chips|peanut butter and)\b",
-    re.IGNORECASE,
-)
+_PAIR = _PATTERNS.pattern("preferences.PAIR")
 _RIVAL = re.compile(
     r"\s+(?:over|to (?=\w+(?:ed|ing)?\b)|than|rather than|instead of|as opposed to|not)\b|,? not ", re.IGNORECASE
 )
 """What comes behind is what is liked less."""
 _ONE_OF_SEVERAL = re.compile(r"\b(?:ones?|version|option|approach|idea|draft|design|solution|choice)$", re.IGNORECASE)
-_MEDIUM = re.compile(
-    r"(?:to )?(?:talk|speak|chat|write|communicate|converse|code|program|work|be answered|develop"
-    r"|use|using|have|get|receive|read|coding|working|writing|speaking|talking)"
-    r"(?:ing)?(?: (?:with|to) (?:you|me))?(?: code)? (?:in |with )?",
-    re.IGNORECASE,
-)
+_MEDIUM = _PATTERNS.pattern("preferences.MEDIUM")
 
 
 def preferred(text: str, statement: Statement, confidence: float, *, generic: bool) -> list[ExtractedFact]:
@@ -208,17 +261,4 @@ def _my_thing(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(PREFERENCE, key, bare(phrase(text, 8)), statement, 0.9)
 
 
-READERS: Mapping[str, Build] = {
-    "prefers": _prefers,
-    "wishes": _wishes,
-    "likes": _likes,
-    "likes_so": _likes_so,
-    "dislikes": _dislikes,
-    "favourite": _favourite,
-    "uses": _uses,
-    "codes": _codes,
-    "switched": _switched,
-    "my_thing": _my_thing,
-    "zone": _zone,
-}
-"""By the name that rows give."""
+READERS = named(_prefers, _wishes, _likes, _likes_so, _dislikes, _favourite, _uses, _codes, _switched, _my_thing, _zone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -11,10 +12,79 @@ from msgspec.structs import replace
 
 from models.language.facts import vocabulary
 from models.language.facts.attribution import supposed_from
-from models.language.facts.openers import HEDGED, Led, lead_off
-from models.language.facts.rephrased import Way, plainly, ways_for
-from models.language.facts.wording import canonical
+from models.language.facts.openers import HEDGED, Led, canonical, lead_off
+from models.language.facts.vocabulary import WORDS
+from models.language.tables import Tables
 from models.text.words import word_set, words_of
+
+
+class Way(Struct, frozen=True, gc=False):
+    """A way of saying something, and the plain statements of it."""
+
+    pattern: re.Pattern[str]
+    forms: tuple[str, ...]
+    starts: str = ""
+    """Letters it can begin with, folded; empty: any. Cheaper to ask than the pattern."""
+
+
+_STARTS_REPHRASED = (
+    *((start, "i") for start in ("i ", "i(", "i'", "(?:i'm ")),
+    *((start, "iw") for start in ("(?:i|we)", "(?:i'm|we")),
+    ("my ", "m"),
+    ("it's ", "i"),
+)
+"""How patterns begin, and with what letters a clause must begin to match."""
+
+
+def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
+    """Ways by each of the words of which a text has one, with their place: the first that matches counts."""
+    ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
+    tables = [Tables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")]
+    for n, (table, row) in enumerate((each, row) for each in tables for row in each.rows("ways")):
+        words, forms = row.cells
+        starts = next((letters for start, letters in _STARTS_REPHRASED if row.pattern.pattern.startswith(start)), "")
+        way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")), starts)
+        for word in table.words(words):
+            ways[word].append((n, way))
+    return {word: tuple(ways_of) for word, ways_of in ways.items()}
+
+
+_GROUP = re.compile(r"<(\w)>")
+_BY_WORD = _by_word()
+_TRIGGERS = frozenset(_BY_WORD)
+
+
+def ways_for(words: set[str]) -> tuple[Way, ...]:
+    """The ways whose words a text has, in the order of the tables; most texts have none or a few."""
+    present = words & _TRIGGERS
+    if not present:
+        return ()
+    found = dict(chain.from_iterable(_BY_WORD[word] for word in present))
+    return tuple(found[n] for n in sorted(found))
+
+
+def plainly(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
+    """The plain statements of a clause; none if it is said in no way that is known.
+
+    >>> plainly("home is Oslo these days", ways_for({"home", "is", "oslo", "these", "days"}))
+    ('I live in Oslo these days',)
+    """
+    first = form[:1].lower()
+    for way in ways:
+        if (not way.starts or first in way.starts) and (found := way.pattern.match(form)):
+            forms = [found.expand(template) for template in way.forms]
+            return tuple(again for form in forms for again in _once_more(form, ways))
+    return ()
+
+
+def _once_more(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
+    for way in ways:
+        if (found := way.pattern.match(form)) and (forms := tuple(found.expand(template) for template in way.forms)):
+            return forms
+    return (form,)
+
+
+_PATTERNS = Tables("facts_patterns", words=vocabulary.WORDS)
 
 MAX_STATEMENTS = 64
 MAX_STATEMENT_CHARS = 400
@@ -52,113 +122,32 @@ _STARTS = (
     r"|avoid|write|give"
     r"|because|since|so|now (?=it's|i\b|i'm|my)|no need|ignore|delete|as|whenever|every time|in future|going forward)\b"
 )
-_CLAUSE = re.compile(
-    r"(?:[,:()]{1,3}+ ?| -{1,3} |\.{2,4}+ ?)(?:(?:and|but|so|also|plus|then|or|yet|because|since"
-    r"|although|though|while|as) )*"
-    rf"(?={_STARTS}|\w+(?: \w+)? here$)"
-    rf"| (?:and|but|so|plus|because|although|though|while|since|as) (?={_STARTS})"
-    r"(?!(?:and|but) (?:that|this|it|when)\b)"
-    r"|[()] ?|, ?(?=\u00bf)| (?=(?:so|because|but) (?:i|i'm|my|please|don't|can)\b)"
-    r"| (?<=[a-z] )(?<!forget )(?<!forget that )(?<!forget where )(?<!forget how )(?=(?:i'm|my name "
-    r"is|i live|i work|i prefer|i have|i don't|i can't) )",
-)
-_ELIDED = re.compile(
-    r"(?:\s*,\s*(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)(?:(?:also|mostly|usually|now|still"
-    r"|just)\s+)*(?=(?:live|work|prefer"
-    r"|use|love|(?<!, )like(?! i\b)|hate|dislike|enjoy|speak|have|was born|can't|don't|go by|study"
-    r"|avoid|code in|teach|grew up"
-    r"|moved|identify|never|only|am|drink|eat|run|need|want|adore|play|follow|keep|got|adopted"
-    r"|started|switched|became"
-    r"|turned|write|program|work)\s)",
-    re.IGNORECASE,
-)
-_PIECE = re.compile(
-    r"(?:\s*,\s*(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)(?=(?:(?:also|now|currently|not|originally|a|an|i'm)\s+)*"
-    r"(?:an? |from |based |living |born |married|single|divorced|engaged|widowed|allergic|vegan|vegetarian"
-    r"|pescatarian|\d{1,3}\b|originally|working|lactose|diabetic|colou?r|deaf|blind|dyslexic"
-    r"|gluten|halal|kosher"
-    r"|intolerant|not |into |on |in my |usually |only |using |coeliac|celiac|asthmatic|epileptic"
-    r"|autistic|self-employed"
-    r"|retired|unemployed|mum |mom |dad |father |mother |currently |temporarily ))",
-    re.IGNORECASE,
-)
-_OWNED = re.compile(
-    r"(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?=(?:an?|two|three|four|\d|no|type)\s+(?!son\b|daughter\b"
-    r"|boy\b|girl\b|half))",
-    re.IGNORECASE,
-)
-_HEDGE = re.compile(
-    r"\b(?:maybe|perhaps|probably|possibly|might|may be|not sure|could be|i think|i guess|kinda"
-    r"|kind of|sort of)\b",
-    re.IGNORECASE,
-)
+_CLAUSE = _PATTERNS.pattern("statements.CLAUSE")
+_ELIDED = _PATTERNS.pattern("statements.ELIDED")
+_PIECE = _PATTERNS.pattern("statements.PIECE")
+_OWNED = _PATTERNS.pattern("statements.OWNED")
+_HEDGE = _PATTERNS.pattern("statements.HEDGE")
 _HEDGE_WORDS = word_set(
     "maybe perhaps probably possibly might may sure could think guess kinda kind sort believe suppose"
 )
-_ASKING = re.compile(
-    r"(?:what|how|why|where|which|who|when|whether|is|are|am|was|were|do|does|did|has|have|should"
-    r"|shall|may|isn't|aren't|don't you|didn't"
-    r"|if|unless|in case|suppose|can i|could i|would i|will i|can my|can we|any idea|do you know|guess)\b",
-    re.IGNORECASE,
-)
+_ASKING = _PATTERNS.pattern("statements.ASKING")
 _POLITE_QUESTION = re.compile(
     r"(?:hey |hi |ok |so |please |also |and )*(?:can|could|would|will) you\b|(?:do|would) you mind", re.IGNORECASE
 )
-_TELEGRAPHIC = re.compile(
-    r"(?:live in|live near|work (?:as|at|for)|can't (?:eat|have|drink|stand)|don't (?:eat|drink)"
-    r"|was born|grew up|never (?:eat|drink))\b",
-    re.IGNORECASE,
-)
-_AS = re.compile(
-    r"as (?:(?P<role>an? (?!\w+ of (?:fact|result|rule|matter)|result\b|rule\b|matter\b|start\b"
-    r"|side\b|note\b|reminder\b|reference\b|kid\b|child\b|test\b|gift\b|joke\b|bonus\b"
-    r"|example\b)[\w -]{3,80})"
-    r"|(?:someone|somebody|a person) (?:who|that)(?P<verb> ?\w+|'s) (?P<rest>.+))",
-    re.IGNORECASE,
-)
-_SET = re.compile(
-    r"(?:change|update|set|correct|edit|switch) my (?P<noun>[\w' -]{2,30}?) (?:from .{1,40}? )?to (?P<v>.+)"
-    r"|my (?P<changed>[\w' -]{2,30}?) (?:has |have |just |recently )*changed (?:from .{1,40}? )?to (?P<now>.+)",
-    re.IGNORECASE,
-)
+_TELEGRAPHIC = _PATTERNS.pattern("statements.TELEGRAPHIC")
+_AS = _PATTERNS.pattern("statements.AS")
+_SET = _PATTERNS.pattern("statements.SET")
 _FORGETTING = re.compile(r"(?:please )?(?:forget|delete|erase|remove|clear)\b", re.IGNORECASE)
 _NOUN = re.compile(r"my [\w'-]+(?: [\w'-]+)?", re.IGNORECASE)
 _FREQUENCY = re.compile(r"(?:always|never)\b", re.IGNORECASE)
-_SUBJECT = re.compile(
-    r"(?:i|i'm|i've|i'd|we|we're|we've|they|they're|he|he's|she|she's|it|it's|you|you're|that"
-    r"|that's|this|there|my|our|her|his|their|your|the"
-    r"|these|those|some|people)\b",
-    re.IGNORECASE,
-)
+_SUBJECT = _PATTERNS.pattern("statements.SUBJECT")
 """Whose "always …" follows is told, not ordered: "they are kind and always help"."""
 _FIRST_PERSON_FORMS = {"has": "have", "doesn't": "don't", "does": "do", "can't": "can't"}
-_CHANGED = re.compile(
-    r"(?:my|the) (?P<a>[\w' -]{2,30}?) (?:(?:has |have |just |recently )*changed|went (?:up|down)"
-    r"|is (?:wrong|outdated|out of date|different now)|isn't .+|used to be .+|was"
-    r" .+)"
-    r"|(?:i(?:'ve)? )?(?:just |recently )?(?:changed|updated|got a new|switched) (?:my )?(?P<b>[\w' -]{2,30})$",
-    re.IGNORECASE,
-)
-_NOW = re.compile(
-    r"(?:it's|it is|that's|the new one is|it should be|now it's) (?:now |actually )?(?P<v>.+?)(?:"
-    r" now)?$",
-    re.IGNORECASE,
-)
-_COUPLE = re.compile(
-    (
-        rf"\b(?:my (?:{'|'.join(sorted(vocabulary.RELATIONSHIPS))})(?:,? [A-Z]\w+,?)? and i|me and my "
-        rf"(?:{'|'.join(sorted(vocabulary.RELATIONSHIPS))})(?:,? (?-i:[A-Z])\w+,?)?)\b"
-    ),
-    re.IGNORECASE,
-)
+_CHANGED = _PATTERNS.pattern("statements.CHANGED")
+_NOW = _PATTERNS.pattern("statements.NOW")
+_COUPLE = _PATTERNS.pattern("statements.COUPLE")
 _TODAY = re.compile(r"\b(?:today|tonight|right now|this time|this once|for now|at the moment|just now|this week)\b")
-_FOR_ONCE = re.compile(
-    r"(?:for|in|on|just for) (?:this|that|the next|these|my next|one) |at the moment|right now"
-    r"|this (?:week|month|time|weekend|morning|evening|summer)"
-    r"|today|tonight|tomorrow|yesterday|just this once|when i was|back (?:in|when|then)|years ago"
-    r"|as a (?:kid|child|teenager)|in (?:19|20)\d\d$|(?:last|next) (?:week|month|night|weekend)",
-    re.IGNORECASE,
-)
+_FOR_ONCE = _PATTERNS.pattern("statements.FOR_ONCE")
 _CONDITION_OF_YOU = re.compile(
     r"(?:if|in case|when) (?:you|it|that|this|relevant|needed|possible|anyone)", re.IGNORECASE
 )

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
+from models.language.tables import Tables
 from models.text.words import word_set
+
+_PATTERNS = Tables("facts_patterns")
 
 MAX_KEY_CHARS = 64
 MAX_VALUE_CHARS = 400
@@ -22,46 +25,13 @@ Finding = ExtractedFact | Retraction
 Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
 
 
-_STOP = re.compile(
-    r"\s*(?:[,;:!?()\"]|\.(?=\s|$)|\s-+\s"
-    r"|\b(?:but|because|since|so|though|although|if|when|whenever|while|which|who|where|as|btw|by"
-    r" the way|please|too"
-    r"|anyway|thanks|now|these days|lately|for (?:a|the past|over|about|almost|nearly|many|some"
-    r"|\d+|now|what)|instead|rather"
-    r"|unless|until|except|also|again|lol|haha|in case|either|all the time|a lot|so much|the most"
-    r"|and (?:i|i'm|my|we|it|he"
-    r"|she|they|you|am|have|like|love|work|live|then|that|would|need|want|do|please|not)|ever"
-    r" since|these|anymore|by trade|thank)\b).*",
-    re.IGNORECASE | re.DOTALL,
-)
-_PLACE_STOP = re.compile(
-    r"\s*\b(?:with|near the|and|for|at|on|right|not|over|under|by myself|alone|together|after"
-    r"|before|during|from|to|last|this"
-    r"|next|ever|but|about|originally|actually|permanently|full|a few|two|three|some|any"
-    r"|year-round|full-time|myself|btw)\b.*",
-    re.IGNORECASE | re.DOTALL,
-)
+_STOP = _PATTERNS.pattern("values.STOP")
+_PLACE_STOP = _PATTERNS.pattern("values.PLACE_STOP")
 _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
-_NO_PLACE = re.compile(
-    r"(?:an?|the|my|our|this|that|his|her|their|constant|fear|hope|peace|denial|debt|pain|poverty"
-    r"|harmony|love|hell|front"
-    r"|between|general|it|here|there|person|touch|charge|trouble|need|search|bed|town|class|school"
-    r"|college|university"
-    r"|sales|marketing|finance|retail|it|tech|healthcare|shared?|student|apartment|flat|house)\b",
-    re.IGNORECASE,
-)
-_REGION = re.compile(
-    r"(?:the|an?|my|our)\s+(?:\w+\s+){0,2}?(?:north|south|east|west|countryside|suburbs|city"
-    r"|village|town|capital|mountains|coast|outskirts"
-    r"|netherlands|uk|us|usa|uae|philippines|czech republic|bronx|bay area|midwest|highlands"
-    r"|states|united \w+|island|area|region)\b",
-    re.IGNORECASE,
-)
+_NO_PLACE = _PATTERNS.pattern("values.NO_PLACE")
+_REGION = _PATTERNS.pattern("values.REGION")
 _NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
-_NAME = re.compile(
-    rf"{_NAME_WORD}(?: (?:(?:van|von|de|der|den|da|di|del|la|le|al|el|bin|ibn|af|av|ter|dos|du"
-    rf"|mac)[ -])*{_NAME_WORD}){{0,3}}"
-)
+_NAME = _PATTERNS.pattern("values.NAME")
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
 _NO_NAME = word_set(
     "i i'm a an the my your his her its not in on at of and or but is was what who something "
@@ -74,11 +44,7 @@ _NO_NAME = word_set(
     "up tomorrow tonight today "
     "you him them us everyone somebody someone names whenever anything crazy old silly when sir? only no"
 )
-_ARTICLE = re.compile(
-    r"(?:an?|the|my|our|some|any|all|really|very|quite|most|all kinds of|lots of|a lot of|kinds of"
-    r"|to|be|is)\s+",
-    re.IGNORECASE,
-)
+_ARTICLE = _PATTERNS.pattern("values.ARTICLE")
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
 
@@ -260,6 +226,11 @@ _CUTS: Mapping[str, Callable[[str, Statement], str]] = {
     "nation": _if_among(vocabulary.DEMONYMS),
     "spoken": _if_among(vocabulary.NATURAL_LANGUAGES),
 }
+
+
+def named(*readers: Build) -> dict[str, Build]:
+    """Readers by the names that rows give."""
+    return {reader.__name__.removeprefix("_"): reader for reader in readers}
 
 
 def reading(says: str, readers: Mapping[str, Build]) -> Build:

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import IDENTITY, Build, Finding, fact, phrase, place_of
+from models.language.facts.values import IDENTITY, Finding, fact, named, phrase, place_of
+from models.language.tables import Tables
 from models.text.words import word_set
+
+_PATTERNS = Tables("facts_patterns")
 
 _WORK = 0.7
 _SCHOOL = re.compile(r"\b(?:university|college|school|institute|polytechnic|academy|eth|mit|uni)\b", re.IGNORECASE)
 _LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")
 _AT = re.compile(r"\s+(?:at|for|with)\s+(?=(?:the |an? )?(?P<v>[A-Z\u00c0-\u00de].*|\w+$))")
-_TITLE_END = re.compile(
-    r"\s+(?:at|for|in|from|with|on|of|by|to|near|based|living|working|here|and|who|during|doing"
-    r"|whose|called|named|trying|looking|hoping|struggling|wanting|thinking|planning|learning"
-    r"|[iI]|[iI]'m|[iI]'ve|my|we|using|building|writing|getting|starting|moving|seeking|speciali[sz]ing|so|myself)\b"
-)
+_TITLE_END = _PATTERNS.pattern("work.TITLE_END")
 _FIELD = re.compile(r" (?:in|of) ((?-i:[a-z]).+)")
 _FROM = re.compile(r"\bfrom (?=[A-Z\u00c0-\u00de])")
-_BASED = re.compile(
-    r"\b(?:based|living|here|located) (?:in|out of) (?=\w)|^[\w -]{1,40}? in"
-    r" (?=[A-Z\u00c0-\u00de])"
-)
-_SOME_EMPLOYER = re.compile(
-    r"(?:an?|my|the) [\w -]*(?:hospital|school|university|bank|library|bakery|startup|start-up"
-    r"|company|firm|agency|clinic|restaurant"
-    r"|hotel|shop|store|council|government|ministry|office|department|authority|museum|theatre|studio|"
-    r"newspaper|church|factory|farm|nonprofit|charity|cafe|lab)\b",
-    re.IGNORECASE,
-)
+_BASED = _PATTERNS.pattern("work.BASED")
+_SOME_EMPLOYER = _PATTERNS.pattern("work.SOME_EMPLOYER")
 _DETERMINER = re.compile(r"^(?:an?|the|my) ", re.IGNORECASE)
 _HOMEMAKER = re.compile(r"(?:stay-at-home|full-time) (?:mum|mom|dad|father|mother|parent)\b", re.IGNORECASE)
 _MAX_TITLE_WORDS = 6
@@ -44,17 +34,8 @@ _DEGREES = word_set(
     "huge big bit slow fast quick good bad visual heavy light terrible great better total "
     "complete first-time long-time frequent"
 )
-_EMPLOYER_STOP = re.compile(
-    r"\s+(?:in|as|on|and|for|since|from|doing|where|which|near|based|with|full|part|now|remotely"
-    r"|but|over|at|these|here|until|by|right|during|currently)\b.*",
-    re.IGNORECASE | re.DOTALL,
-)
-_NO_EMPLOYER = re.compile(
-    r"(?:home|night|nights|an? |my|the (?!\w+ (?:\w+ )?(?:company|firm|bank|hospital|school"
-    r"|university|council|library|government))|me|you|them|him|her|myself|fun|free|it|this|that"
-    r"|work|least|all|living|money|peace|hire|different|several|two|many|most|day|weekends)",
-    re.IGNORECASE,
-)
+_EMPLOYER_STOP = _PATTERNS.pattern("work.EMPLOYER_STOP")
+_NO_EMPLOYER = _PATTERNS.pattern("work.NO_EMPLOYER")
 
 
 def _occupation(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -145,11 +126,4 @@ def _study(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, "education", re.sub(r"^(?:at|in) ", "", text), statement, 0.85, _WORK)
 
 
-READERS: Mapping[str, Build] = {
-    "occupation": _occupation,
-    "works_at": _works_at,
-    "owns": _owns,
-    "teaches": _teaches,
-    "study": _study,
-}
-"""By the name that rows give."""
+READERS = named(_occupation, _works_at, _owns, _teaches, _study)

@@ -22,7 +22,10 @@ from collections.abc import Mapping
 
 from models.events.project_items import MemoryType
 from models.language.statements.spoken import Clause
+from models.language.tables import Tables
 from models.text.words import word_set
+
+_PATTERNS = Tables("statements_patterns")
 
 FACTORS: Mapping[str, float] = {
     "negated": 0.3,
@@ -34,19 +37,8 @@ FACTORS: Mapping[str, float] = {
     "assistant": 0.6,
     "unclear": 0.7,
 }
-_SUPPOSED_ALL = re.compile(
-    r"^\W*(?:(?:and|but|so|well|ok) )*(?:if|unless|suppose|supposing|imagine|assuming|assume|say|what "
-    r"if|in case|let's say"
-    r"|should (?:the|we|our|it)|as soon as|until|once|it would|one option|hypothetically)\b"
-)
-_SUPPOSED = re.compile(
-    r"\b(?:maybe|perhaps|might|could|possibly|probably|suppose|supposing|imagine|assuming"
-    r"|hypothetical\w*|consider(?:ing)?"
-    r"|think(?:ing)? (?:of|about)|leaning|lean towards|tend towards|tempted|toying|one option|an "
-    r"option|not sure|unsure"
-    r"|i guess|would have|as soon as|until we (?:decide|know|choose)|once we|whether|wonder\w*|i wish"
-    r"|what if|in case|likely)\b"
-)
+_SUPPOSED_ALL = _PATTERNS.pattern("doubts.SUPPOSED_ALL")
+_SUPPOSED = _PATTERNS.pattern("doubts.SUPPOSED")
 _MAY = re.compile(r"\bmay (?!\d)(?!$)[a-z]|\bwe may\b")
 _MAY_NOT = re.compile(r"\bmay (?:not|only)\b|^under no")
 _IF = re.compile(r"\b(?:if|unless)\b(?! (?:possible|needed|necessary|you can))")
@@ -59,33 +51,13 @@ _ASKED = re.compile(
     r"\b(?:how|why|whether)\b[^,]* (?:should|must|can't|needs? to)\b|\ball (?:that )?(?:we|i) (?:decided|agreed)"
 )
 _OPINION = re.compile(r"\bi (?:think|believe|feel|assume|suspect|reckon)\b|\bin my opinion\b|\bimho\b")
-_REPORTED = re.compile(
-    r"\b(?:says?|said|saying|told|tells|thinks|thought|believes|claims?|claimed|wrote|writes|argues?"
-    r"|recommend(?:s|ed)"
-    r"|suggest(?:s|ed)|proposed|insist(?:s|ed)(?! on)|states?|according to|rumou?rs?|rumou?r|i (?:read"
-    r"|heard)|reads)\b"
-)
-_PAST = re.compile(
-    r"\b(?:used to|previously|formerly|originally|back then|at first|at the time|in the past|years "
-    r"ago|once upon|no longer"
-    r"|(?:in|on|for) (?:the|my|our) (?:old|previous|last|former) (?:project|job|company|team|system"
-    r"|app))\b|\bonce$"
-    r"|\b(?:we|i) wanted\b"
-)
+_REPORTED = _PATTERNS.pattern("doubts.REPORTED")
+_PAST = _PATTERNS.pattern("doubts.PAST")
 _NEGATION = re.compile(r"n't\b|\b(?:not|never|nobody|none|no one|nor|neither|undecided|yet to|hardly|without)\b")
 _DENIED = re.compile(r"\b(?:is|are|was|were) (?:not|never)\b|\b(?:isn't|aren't|wasn't|weren't|no longer)\b")
 _UNMET = re.compile(r"\bshould\b.* but (?:it|they|instead|nothing|i get|the \w+ (?:is|was))\b")
 """What ought to be and is not: a report of a fault, no requirement."""
-_PRONOUN = re.compile(
-    r"^(?!it(?: is|'s) (?:required|forbidden|mandatory|decided|important)\b)"
-    r"(?!this (?:project|study|app|course|film|house|system|service|repo|release|quarter|sprint|year|trip|event"
-    r"|thesis)\b)"
-    r"(?:it|this|that|they|he"
-    r"|she|these|those)\b"
-    r"|\b(?:use|using|with|chose|picked|selected|on|like|want|need|prefer|do|against|take|taking|keep|move"
-    r"|moved) (?:it|that|this|them|those|these|one)(?= ?(?:[,.;]|$|for|in|as|instead|then|now|too|to))"
-    r"|\b(?:can't|cannot|must|should|need to|have to) \w+ (?:it|that|this|them)(?= ?(?:[,.;]|$))|\blike that\b"
-)
+_PRONOUN = _PATTERNS.pattern("doubts.PRONOUN")
 _DOUBTFUL = word_set(
     "if unless suppose supposing imagine assuming assume say what case let's should soon until once "
     "it would maybe perhaps "

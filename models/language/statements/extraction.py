@@ -25,13 +25,87 @@ from msgspec import Struct
 
 from models.events.base import Role
 from models.events.project_items import MemoryType
+from models.language.facts.attribution import plain
 from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
-from models.language.statements.proposals import agrees, proposal_in
-from models.language.statements.spoken import clauses_of, sentences_of
+from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
 from models.language.statements.subjects import StatementSubject, about
 from models.language.tables import Tables
 from models.text.words import word_set, words_of
+
+_PATTERNS = Tables("statements_patterns")
+
+MAX_REPLY_CHARS = 160
+"""A longer reply says more than that it agrees."""
+_YES = _PATTERNS.pattern("proposals.YES")
+_BARE = frozenset({"thanks", "thank you", "please", "right", "fine", "so", "then", "great", "perfect", "sure thanks"})
+"""These alone agree to nothing."""
+_VERBS = _PATTERNS.pattern("proposals.VERBS")
+_ADVICE = _PATTERNS.pattern("proposals.ADVICE")
+_TALK = _PATTERNS.pattern("proposals.TALK")
+_DOING = {
+    "going": "go",
+    "splitting": "split",
+    "deploying": "deploy",
+    "dropping": "drop",
+    "running": "run",
+    "putting": "put",
+    "cutting": "cut",
+}
+_GERUND = re.compile(r"(?P<stem>[a-z]+?)ing\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_VERB_FOLLOWS = _PATTERNS.pattern("proposals.VERB_FOLLOWS")
+_DROPPED_E = ("us", "at", "ov", "as", "ar", "uc", "ag", "in", "iz")
+"""Ends of stems that lost their last letter to the gerund."""
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
+
+
+def agrees(reply: str) -> bool:
+    """Whether a message says nothing but that it takes up what was proposed.
+
+    >>> agrees("Yes, let's do that."), agrees("Yes, but is it fast?"), agrees("Thanks!")
+    (True, False, False)
+    """
+    said = reply.strip()
+    if not said or len(said) > MAX_REPLY_CHARS or "?" in said:
+        return False
+    return _YES.match(plain(said)) is not None and said.strip(" .,!").lower() not in _BARE
+
+
+def proposal_in(message: str) -> str | None:
+    """The one thing that a message proposes, as an order: "Use PostgreSQL for this use case". None if none, or several.
+
+    >>> proposal_in("I recommend PostgreSQL for this use case. It is robust.")
+    'Use PostgreSQL for this use case'
+    >>> proposal_in("I would use Vue. You should also drop IE.") is None
+    True
+    """
+    asked = [each.strip() for each in _SENTENCE.findall(plain(message)[-2_000:]) if each.rstrip().endswith("?")]
+    found = {what for sentence in (*sentences_of(message), *asked[-1:]) if (what := _proposed(sentence))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _proposed(sentence: str) -> str | None:
+    match = _ADVICE.search(sentence) if len(sentence) <= MAX_SENTENCE_CHARS else None
+    if match is None:
+        return None
+    what = re.split(r": |; |, (?:because|since|as|but|so|is|if) ", match["what"].strip(" .!?:"), maxsplit=1)[0].strip()
+    what = re.sub(r"^(?:also|now|then|just|simply|to) ", "", what)
+    if not what or _TALK.match(what):
+        return None
+    if _VERBS.match(what) is None or what.lower().startswith(("using ", "moving ")):
+        gerund = _GERUND.match(what)
+        if gerund is not None and gerund["rest"].startswith(" "):
+            verb = _DOING.get(f"{gerund['stem']}ing".lower(), _stem(gerund["stem"].lower()))
+            what = f"{verb}{gerund['rest']}"
+        elif not _VERB_FOLLOWS.search(sentence, 0, match.start("what")):
+            what = f"use {what}"
+    return what[:1].upper() + what[1:]
+
+
+def _stem(stem: str) -> str:
+    """The verb of a gerund: `us` is "use", `migrat` "migrate"; others stand as they are."""
+    return f"{stem}e" if stem.endswith(_DROPPED_E) else stem
+
 
 SEED_DECISION = 0.8
 """Project memory, Automatic Extraction."""

@@ -13,6 +13,8 @@ from msgspec import Struct
 from models.language.facts.attribution import plain
 from models.language.tables import Tables
 
+_PATTERNS = Tables("statements_patterns")
+
 _WORDINGS = Tables("wordings", flags=re.IGNORECASE)
 _HEADING = _WORDINGS.pattern("HEADING")
 """Of a list, where it says what its items are."""
@@ -24,85 +26,19 @@ MAX_SENTENCE_CHARS = 600
 """Longer ones are no statement."""
 MAX_HEADING_CHARS = 60
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_CODE_LINE = re.compile(
-    r"[ \t]*(?:>|\$ |#!|//|\{|\}|\||<\w|@\w)"
-    r"|[ \t]*\[?\d{4}-\d\d-\d\d[ T]\d\d"
-    r"|[ \t]*(?:def|class|import|from|return|const|let|var|function|public|private|fn|func|if|for"
-    r"|while|elif|else|raise"
-    r"|try|except|SELECT|INSERT|UPDATE|CREATE)\b[^.?!\n]{0,200}[({;:=][^ ]*$"
-    r"|(?:[ ]{4,}|\t+)\S.*[=(\[{:;]"
-    r"|[\w.\[\]\"']+ ?[+:]?= ?\S"
-    r"|.*(?:[;{}]|\) *=>.*)[ \t]*$"
-)
+_CODE_LINE = _PATTERNS.pattern("spoken.CODE_LINE")
 _BULLET = re.compile(r"\A[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+|\A[ \t]*#{1,6}[ \t]+")
 _SPEECH = re.compile(r'"[^"\n]{1,600}"?')
 _TERM_WORDS = 3
 """So many words in quotes are a name; more are somebody's speech."""
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|min|max|no|Mr|Mrs|Ms|Dr)\.(?= )")
-_QUESTION = re.compile(
-    (
-        r"(?:so |and |but |ok |well |hey |hmm |remind me,? |any |tell me )*"
-        r"(?:(?:what|which|who|whose|why|how|when|where|whats|what's|who's|hows|how's)\b"
-        r"(?! (?:we|i)(?:'re| are|'m| am)? (?:want|need|aim\w*|decided|prefer|after|hoping|hope|trying|working) )"
-        r"(?! [^,:]{2,60}[,:] (?!or\b))"
-        r"|(?:do|does|did|is|are|was|were|can|could|would|will|shall|has|have|had|am|isn't|aren't|don't"
-        r"|didn't|haven't)"
-        r" (?:i|we|you|he|she|it|they|there|anyone|the|this|that|these|our|my)\b"
-        r"|should (?:i|we)\b(?! \w+ [^,]*,)|idea (?:if|whether|what|which)\b|(?:could|can|would|will) "
-        r"you\b|(?:tell|show|give|remind) (?:me|us)\b)"
-    ),
-    re.IGNORECASE,
-)
-_JOINT = re.compile(
-    (
-        r"; |, (?:but|so|while|whereas|which means) |(?: -|,)? (?:and|but) (?=(?:we|i|our|my|let's|all"
-        r"|every)\b)"
-        r"|, (?:and|yet) (?=[\w' ]{2,40}? (?:must|should|cannot|can't|needs? to|has to|have to|is|are|gets?|will"
-        r"|has|doesn't|don't|won't|only"
-        r"|prefers?|aims?|wants?)\b)"
-        r"|(?<= it): "
-        r"|, because (?=[\w' ]{1,40}? (?:must|cannot|has to|needs to)\b)"
-    ),
-    re.IGNORECASE,
-)
-_SPLICE = re.compile(
-    (
-        r", (?:and )?(?=(?:hoping (?:to|for)|aiming (?:to|for|at)|can't|cannot|must|has to|have to|no more than"
-        r"|max|never)\b)"
-        r"|, (?=(?:we|i|let's|nobody|everything|everyone)(?:'re|'ll|'ve|'d)? (?!think|guess|believe|mean|know"
-        r"|hope|say|said|suppose)[a-z])"
-        r"|, (?:and )?(?=(?!(?:which|who|that|where|whose|if|or|then|it|because|since|as|so|and|but|though"
-        r"|although|while|when|not) )"
-        r"(?:the |our |my )?[\w'-]+(?: \w+)? (?:is|are|costs?|takes?|holds?|gets?|goes) (?:about |around |roughly )?\w)"
-    ),
-    re.IGNORECASE,
-)
+_QUESTION = _PATTERNS.pattern("spoken.QUESTION")
+_JOINT = _PATTERNS.pattern("spoken.JOINT")
+_SPLICE = _PATTERNS.pattern("spoken.SPLICE")
 """Clauses with nothing but a comma between them, in sentences that begin with their own subject."""
-_LED = re.compile(
-    r"\W*(?:if|when|since|as|because|after|before|instead|for|in|on|at|with|by|to|from|once|while|although|whenever"
-    r"|until|unless|without|not|forget|scrap|scratch|what|whatever|every time|should|first|during|maybe|perhaps|i think"
-    r"|i guess|they|he|she|so|suppose|imagine|say|let's say|in case|according)\b",
-    re.IGNORECASE,
-)
-_OPENER = re.compile(
-    (
-        r"(?:[\s,:.*_-]+|(?:hi|hello|hey|ok(?:ay)?(?: then)?|so|well|yes|yeah|yep|no(?=[,.:!])|nope|right|all "
-        r"?right|great|perfect|cool|fine(?= (?:by|with) me)|(?:by|with) me(?=[,.!])|sounds (?:good|great|fine)"
-        r"|thanks|thank you|and|but|also|then|plus|anyway|btw|by the way|fyi|actually|sorry|hmm+|oh|lol"
-        r"|news|good news"
-        r"|update|quick update|reminder|(?:please )?(?:note|remember|keep in mind)(?: that)?|just so you "
-        r"know|for the record"
-        r"|as (?:discussed|i said|we said|you know|mentioned|a reminder)|to be clear|to be honest"
-        r"|honestly|basically"
-        r"|obviously|unfortunately|luckily|importantly|important|one more thing|in short|change of plans?"
-        r"|new plan"
-        r"|on second thoughts?|scrap that|scratch that|(?:it's|it is|that's) (?:settled|decided)"
-        r"|i(?:'ve)? (?:finally )?made up my mind)"
-        r"(?=[\s,:.!-])(?!-\w)[\s,:.!-]*)+"
-    ),
-    re.IGNORECASE,
-)
+_LED = _PATTERNS.pattern("spoken.LED")
+_OPENER = _PATTERNS.pattern("spoken.OPENER")
 _CONTRACTED = (
     "can't won't don't doesn't didn't isn't aren't wasn't weren't haven't hasn't shouldn't couldn't wouldn't mustn't "
     "I'm I've you're they're we've that's"
@@ -121,13 +57,7 @@ _SHORT = {
     "tmrw": "tomorrow",
 }
 _WRITTEN_OUT = _APOSTROPHE | _SHORT
-_HASTY = re.compile(
-    rf"(?<![\w'/.@-])(?:(?P<word>{'|'.join(sorted(map(re.escape, _WRITTEN_OUT), key=len, reverse=True))})(?![\w'/@-])"
-    # "lets" and "id" are words of their own, except where these stand.
-    r"|(?:^|(?<=[.,:;!] )|(?<=\bok )|(?<=\bso ))(?P<lets>lets)(?= (?!(?:us|me|you|people|them)\b)[a-z])"
-    r"|(?P<would>id)(?= (?:rather|like|prefer|love)\b))",
-    re.IGNORECASE | re.MULTILINE,
-)
+_HASTY = _PATTERNS.pattern("spoken.HASTY")
 
 
 class Clause(Struct, frozen=True, gc=False):

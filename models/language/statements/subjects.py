@@ -22,20 +22,83 @@ from typing import NamedTuple
 
 from models.events.project_items import MemoryType
 from models.language.statements.lexicon import AMBIGUOUS, CATEGORIES, CATEGORIES_OF_SLOTS, PURPOSES, SLOTS, TECHNOLOGIES
-from models.language.statements.measures import measure_of, moved_date
+from models.language.tables import Tables
 from models.text.words import word_set
+
+_PATTERNS = Tables("statements_patterns")
+
+_QUANTITY = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
+_RESPONSE = _PATTERNS.pattern("measures.RESPONSE")
+_DUE = re.compile(r"\b(?:finished|ready|done|delivered|completed?|live|released) (?:by|before|on|until) ")
+_DATE = re.compile(
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|fri)day)\b|\d"
+)
+_BOUND = _PATTERNS.pattern("measures.BOUND")
+_HELD = _PATTERNS.pattern("measures.HELD")
+_PORT = re.compile(r"(?:(?:the|our) )*(?P<what>[\w -]{2,30}?) (?:runs?|listens?)(?: locally)? on port \d")
+_TEAM_SIZE = re.compile(
+    r"(?:the|our) team (?:has|have|consists of|is) (?:now )?(?:\w+ )?(?:people|developers|members|engineers)\b"
+)
+_LASTS = _PATTERNS.pattern("measures.LASTS")
+_OWN_BUDGET = re.compile(r"we(?:'ve| have)(?: got)? an? budget of \S*\d")
+_MOVED = _PATTERNS.pattern("measures.MOVED")
+_FULL = {"launch": "launch date", "release": "release date"}
+_ALWAYS_ONE = ("test coverage", "uptime", "availability")
+"""Measures of which a project has one."""
+_NOBODY = word_set("we i it users you they")
+
+
+def moved_date(lower: str) -> str:
+    """What a clause gives another date or sum: "we moved the launch to May" is of the "launch date"."""
+    moved = _MOVED.search(lower)
+    return "" if moved is None else _FULL.get(moved["what"], moved["what"])
+
+
+def measure_of(lower: str, type_: MemoryType) -> str:
+    """What a constraint, goal or fact measures or dates; empty where it is not plain.
+
+    >>> measure_of("the search api must respond within 200 ms", MemoryType.CONSTRAINT)
+    'search api latency'
+    >>> measure_of("the deadline for the design is 5 may", MemoryType.FACT), measure_of("we are 5", MemoryType.FACT)
+    ('deadline for design', '')
+    """
+    if type_ is MemoryType.FACT and (named := _of_fact(lower)):
+        return named
+    if (held := _HELD.match(lower)) and _DATE.search(lower, held.end()):
+        what, of = _FULL.get(held["what"], held["what"]), held["of"]
+        return what if of in {None, "project"} else f"{what} for {of}"
+    if not _QUANTITY.search(lower):
+        return ""
+    if type_ is MemoryType.CONSTRAINT and (bound := _of_constraint(lower)):
+        return bound
+    return next((measure for measure in _ALWAYS_ONE if measure in lower), "")
+
+
+def _of_fact(lower: str) -> str:
+    if port := _PORT.match(lower):
+        return f"{port['what']} port"
+    if _TEAM_SIZE.match(lower):
+        return "team size"
+    if lasts := _LASTS.match(lower):
+        return "" if lasts["what"].split()[0] in _NOBODY else f"{lasts['what'].removesuffix('s')} duration"
+    return "budget" if _OWN_BUDGET.match(lower) else ""
+
+
+def _of_constraint(lower: str) -> str:
+    bound = _BOUND.match(lower)
+    if bound is None or bound["what"].split()[0] in _NOBODY:
+        return ""
+    if _RESPONSE.search(lower):
+        return f"{bound['what']} latency"
+    return f"{bound['what']} deadline" if _DUE.search(lower) else ""
+
 
 MAX_TAGS = 6
 MAX_SUBJECT_CHARS = 80
 REJECTED, PIVOT = "rejected", "pivot"
 """Tags of decisions: against something, and in the place of an earlier one."""
 _SHORTEST_TAG = 3
-_MADE = re.compile(
-    r"\b(?:re)?(?:writ|build|built|implement|wrote|migrat|mov|port|convert|host|deploy|run|stor|keep)\w* "
-    r"(?!from\b|away\b|over\b|back\b|on\b|to\b|with\b|in\b)"
-    r"(?:(?:the|our|a|an|all|whole|entire) )*(?P<what>[\w-]+(?: (?!from\b|and\b|will\b)[\w-]+){0,2}?)"
-    r"(?: from [\w.-]+(?: (?!and\b)[\w.-]+)?)? (?:in|with|on|to) (?:the |a )?$"
-)
+_MADE = _PATTERNS.pattern("subjects.MADE")
 _END = r"(?!(?:in|on|from|and|because|with|instead|over|so|of|since|to|we|i|for|as|here|now|then|too|going)\b)"
 _FOR = re.compile(rf"\b(?:for|as) (?:(?:the|our|a|an|my|all|whole|entire) )*(?P<what>[\w/-]+(?: {_END}[\w/-]+){{0,2}})")
 _FOR_AHEAD = re.compile(
@@ -52,36 +115,16 @@ _DEPLOYMENT = re.compile(r"\bdeploy(?:s|ed|ing|ments?)?\b")
 """Where a project runs takes the place of where it ran, be it a cloud, a cluster or a container."""
 _LEFT = re.compile(r"\b(?:switch|chang|mov|migrat)\w* (?:the |our )(?P<what>[\w-]+(?: [\w-]+)?) from\b")
 _ROLE = re.compile(r"\b(?:our|the) (?:main |primary )?(?P<what>[\w-]+(?: [\w-]+)?)")
-_REFUSAL = re.compile(
-    r"\b(?:against|not to|won't|will not|not going to|aren't going to|let's not|ruled out|rejected|discarded"
-    r"|not (?:be )?us(?:e|ing)|aren't using|never)\b|^no\b|\b(?:dislike|hate|don't|do not|doesn't|can't stand)\b"
-)
-_CHANGE = re.compile(
-    r"\binstead\b|\b(?:switch\w*|migrat\w+|mov(?:e|ing|ed)\b.* (?:from|away)|replac\w+|rather than|scrap that"
-    r"|scratch that|after all|chang\w+ (?:of|our|my) (?:plans?|minds?)|second thoughts?|new plan|forget"
-    r"|dropp?(?:ing)? .* (?:for|in favou?r)|rewrit\w+)\b"
-)
+_REFUSAL = _PATTERNS.pattern("subjects.REFUSAL")
+_CHANGE = _PATTERNS.pattern("subjects.CHANGE")
 Word = tuple[str, int]
 """A word, folded, and where it begins."""
 
 _WORD = re.compile(r"[a-z0-9](?:[\w+#/'-]|\.(?=\w))*")
-_CHOSEN = re.compile(
-    r"(?:\b(?:use|uses|using|used|with|chose|choose|chosen|picked|pick|selected|select|adopted|adopting|adopt"
-    r"|take|taking"
-    r"|keep|keeping|preferred|prefers?|like|under|in favou?r of|opted for|settled for|go for|going for|then,?"
-    r"|in|at|on|to|by|is|are)|^|:)"
-    r"(?: (?:the|a|an|our))? ?$"
-)
-_REFUSED = re.compile(
-    r"\b(?:from|instead of|rather than|against|over|than|not|drop|dropping|forget|replace|replacing|retire|without"
-    r"|away from|no longer|of)(?: using)?(?: (?:the|a|an|our))? ?$"
-)
+_CHOSEN = _PATTERNS.pattern("subjects.CHOSEN")
+_REFUSED = _PATTERNS.pattern("subjects.REFUSED")
 _BARE = re.compile(r"\b(?:in|at|on|to|by|is|are|with) (?:the |a |an |our )?$")
-_LED = re.compile(
-    r"\b(?:migrat\w+|mov\w+|port|switch\w*|replac\w+|host\w*|deploy\w*|runs?|running|store|keep|writ\w+|rewrit\w+"
-    r"|buil[dt]\w*|implement\w*|stick\w*|stay\w*|go|going|went|gone|licen[sc]\w+|publish\w*)\b"
-    r"|\b(?:decided|settled|agreed) on (?:the |an? )?$"
-)
+_LED = _PATTERNS.pattern("subjects.LED")
 """What must stand before "in", "on", "to" … for what follows to be chosen: "built with", not "an index in"."""
 _JOINED = (" and ", " or ", ", ")
 

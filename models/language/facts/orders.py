@@ -1,0 +1,274 @@
+"""Readers of standing orders, and of what users take back: "forget my address", "I'm no longer vegetarian"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from models.events.user import FactCategory, Retraction
+from models.language.facts import vocabulary
+from models.language.facts.person import MY_NOUNS, pet_key
+from models.language.facts.preferences import FORMAT, KNOWN_THINGS, LENGTH, TONE, UNIT, tone_of
+from models.language.facts.statements import Statement
+from models.language.facts.values import (
+    CONSTRAINT,
+    IDENTITY,
+    INSTRUCTION,
+    PREFERENCE,
+    Finding,
+    fact,
+    named,
+    slug,
+)
+from models.language.tables import Tables
+from models.text.words import word_set
+
+_NOUNS: dict[str, tuple[FactCategory, str]] = {
+    **{noun: (IDENTITY, key) for noun, key in MY_NOUNS.items()},
+    **{noun: (PREFERENCE, key) for noun, key in KNOWN_THINGS.items()},
+    "name": (IDENTITY, "name"),
+    "full name": (IDENTITY, "name"),
+    "nickname": (IDENTITY, "name"),
+    "where i live": (IDENTITY, "location"),
+    "how old i am": (IDENTITY, "age"),
+    "where i work": (IDENTITY, "employer"),
+    "what i do": (IDENTITY, "occupation"),
+    "workplace": (IDENTITY, "employer"),
+    "boss": (IDENTITY, "employer"),
+    "kids": (IDENTITY, "children"),
+    "children": (IDENTITY, "children"),
+    "partner": (IDENTITY, "partner_name"),
+    "diet": (CONSTRAINT, "diet"),
+    "budget": (CONSTRAINT, "budget"),
+    "availability": (CONSTRAINT, "availability"),
+    "schedule": (CONSTRAINT, "availability"),
+    "dietary restrictions": (CONSTRAINT, "diet"),
+    "dietary preferences": (CONSTRAINT, "diet"),
+    "relationship status": (IDENTITY, "marital_status"),
+    "place": (IDENTITY, "location"),
+    "home": (IDENTITY, "address"),
+    "language preference": (PREFERENCE, "language"),
+    "contact details": (IDENTITY, "email"),
+    **{f"{who}'s name": (IDENTITY, "partner_name") for who in vocabulary.RELATIONSHIPS},
+    **dict.fromkeys(vocabulary.RELATIONSHIPS, (IDENTITY, "partner_name")),
+}
+_STYLE_RULES = (
+    (re.compile(r"\bemojis?\b", re.IGNORECASE), "emojis"),
+    (re.compile(r"\b(?:metric|imperial|units?|celsius|fahrenheit)\b", re.IGNORECASE), "units"),
+    (
+        re.compile(
+            r"\b(?:answer\w*|reply\w*|respond\w*|speak\w*|writ\w+|talk\w*|use|using|answers)\b.*\b(?:in"
+            r"|to)? ?(?:" + "|".join(sorted(vocabulary.NATURAL_LANGUAGES)) + r")\b",
+            re.IGNORECASE,
+        ),
+        "answer_language",
+    ),
+    (re.compile(r"\b(?:citations?|cit(?:e|ing)|sources|references)\b", re.IGNORECASE), "citations"),
+    (re.compile(r"\bcomments?\b", re.IGNORECASE), "code_comments"),
+    (re.compile(r"\b(?:bullets?|bullet points|tables?|markdown|lists)\b", re.IGNORECASE), "response_format"),
+    (
+        re.compile(r"\b(?:short|brief|concise|long(?:er)?|detailed|length|word limit)\b", re.IGNORECASE),
+        "response_length",
+    ),
+    (re.compile(r"\b(?:formal|casual|informal|tone)\b", re.IGNORECASE), "tone"),
+)
+
+
+def _forget(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
+    return taken_back(match["v"])
+
+
+def taken_back(noun_phrase: str) -> list[Finding]:
+    """What "my address and my phone number" names."""
+    found: list[Finding] = []
+    for part in re.split(r"\s*(?:,|\band\b|\bor\b)\s*", noun_phrase)[:6]:
+        noun = re.sub(
+            r"^(?:my|the|where|that|your|all) (?!i )|^(?:about )?my ",
+            "",
+            re.sub(
+                r"\s+(?:from (?:your|the|my|earlier|before) ?.*|please|entirely|completely|for good|now|"
+                r"info(?:rmation)?"
+                r"|details?|rule|thing|preference|for me|again|you have|on file|we (?:set|discussed|agreed).*"
+                r"|i (?:gave|told|mentioned|shared|set|asked).*)$",
+                "",
+                part.strip(" .!\"'").lower(),
+            ),
+        ).strip()
+        noun = re.sub(r"^(?:old|current|new|previous|saved|stored|exact) ", "", noun)
+        noun = re.sub(r"^[\w-]+ (?=diet$)", "", noun)
+        if noun in _NOUNS:
+            category, key = _NOUNS[noun]
+            found.append(Retraction(category=category, key=key))
+        elif allergy := re.match(r"([\w-]+(?: [\w-]+)?) allergy$|allerg(?:y|ies) to ([\w ]+)$", noun):
+            found.append(Retraction(category=CONSTRAINT, key=f"allergy_{slug(allergy[1] or allergy[2])}"))
+        elif favourite := re.match(r"favourite ([\w -]+)$", noun):
+            found.append(Retraction(category=PREFERENCE, key=f"favourite_{slug(favourite[1])}"))
+        elif (kind := noun.removesuffix("'s name")) in vocabulary.PETS:
+            found.append(Retraction(category=IDENTITY, key=pet_key(kind)))
+    return found
+
+
+def _rule_dropped(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
+    return rule_named(match.groupdict().get("also") or match["v"])
+
+
+def rule_named(text: str) -> list[Finding]:
+    """The rule about answers that is taken back: "answers in French"."""
+    for pattern, key in _STYLE_RULES:
+        if pattern.search(text):
+            return [Retraction(category=INSTRUCTION, key=key)]
+    return []
+
+
+def _left(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
+    return [Retraction(category=IDENTITY, key="employer", value=match["v"])]
+
+
+def _pet_gone(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
+    return [Retraction(category=IDENTITY, key=pet_key(match["kind"]))]
+
+
+_PATTERNS = Tables("facts_patterns", words=vocabulary.WORDS)
+
+_STANDING = 0.9
+_STYLE = 0.65
+"""Of an order about answers as such, not said to hold from now on."""
+_IMPORTANCE = 0.85
+_MAX_RULE_WORDS = 24
+_MARKS = _PATTERNS.pattern("instructions.MARKS")
+_STRIPPED = _PATTERNS.pattern("instructions.STRIPPED")
+_ONE_OFF = _PATTERNS.pattern("instructions.ONE_OFF")
+_LANGUAGE = re.compile(
+    rf"\b(?:in|to|use|speak|only) (?:\w+ )?({'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})\b", re.IGNORECASE
+)
+_ANSWERING = _PATTERNS.pattern("instructions.ANSWERING")
+_IN_LANGUAGE = _PATTERNS.pattern("instructions.IN_LANGUAGE")
+_ONLY_LANGUAGE = _PATTERNS.pattern("instructions.ONLY_LANGUAGE")
+_NO = _PATTERNS.pattern("instructions.NO")
+_ANSWERS = re.compile(
+    r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|things|me|summaries|output)\b", re.IGNORECASE
+)
+_CAP = _PATTERNS.pattern("instructions.CAP")
+_FORBIDDING = re.compile(r"never|don't|stop", re.IGNORECASE)
+_FORBIDDING_MANNER = re.compile(
+    r"(?:don't|never|stop|no need to) (?:be|being|sound|sounding|act|acting) ", re.IGNORECASE
+)
+_CITING = re.compile(
+    r"(?:cite|include|give|add|provide|no|skip|don't)\b.*\b(?:sources|citations|references)$", re.IGNORECASE
+)
+_MEASURING = _PATTERNS.pattern("instructions.MEASURING")
+_MANNER = _PATTERNS.pattern("instructions.MANNER")
+_ONE_TASK = re.compile(r"(?:write|give me|make|show|explain|list|tell)\b", re.IGNORECASE)
+_OF_CODE = re.compile(r"\b(?:code|tests?|commits?)\b", re.IGNORECASE)
+_WANTED = re.compile(r"^i(?:'d like| (?:want|need|expect))(?: you to)? ", re.IGNORECASE)
+_MIN_RULE_WORDS = 2
+_MAX_KEY_WORDS = 5
+_EMOJI = re.compile(r"\bemoji(?:s|es)?\b|\bemoticons?\b|\bsmileys?\b", re.IGNORECASE)
+_CITE = re.compile(r"\b(?:cite|citations?|sources?|references)\b", re.IGNORECASE)
+_COMMENTS = _PATTERNS.pattern("instructions.COMMENTS")
+_DONE = _PATTERNS.pattern("instructions.DONE")
+"""Said of oneself behind a subject that is left out: "and never used it"."""
+_HABITS = _PATTERNS.pattern("instructions.HABITS")
+_MINOR = word_set(
+    "a an the to of in on at for with and or but by as is are be my your me you i it that this "
+    "when whenever if "
+    "please always then any all from so do before after unless without"
+)
+_TALK = _PATTERNS.pattern("instructions.TALK")
+_MOTTO = _PATTERNS.pattern("instructions.MOTTO")
+"""What one wishes a friend, or asks of nobody."""
+
+
+def _order(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = " ".join(_WANTED.sub("", match[0]).split()[:_MAX_RULE_WORDS]).strip(" .,!\"'")
+    standing = statement.standing or bool(_MARKS.search(text))
+    if _TALK.match(text) and not statement.standing:
+        return []
+    if _DONE.match(text) or re.search(r" (?:is|was) an? ", text) or _MOTTO.match(text):
+        return []
+    known = _of_style(text, statement, standing=standing)
+    if known is not None:
+        return known
+    if not standing:
+        if _HABITS.match(text) and not statement.passing:
+            return _open(text, statement, _STYLE)
+        return []
+    return _open(text, statement, _STANDING)
+
+
+def _open(text: str, statement: Statement, confidence: float) -> list[Finding]:
+    said = " ".join(_STRIPPED.sub(" ", text).split()).strip(" ,.")
+    if statement.condition and said:
+        said = f"{statement.condition}, {said}"
+    words = [
+        word for word in slug(said.removeprefix(statement.condition)).split("_") if word not in _MINOR and len(word) > 1
+    ]
+    if len(said.split()) < _MIN_RULE_WORDS or len(words) < _MIN_RULE_WORDS:
+        return []
+    return list(fact(INSTRUCTION, "_".join(words[:_MAX_KEY_WORDS]), said, statement, confidence, _IMPORTANCE))
+
+
+def _of_style(text: str, statement: Statement, *, standing: bool) -> list[Finding] | None:
+    """A rule about answers whose key is known; None if it is about something else, empty if it is for once."""
+    known = _about(text, never=_NO.match(text) is not None, standing=standing)
+    if known is None:
+        return None
+    if (
+        known[0] == "tone"
+        and not standing
+        and not re.search(r"\b(?:me|answers?|repl\w+|responses?|tone|style)\b", text)
+    ):
+        return []
+    if not known[1] or not (standing or not (statement.passing or _ONE_OFF.search(text))):
+        return []
+    return [*fact(INSTRUCTION, *known, statement, _STANDING if standing else _STYLE, _IMPORTANCE)]
+
+
+def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
+    """Key and value of a rule about answers; without a value if nothing is to be kept of it."""
+    frequency = "never" if never else "always"
+    if _EMOJI.search(text):
+        return "emojis", frequency
+    if (language := _language_of(text, standing=standing)) is not None:
+        return "answer_language", language
+    if _COMMENTS.search(text):
+        return "code_comments", frequency
+    if _CITE.search(text) and (standing or _CITING.match(text)):
+        return None if never and not _CITING.match(text) else ("citations", frequency)
+    if (unit := UNIT.search(text)) and _MEASURING.match(text) and not never and " it " not in text:
+        return "units", unit[1]
+    return _shape_of(text, never=never, standing=standing)
+
+
+def _language_of(text: str, *, standing: bool) -> str | None:
+    """The language of answers a rule names, empty if it is for one text; None if it is about something else."""
+    if (
+        (language := _LANGUAGE.search(text))
+        and _ANSWERING.match(text)
+        and not _FORBIDDING.match(text)
+        and "spelling" not in text.lower()
+        and not _COMMENTS.search(text)
+    ):
+        return language[1].capitalize() if standing or _IN_LANGUAGE.match(text) else ""
+    only = _ONLY_LANGUAGE.fullmatch(text) if standing else None
+    return only[1].capitalize() if only else None
+
+
+def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
+    """Length, format and tone of answers."""
+    names_answers = _ANSWERS.search(text, max(text.find(" "), 0)) is not None
+    if (cap := _CAP.search(text)) and (standing or names_answers):
+        return "response_length", cap[1]
+    shape, length, tone = FORMAT.search(text), LENGTH.search(text), TONE.search(text)
+    if _FORBIDDING_MANNER.match(text) and (length or tone):
+        return "tone", ""
+    if not (names_answers or _MANNER.match(text)) or (not standing and _ONE_TASK.match(text)):
+        return None
+    if shape and not _OF_CODE.search(text):
+        return "response_format", f"no {shape[1]}" if never else shape[1]
+    if length and not never:
+        return "response_length", length[0]
+    return ("tone", "" if never else tone_of(tone[0])) if tone else None
+
+
+READERS = named(_forget, _rule_dropped, _left, _pet_gone, _order)
