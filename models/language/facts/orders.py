@@ -143,23 +143,15 @@ _LANGUAGE = re.compile(
 )
 _ANSWERING = _PATTERNS.pattern("instructions.ANSWERING")
 _IN_LANGUAGE = _PATTERNS.pattern("instructions.IN_LANGUAGE")
-_ONLY_LANGUAGE = _PATTERNS.pattern("instructions.ONLY_LANGUAGE")
 _NO = _PATTERNS.pattern("instructions.NO")
 _ANSWERS = re.compile(
     r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|things|me|summaries|output)\b", re.IGNORECASE
 )
 _CAP = _PATTERNS.pattern("instructions.CAP")
 _FORBIDDING = re.compile(r"never|don't|stop", re.IGNORECASE)
-_FORBIDDING_MANNER = re.compile(
-    r"(?:don't|never|stop|no need to) (?:be|being|sound|sounding|act|acting) ", re.IGNORECASE
-)
-_CITING = re.compile(
-    r"(?:cite|include|give|add|provide|no|skip|don't)\b.*\b(?:sources|citations|references)$", re.IGNORECASE
-)
 _MEASURING = _PATTERNS.pattern("instructions.MEASURING")
 _MANNER = _PATTERNS.pattern("instructions.MANNER")
 _ONE_TASK = re.compile(r"(?:write|give me|make|show|explain|list|tell)\b", re.IGNORECASE)
-_OF_CODE = re.compile(r"\b(?:code|tests?|commits?)\b", re.IGNORECASE)
 _WANTED = re.compile(r"^i(?:'d like| (?:want|need|expect))(?: you to)? ", re.IGNORECASE)
 _MIN_RULE_WORDS = 2
 _MAX_KEY_WORDS = 5
@@ -233,8 +225,8 @@ def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
         return "answer_language", language
     if _COMMENTS.search(text):
         return "code_comments", frequency
-    if _CITE.search(text) and (standing or _CITING.match(text)):
-        return None if never and not _CITING.match(text) else ("citations", frequency)
+    if _CITE.search(text) and standing:
+        return None if never else ("citations", frequency)
     if (unit := UNIT.search(text)) and _MEASURING.match(text) and not never and " it " not in text:
         return "units", unit[1]
     return _shape_of(text, never=never, standing=standing)
@@ -250,8 +242,7 @@ def _language_of(text: str, *, standing: bool) -> str | None:
         and not _COMMENTS.search(text)
     ):
         return language[1].capitalize() if standing or _IN_LANGUAGE.match(text) else ""
-    only = _ONLY_LANGUAGE.fullmatch(text) if standing else None
-    return only[1].capitalize() if only else None
+    return None
 
 
 def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
@@ -260,11 +251,9 @@ def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | No
     if (cap := _CAP.search(text)) and (standing or names_answers):
         return "response_length", cap[1]
     shape, length, tone = FORMAT.search(text), LENGTH.search(text), TONE.search(text)
-    if _FORBIDDING_MANNER.match(text) and (length or tone):
-        return "tone", ""
     if not (names_answers or _MANNER.match(text)) or (not standing and _ONE_TASK.match(text)):
         return None
-    if shape and not _OF_CODE.search(text):
+    if shape:
         return "response_format", f"no {shape[1]}" if never else shape[1]
     if length and not never:
         return "response_length", length[0]

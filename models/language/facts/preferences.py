@@ -33,7 +33,6 @@ ANSWERS = _PATTERNS.pattern("kinds.ANSWERS")
 CODING = _PATTERNS.pattern("kinds.CODING")
 ZONE = _PATTERNS.pattern("kinds.ZONE")
 _EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
-_NO_LANGUAGE = _PATTERNS.pattern("kinds.NO_LANGUAGE")
 KNOWN_THINGS = keys_by_noun(
     {
         "language": "language programming_language coding_language language_of_choice",
@@ -74,7 +73,7 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
     first = thing.split(" ")[0].lower().strip("'\"")
     if (zone := ZONE.match(thing)) and len(zone[0]) + _SLACK_CHARS >= len(thing):
         return "timezone", zone[0]
-    if (names := languages_in(said)) and not _NO_LANGUAGE.match(thing):
+    if names := languages_in(said):
         return "language", " and ".join(names)
     if (editor := _EDITOR.match(thing)) or first in vocabulary.EDITORS:
         return "editor", editor[0] if editor else thing.split(" ")[0]
@@ -106,7 +105,6 @@ _VAGUE = _PATTERNS.pattern("preferences.VAGUE")
 _NO_LIKING = _PATTERNS.pattern("preferences.NO_LIKING")
 _OF_THE_MOMENT = _PATTERNS.pattern("preferences.OF_THE_MOMENT")
 """Said of what is being looked at, or of no one thing."""
-_PAIR = _PATTERNS.pattern("preferences.PAIR")
 _RIVAL = re.compile(
     r"\s+(?:over|to (?=\w+(?:ed|ing)?\b)|than|rather than|instead of|as opposed to|not)\b|,? not ", re.IGNORECASE
 )
@@ -145,7 +143,7 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
         r"|around|near|of all|whenever|at all|in general|with)\b",
         text,
     )[0]
-    for thing in [bare(phrase(cut, 9))] if _PAIR.match(cut) else things(cut):
+    for thing in things(cut):
         if _NO_LIKING.match(f"{thing} ") or _VAGUE.search(thing):
             continue
         found += fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)

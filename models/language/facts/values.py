@@ -29,7 +29,6 @@ _STOP = _PATTERNS.pattern("values.STOP")
 _PLACE_STOP = _PATTERNS.pattern("values.PLACE_STOP")
 _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
 _NO_PLACE = _PATTERNS.pattern("values.NO_PLACE")
-_REGION = _PATTERNS.pattern("values.REGION")
 _NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
 _NAME = _PATTERNS.pattern("values.NAME")
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
@@ -165,8 +164,6 @@ def place_of(text: str, statement: Statement) -> str:
         found := re.search(r"\b(?:near|outside|close to|in|called|north of|south of|west of|east of) ([A-Z].*)", text)
     ):
         text = found[1] if found[0].startswith(("in ", "called ")) else found[0]
-    elif _REGION.match(text):
-        return " ".join(_PLACE_STOP.sub("", phrase(text)).split()[:MAX_PLACE_WORDS])
     elif _NO_PLACE.match(text) and not text[:1].isupper():
         return ""
     head, *rest = (

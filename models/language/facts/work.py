@@ -14,7 +14,6 @@ from models.text.words import word_set
 _PATTERNS = Tables("facts_patterns")
 
 _WORK = 0.7
-_SCHOOL = re.compile(r"\b(?:university|college|school|institute|polytechnic|academy|eth|mit|uni)\b", re.IGNORECASE)
 _LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")
 _AT = re.compile(r"\s+(?:at|for|with)\s+(?=(?:the |an? )?(?P<v>[A-Z\u00c0-\u00de].*|\w+$))")
 _TITLE_END = _PATTERNS.pattern("work.TITLE_END")
@@ -23,7 +22,6 @@ _FROM = re.compile(r"\bfrom (?=[A-Z\u00c0-\u00de])")
 _BASED = _PATTERNS.pattern("work.BASED")
 _SOME_EMPLOYER = _PATTERNS.pattern("work.SOME_EMPLOYER")
 _DETERMINER = re.compile(r"^(?:an?|the|my) ", re.IGNORECASE)
-_HOMEMAKER = re.compile(r"(?:stay-at-home|full-time) (?:mum|mom|dad|father|mother|parent)\b", re.IGNORECASE)
 _MAX_TITLE_WORDS = 6
 _MIN_TITLE_CHARS = 5
 _FEW_WORDS = 3
@@ -49,8 +47,6 @@ def occupation_of(text: str, statement: Statement, *, known: bool = False) -> li
     """
     text = phrase(text, 16)
     head = _TITLE_END.split(text, maxsplit=1)[0].strip(" \"',")
-    if _HOMEMAKER.match(head):
-        return [*fact(IDENTITY, "occupation", head, statement, 0.8, _WORK)]
     is_title = _is_title(head.lower().split(), known=known)
     found: list[Finding] = []
     if is_title:
@@ -84,8 +80,6 @@ def _is_title(words: list[str], *, known: bool) -> bool:
 
 def _employer(text: str, statement: Statement) -> list[Finding]:
     employer = _EMPLOYER_STOP.sub("", phrase(text, 6)).strip()
-    if " of " in text and _SCHOOL.search(text[: len(employer) + 24]):
-        employer = phrase(text, 6)
     nobody = _NO_EMPLOYER.match(employer) and not _SOME_EMPLOYER.match(employer)
     if nobody or employer.lower() in vocabulary.PROGRAMMING_LANGUAGES:
         return []
