@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from models.language.facts.extraction import extract
 from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import fold_text, word_set
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _NO = word_set(

@@ -27,12 +27,12 @@ from models.events.ids import sortable_id
 from models.events.project_items import SUPERSEDES, EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory
 from models.language.narrative_sentences import NarrativeSentence, own_sentences, tellings, valence
 from models.language.notable import clipped
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.policy.project import NarrativePolicy
 from models.text.keywords import topic_names
 from models.text.words import estimate_tokens, fold_text, word_set, words_of
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 _TITLE_KEPT = 60
 _WORDS, _WORD_CHARS = 12, 16

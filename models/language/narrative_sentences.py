@@ -22,12 +22,12 @@ from models.events.base import Role
 from models.events.project_items import EpisodeKind
 from models.language.facts.attribution import own_words, plain
 from models.language.retelling import led_off
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.patterns import QUESTION_OPENING
 from models.text.summary import ends_of
 from models.text.words import fold_text, word_set, words_of
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _MOST_WORDS = 60
@@ -61,7 +61,7 @@ class NarrativeRule(Struct, frozen=True):
     pattern: re.Pattern[str]
 
 
-_TABLES = Tables("narrative")
+_TABLES = PatternTables("narrative")
 RULES = [
     NarrativeRule(EpisodeKind(kind), gain, by_assistant, row.pattern)
     for row in _TABLES.rows("rules")

@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from models.language.contradiction import Facts, conflicts, sentences_of
 from models.language.likeness import content_words
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import fold_text, word_set
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 _SIDE = re.compile(
     r"[,;:(]|\b(?:because|since|instead|rather|although|though|whereas|while|unless|until|if|but|so that|due to)\b"

@@ -20,7 +20,7 @@ from models.events.app import NotableKind, NotableSentence
 from models.events.base import Role
 from models.language.facts.attribution import own_words, plain
 from models.language.retelling import is_order, led_off
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
@@ -29,7 +29,7 @@ from models.text.patterns import QUESTION_OPENING
 from models.text.summary import Said, ends_of, sentences_in
 from models.text.words import fold_text, word_set, words_of, words_of_each
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 PART = "n"
 """Of a session's state: its notable sentences."""
@@ -73,7 +73,7 @@ class NotableRule(msgspec.Struct, frozen=True):
 Rules = Mapping[str, list[NotableRule]]
 
 
-def _by_word(tables: Tables, role: Role) -> Rules:
+def _by_word(tables: PatternTables, role: Role) -> Rules:
     """Rules by each of the words of which a sentence holds one."""
     start = tables.piece("START")
     found: dict[str, list[NotableRule]] = defaultdict(list)
@@ -86,7 +86,7 @@ def _by_word(tables: Tables, role: Role) -> Rules:
     return dict(found)
 
 
-_TABLES = Tables("notable")
+_TABLES = PatternTables("notable")
 RULES = {role: _by_word(_TABLES, role) for role in (Role.USER, Role.ASSISTANT)}
 """By who speaks, and by word. What tools and systems say is nobody's."""
 _encode = msgspec.msgpack.Encoder().encode

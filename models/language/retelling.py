@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from models.events.base import Role
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d", "''''\"\"")
 _LEAD = _PATTERNS.pattern("retelling.LEAD")

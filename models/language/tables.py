@@ -19,7 +19,7 @@ _NAME = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _BREAK = re.compile(r"\n\s*")
 
 
-class Row(NamedTuple):
+class PatternRow(NamedTuple):
     """A row of a table.
 
     Attributes:
@@ -50,7 +50,7 @@ def any_of(words: Iterable[str]) -> str:
     return "(?:" + "|".join(re.escape(word).replace("_", " ").replace(r"\-", "[ -]") for word in ordered) + ")"
 
 
-class Tables:
+class PatternTables:
     """Tables of one or more files.
 
     Args:
@@ -71,10 +71,10 @@ class Tables:
             self._tables |= {table: each for table, each in content.items() if table not in {"words", "pieces"}}
         self._pieces |= {name: any_of(each) for name, each in self._words.items()}
 
-    def rows(self, name: str) -> list[Row]:
+    def rows(self, name: str) -> list[PatternRow]:
         """The rows of a table, in order."""
         return [
-            Row(tuple(cells), matches, differs, re.compile(self._spelt_out(pattern), self._flags))
+            PatternRow(tuple(cells), matches, differs, re.compile(self._spelt_out(pattern), self._flags))
             for *cells, matches, differs, pattern in self._tables[name]
         ]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from models.language.facts.vocabulary import WORDS
-from models.language.tables import Row, Tables
+from models.language.tables import PatternRow, PatternTables
 from models.text.words import words_of
 
 OF_FACTS = ("orders", "identity", "limits", "likings")
@@ -19,8 +19,8 @@ FOUND_BY = {"ways": 0, "mentions": 0, "user": 2, "assistant": 2}
 ROWS = [
     pytest.param(tables, table, row, file in OF_FACTS, id=f"{file}-{table}-{number}")
     for file, tables in (
-        *((name, Tables(name, words=WORDS, flags=re.IGNORECASE)) for name in OF_FACTS),
-        *((names[-1], Tables(*names, words=WORDS)) for names in OTHERS),
+        *((name, PatternTables(name, words=WORDS, flags=re.IGNORECASE)) for name in OF_FACTS),
+        *((names[-1], PatternTables(*names, words=WORDS)) for names in OTHERS),
     )
     for table in tables.names()
     for number, row in enumerate(tables.rows(table))
@@ -28,7 +28,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("tables", "table", "row", "from_start"), ROWS)
-def test_a_row_matches_its_example_alone(tables: Tables, table: str, row: Row, from_start: bool) -> None:
+def test_a_row_matches_its_example_alone(tables: PatternTables, table: str, row: PatternRow, from_start: bool) -> None:
     """So each row says what it is for, and what it must leave alone."""
     found = row.pattern.match if from_start else row.pattern.search
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 MAX_LINES = 30
 """A message of more lines that are not blank is taken for a pasted document."""

@@ -19,10 +19,10 @@ from models.language.facts.attribution import own_words, plain
 from models.language.facts.mentions import mentioned
 from models.language.facts.statements import Statement, statements_of
 from models.language.facts.values import Build, Finding, reading
-from models.language.tables import Row, Tables
+from models.language.tables import PatternRow, PatternTables
 from models.text.words import word_set, words_of
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 MAX_FACTS = 64
 """Of one message; as many as `FactsExtracted` takes."""
@@ -76,7 +76,7 @@ _OPENED: dict[str, list[FactRule]] = defaultdict(list)
 _ANYWHERE: list[tuple[str, FactRule]] = []
 
 
-def _add(rows: Iterable[Row]) -> None:
+def _add(rows: Iterable[PatternRow]) -> None:
     for row in rows:
         openings, says = row.cells
         rule = FactRule(row.pattern, reading(says, _READERS))
@@ -88,7 +88,8 @@ def _add(rows: Iterable[Row]) -> None:
 
 
 _orders, _identity, _limits, _likings = (
-    Tables(name, words=vocabulary.WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")
+    PatternTables(name, words=vocabulary.WORDS, flags=re.IGNORECASE)
+    for name in ("orders", "identity", "limits", "likings")
 )
 _add(
     (

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from models.language.facts.statements import Statement
 from models.language.facts.values import CONSTRAINT, Finding, bare, fact, keys_by_noun, named, phrase, slug, things
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75

@@ -11,7 +11,7 @@ from models.language.facts.person import pet_key
 from models.language.facts.statements import Statement
 from models.language.facts.values import CONSTRAINT, IDENTITY, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
 _CONFIDENCE = 0.75
@@ -49,7 +49,7 @@ def _condition_beside(match: re.Match[str], statement: Statement) -> Iterable[Ex
 
 
 _READERS = named(_partner_beside, _pet_beside, _allergy_beside, _condition_beside)
-_TABLES = Tables("mentions", words=WORDS)
+_TABLES = PatternTables("mentions", words=WORDS)
 OWN = _TABLES.piece("OWN")
 READINGS = [
     (_TABLES.words(words), frozenset(also.split()), row.pattern, reading(says, _READERS))

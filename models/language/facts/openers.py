@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
 _CANON = re.compile(
@@ -73,7 +73,7 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[end:]
 
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 HEDGED = 0.4
 """Factor on the confidence of what is only thought to be so."""

@@ -20,7 +20,7 @@ from models.language.facts.values import (
     named,
     slug,
 )
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
 _NOUNS: dict[str, tuple[FactCategory, str]] = {
@@ -128,7 +128,7 @@ def _pet_gone(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
     return [Retraction(category=IDENTITY, key=pet_key(match["kind"]))]
 
 
-_PATTERNS = Tables("facts_patterns", words=vocabulary.WORDS)
+_PATTERNS = PatternTables("facts_patterns", words=vocabulary.WORDS)
 
 _STANDING = 0.9
 _STYLE = 0.65

@@ -20,9 +20,9 @@ from models.language.facts.values import (
     slug,
     things,
 )
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 UNIT = re.compile(rf"\b({'|'.join(sorted(vocabulary.UNITS, key=len, reverse=True))})\b", re.IGNORECASE)
 THEME = re.compile(r"\b(dark|light|solarized|high[- ]contrast|night) (?:mode|themes?)\b", re.IGNORECASE)

@@ -14,7 +14,7 @@ from models.language.facts import vocabulary
 from models.language.facts.attribution import supposed_from
 from models.language.facts.openers import HEDGED, Led, canonical, lead_off
 from models.language.facts.vocabulary import WORDS
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set, words_of
 
 
@@ -39,7 +39,9 @@ _STARTS_REPHRASED = (
 def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
     """Ways by each of the words of which a text has one, with their place: the first that matches counts."""
     ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
-    tables = [Tables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")]
+    tables = [
+        PatternTables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")
+    ]
     for n, (table, row) in enumerate((each, row) for each in tables for row in each.rows("ways")):
         words, forms = row.cells
         starts = next((letters for start, letters in _STARTS_REPHRASED if row.pattern.pattern.startswith(start)), "")
@@ -84,7 +86,7 @@ def _once_more(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
     return (form,)
 
 
-_PATTERNS = Tables("facts_patterns", words=vocabulary.WORDS)
+_PATTERNS = PatternTables("facts_patterns", words=vocabulary.WORDS)
 
 MAX_STATEMENTS = 64
 MAX_STATEMENT_CHARS = 400

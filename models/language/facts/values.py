@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 MAX_KEY_CHARS = 64
 MAX_VALUE_CHARS = 400

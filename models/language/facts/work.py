@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
 from models.language.facts.values import IDENTITY, Finding, fact, named, phrase, place_of
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = Tables("facts_patterns")
+_PATTERNS = PatternTables("facts_patterns")
 
 _WORK = 0.7
 _LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")

@@ -22,10 +22,10 @@ from collections.abc import Mapping
 
 from models.events.project_items import MemoryType
 from models.language.statements.spoken import Clause
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 FACTORS: Mapping[str, float] = {
     "negated": 0.3,

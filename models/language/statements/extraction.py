@@ -30,10 +30,10 @@ from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
 from models.language.statements.subjects import StatementSubject, about
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set, words_of
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 MAX_REPLY_CHARS = 160
 """A longer reply says more than that it agrees."""
@@ -144,7 +144,7 @@ class StatementRule(Struct, frozen=True):
 
 def _by_word() -> Mapping[str, tuple[StatementRule, ...]]:
     """Rules by each of the words or signs of which a clause holds one."""
-    tables = Tables("wordings", "decisions", "statements")
+    tables = PatternTables("wordings", "decisions", "statements")
     found: dict[str, list[StatementRule]] = defaultdict(list)
     rows = [(name, row) for name in _ORDER for row in tables.rows(name)]
     for place, (name, row) in enumerate(rows):

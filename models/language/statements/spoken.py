@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from models.language.facts.attribution import plain
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
-_WORDINGS = Tables("wordings", flags=re.IGNORECASE)
+_WORDINGS = PatternTables("wordings", flags=re.IGNORECASE)
 _HEADING = _WORDINGS.pattern("HEADING")
 """Of a list, where it says what its items are."""
 _PEOPLE = _WORDINGS.pattern("SEVERAL_PEOPLE")

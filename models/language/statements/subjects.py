@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from models.events.project_items import MemoryType
 from models.language.statements.lexicon import AMBIGUOUS, CATEGORIES, CATEGORIES_OF_SLOTS, PURPOSES, SLOTS, TECHNOLOGIES
-from models.language.tables import Tables
+from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = Tables("statements_patterns")
+_PATTERNS = PatternTables("statements_patterns")
 
 _QUANTITY = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
 _RESPONSE = _PATTERNS.pattern("measures.RESPONSE")
