@@ -17,7 +17,7 @@ from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import limits, orders, person, preferences, vocabulary, work
 from models.language.facts.attribution import own_words, plain
 from models.language.facts.mentions import mentioned
-from models.language.facts.statements import Statement, statements_of
+from models.language.facts.statements import TABLES, Statement, statements_of
 from models.language.facts.values import Build, Finding, reading
 from models.language.tables import PatternRow, PatternTables
 from models.text.words import word_set, words_of
@@ -64,13 +64,7 @@ class FactRule(Struct, frozen=True):
     build: Build
 
 
-_READERS = {
-    **person.READERS,
-    **work.READERS,
-    **limits.READERS,
-    **preferences.READERS,
-    **orders.READERS,
-}
+_READERS = person.READERS | work.READERS | limits.READERS | preferences.READERS | orders.READERS
 _OPENED: dict[str, list[FactRule]] = defaultdict(list)
 """By a statement's first word; behind "I" by its first two."""
 _ANYWHERE: list[tuple[str, FactRule]] = []
@@ -87,19 +81,10 @@ def _add(rows: Iterable[PatternRow]) -> None:
                 _OPENED[opening].append(rule)
 
 
-_orders, _identity, _limits, _likings = (
-    PatternTables(name, words=vocabulary.WORDS, flags=re.IGNORECASE)
-    for name in ("orders", "identity", "limits", "likings")
-)
-_add(
-    (
-        *_orders.rows("taken_back"),
-        *_identity.rows("rules"),
-        *_limits.rows("rules"),
-        *_likings.rows("rules"),
-        *_orders.rows("orders"),
-    )
-)
+_add(TABLES["orders"].rows("taken_back"))
+for _name in ("identity", "limits", "likings"):
+    _add(TABLES[_name].rows("rules"))
+_add(TABLES["orders"].rows("orders"))
 
 
 def extract(content: str) -> Extraction:

@@ -36,13 +36,15 @@ _STARTS_REPHRASED = (
 """How patterns begin, and with what letters a clause must begin to match."""
 
 
+TABLES = {
+    name: PatternTables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")
+}
+
+
 def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
     """Ways by each of the words of which a text has one, with their place: the first that matches counts."""
     ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
-    tables = [
-        PatternTables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")
-    ]
-    for n, (table, row) in enumerate((each, row) for each in tables for row in each.rows("ways")):
+    for n, (table, row) in enumerate((each, row) for each in TABLES.values() for row in each.rows("ways")):
         words, forms = row.cells
         starts = next((letters for start, letters in _STARTS_REPHRASED if row.pattern.pattern.startswith(start)), "")
         way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")), starts)
