@@ -135,39 +135,39 @@ _STYLE = 0.65
 """Of an order about answers as such, not said to hold from now on."""
 _IMPORTANCE = 0.85
 _MAX_RULE_WORDS = 24
-_MARKS = _PATTERNS.pattern("instructions.MARKS")
-_STRIPPED = _PATTERNS.pattern("instructions.STRIPPED")
-_ONE_OFF = _PATTERNS.pattern("instructions.ONE_OFF")
+_MARKS = _PATTERNS.pattern("orders.MARKS")
+_STRIPPED = _PATTERNS.pattern("orders.STRIPPED")
+_ONE_OFF = _PATTERNS.pattern("orders.ONE_OFF")
 _LANGUAGE = re.compile(
     rf"\b(?:in|to|use|speak|only) (?:\w+ )?({'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})\b", re.IGNORECASE
 )
-_ANSWERING = _PATTERNS.pattern("instructions.ANSWERING")
-_IN_LANGUAGE = _PATTERNS.pattern("instructions.IN_LANGUAGE")
-_NO = _PATTERNS.pattern("instructions.NO")
+_ANSWERING = _PATTERNS.pattern("orders.ANSWERING")
+_IN_LANGUAGE = _PATTERNS.pattern("orders.IN_LANGUAGE")
+_NO = _PATTERNS.pattern("orders.NO")
 _ANSWERS = re.compile(
     r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|things|me|summaries|output)\b", re.IGNORECASE
 )
-_CAP = _PATTERNS.pattern("instructions.CAP")
+_CAP = _PATTERNS.pattern("orders.CAP")
 _FORBIDDING = re.compile(r"never|don't|stop", re.IGNORECASE)
-_MEASURING = _PATTERNS.pattern("instructions.MEASURING")
-_MANNER = _PATTERNS.pattern("instructions.MANNER")
+_MEASURING = _PATTERNS.pattern("orders.MEASURING")
+_MANNER = _PATTERNS.pattern("orders.MANNER")
 _ONE_TASK = re.compile(r"(?:write|give me|make|show|explain|list|tell)\b", re.IGNORECASE)
 _WANTED = re.compile(r"^i(?:'d like| (?:want|need|expect))(?: you to)? ", re.IGNORECASE)
 _MIN_RULE_WORDS = 2
 _MAX_KEY_WORDS = 5
 _EMOJI = re.compile(r"\bemoji(?:s|es)?\b|\bemoticons?\b|\bsmileys?\b", re.IGNORECASE)
 _CITE = re.compile(r"\b(?:cite|citations?|sources?|references)\b", re.IGNORECASE)
-_COMMENTS = _PATTERNS.pattern("instructions.COMMENTS")
-_DONE = _PATTERNS.pattern("instructions.DONE")
+_COMMENTS = _PATTERNS.pattern("orders.COMMENTS")
+_DONE = _PATTERNS.pattern("orders.DONE")
 """Said of oneself behind a subject that is left out: "and never used it"."""
-_HABITS = _PATTERNS.pattern("instructions.HABITS")
+_HABITS = _PATTERNS.pattern("orders.HABITS")
 _MINOR = word_set(
     "a an the to of in on at for with and or but by as is are be my your me you i it that this "
     "when whenever if "
     "please always then any all from so do before after unless without"
 )
-_TALK = _PATTERNS.pattern("instructions.TALK")
-_MOTTO = _PATTERNS.pattern("instructions.MOTTO")
+_TALK = _PATTERNS.pattern("orders.TALK")
+_MOTTO = _PATTERNS.pattern("orders.MOTTO")
 """What one wishes a friend, or asks of nobody."""
 
 

@@ -29,9 +29,9 @@ THEME = re.compile(r"\b(dark|light|solarized|high[- ]contrast|night) (?:mode|the
 LENGTH = re.compile(rf"\b({'|'.join(sorted(vocabulary.LENGTHS, key=len, reverse=True))})\b", re.IGNORECASE)
 TONE = re.compile(rf"\b({'|'.join(sorted(vocabulary.TONES, key=len, reverse=True))})\b", re.IGNORECASE)
 FORMAT = re.compile(rf"\b({'|'.join(vocabulary.FORMATS)})\b", re.IGNORECASE)
-ANSWERS = _PATTERNS.pattern("kinds.ANSWERS")
-CODING = _PATTERNS.pattern("kinds.CODING")
-ZONE = _PATTERNS.pattern("kinds.ZONE")
+ANSWERS = _PATTERNS.pattern("preferences.ANSWERS")
+CODING = _PATTERNS.pattern("preferences.CODING")
+ZONE = _PATTERNS.pattern("preferences.ZONE")
 _EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
 KNOWN_THINGS = keys_by_noun(
     {

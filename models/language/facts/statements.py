@@ -27,7 +27,7 @@ class Way(Struct, frozen=True, gc=False):
     """Letters it can begin with, folded; empty: any. Cheaper to ask than the pattern."""
 
 
-_STARTS_REPHRASED = (
+_LETTERS = (
     *((start, "i") for start in ("i ", "i(", "i'", "(?:i'm ")),
     *((start, "iw") for start in ("(?:i|we)", "(?:i'm|we")),
     ("my ", "m"),
@@ -46,7 +46,7 @@ def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
     ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
     for n, (table, row) in enumerate((each, row) for each in TABLES.values() for row in each.rows("ways")):
         words, forms = row.cells
-        starts = next((letters for start, letters in _STARTS_REPHRASED if row.pattern.pattern.startswith(start)), "")
+        starts = next((letters for start, letters in _LETTERS if row.pattern.pattern.startswith(start)), "")
         way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")), starts)
         for word in table.words(words):
             ways[word].append((n, way))

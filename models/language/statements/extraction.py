@@ -37,12 +37,12 @@ _PATTERNS = PatternTables("statements_patterns")
 
 MAX_REPLY_CHARS = 160
 """A longer reply says more than that it agrees."""
-_YES = _PATTERNS.pattern("proposals.YES")
+_YES = _PATTERNS.pattern("extraction.YES")
 _BARE = frozenset({"thanks", "thank you", "please", "right", "fine", "so", "then", "great", "perfect", "sure thanks"})
 """These alone agree to nothing."""
-_VERBS = _PATTERNS.pattern("proposals.VERBS")
-_ADVICE = _PATTERNS.pattern("proposals.ADVICE")
-_TALK = _PATTERNS.pattern("proposals.TALK")
+_VERBS = _PATTERNS.pattern("extraction.VERBS")
+_ADVICE = _PATTERNS.pattern("extraction.ADVICE")
+_TALK = _PATTERNS.pattern("extraction.TALK")
 _DOING = {
     "going": "go",
     "splitting": "split",
@@ -53,7 +53,7 @@ _DOING = {
     "cutting": "cut",
 }
 _GERUND = re.compile(r"(?P<stem>[a-z]+?)ing\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_VERB_FOLLOWS = _PATTERNS.pattern("proposals.VERB_FOLLOWS")
+_VERB_FOLLOWS = _PATTERNS.pattern("extraction.VERB_FOLLOWS")
 _DROPPED_E = ("us", "at", "ov", "as", "ar", "uc", "ag", "in", "iz")
 """Ends of stems that lost their last letter to the gerund."""
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")

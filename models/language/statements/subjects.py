@@ -28,20 +28,20 @@ from models.text.words import word_set
 _PATTERNS = PatternTables("statements_patterns")
 
 _QUANTITY = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
-_RESPONSE = _PATTERNS.pattern("measures.RESPONSE")
+_RESPONSE = _PATTERNS.pattern("subjects.RESPONSE")
 _DUE = re.compile(r"\b(?:finished|ready|done|delivered|completed?|live|released) (?:by|before|on|until) ")
 _DATE = re.compile(
     r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|fri)day)\b|\d"
 )
-_BOUND = _PATTERNS.pattern("measures.BOUND")
-_HELD = _PATTERNS.pattern("measures.HELD")
+_BOUND = _PATTERNS.pattern("subjects.BOUND")
+_HELD = _PATTERNS.pattern("subjects.HELD")
 _PORT = re.compile(r"(?:(?:the|our) )*(?P<what>[\w -]{2,30}?) (?:runs?|listens?)(?: locally)? on port \d")
 _TEAM_SIZE = re.compile(
     r"(?:the|our) team (?:has|have|consists of|is) (?:now )?(?:\w+ )?(?:people|developers|members|engineers)\b"
 )
-_LASTS = _PATTERNS.pattern("measures.LASTS")
+_LASTS = _PATTERNS.pattern("subjects.LASTS")
 _OWN_BUDGET = re.compile(r"we(?:'ve| have)(?: got)? an? budget of \S*\d")
-_MOVED = _PATTERNS.pattern("measures.MOVED")
+_MOVED = _PATTERNS.pattern("subjects.MOVED")
 _FULL = {"launch": "launch date", "release": "release date"}
 _ALWAYS_ONE = ("test coverage", "uptime", "availability")
 """Measures of which a project has one."""
