@@ -315,7 +315,7 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     """Index everything that is remembered, and serve reading and what admins do."""
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
-    from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
+    from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
     from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
@@ -339,7 +339,7 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
         ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
     """
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
-    from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
+    from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
     from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.roles.api import ApiRole  # noqa: PLC0415
 

@@ -25,7 +25,7 @@ from models.events.erase import EraseRequested, ErasureProved
 from models.events.project import ProjectCommand
 from models.events.topics import COMMANDS
 from models.text.words import fold_text, words_of
-from streams.erase.requests import KafkaEraseRequests
+from streams.erase.record import KafkaEraseRequests
 from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.index.collections import MEMORIES, SPACES
 

@@ -20,10 +20,8 @@ from jobs.shared.role_groups import RoleGroup, role_groups
 from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved
 from streams.erase.concerned import checked
-from streams.erase.record import ErasureRecords
-from streams.erase.requests import KafkaEraseRequests
-from streams.erase.residual import names_of
-from streams.erase.stores import CHANGELOGS
+from streams.erase.record import ErasureRecords, KafkaEraseRequests
+from streams.erase.residual import CHANGELOGS, names_of
 from streams.settings import Settings, load_settings
 
 _EXIT_REMAINS = 1

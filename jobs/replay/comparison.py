@@ -29,17 +29,21 @@ from streams.oracle.comparison import (
 )
 from streams.oracle.folded import SESSIONS, USERS, Folded
 from streams.oracle.followers import (
+    ANSWERS,
     INDEX,
     INDEX_PROJECTS,
     INDEX_USERS,
+    compare_answers,
     compare_archive,
     compare_index,
     compare_projects_index,
+    compare_tiers,
     compare_users_index,
     items_of,
+    states_of,
+    unanswered,
 )
 from streams.oracle.replay import Replayed, SessionReplay, UsersReplay, feed_log
-from streams.oracle.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 

@@ -24,8 +24,7 @@ from models.events import (
 )
 from models.events.project_items import ItemKind
 from streams.http.route import path_part
-from streams.oracle.followers import Indexed, IndexedUser, ProjectId
-from streams.oracle.tiers import UserId
+from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of

@@ -27,7 +27,7 @@ from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
-from streams.erase.requests import KafkaEraseRequests
+from streams.erase.record import KafkaEraseRequests
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import Endpoint

@@ -28,14 +28,14 @@ _Done = TypeVar("_Done")
 
 
 class WriterArchive:
-    """Works with the role's own writer, when the role does not.
+    """Works with the role's own writer while the role does not.
 
     Args:
         writer: The archive.
         alone: Held by whoever works with the writer.
-        stir: Called now and then while nothing can land: that is no stall.
+        stir: Called every few seconds while nothing can land: that is no stall.
         mined: Folder of what mining keeps.
-        withdraw: Takes what the archive has let go of out of what was published of it.
+        withdraw: Withdraws what the archive removed from what was published of it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class WriterArchive:
         return [*erased, mined, *await asyncio.to_thread(self._withdraw)]
 
     async def _while_alone(self, work: Callable[[], _Done]) -> _Done:
-        """Work in a thread; who is cancelled waits for it, for nobody else may use the writer before."""
+        """Work in a thread; a cancelled caller waits for it, for nobody else may use the writer before."""
         async with self._alone:
             working = asyncio.ensure_future(asyncio.to_thread(work))
             try:
@@ -81,18 +81,8 @@ class WriterArchive:
 
 
 def sessions_of(con: duckdb.DuckDBPyConnection, request: EraseRequested) -> list[Spoke]:
-    """Everybody who spoke in a session of the subject, and when.
-
-    Args:
-        con: The archive.
-        request: Whose sessions.
-    """
-    named = {
-        "app_id": request.app_id,
-        "user_id": request.user_id,
-        "session_id": request.session_id,
-    }
-    wanted = {name: value for name, value in named.items() if value}
+    """Everybody who spoke in a session of the subject, and when."""
+    wanted = {name: value for name in ("app_id", "user_id", "session_id") if (value := getattr(request, name))}
     condition = " AND ".join(f"{name} = ${name}" for name in wanted)
     rows: list[Spoke] = con.execute(
         f"WITH mine AS (SELECT session_id FROM {RAW}.turns WHERE {condition} "

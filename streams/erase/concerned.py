@@ -1,17 +1,29 @@
-"""Entities that an erasure concerns, and the events that make the folds forget them. Pure."""
+"""Entities that an erasure concerns, what events tell of them, and the events that make folds forget them. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from models.entities import REGISTRY
 from models.erasure import ErasureSubject
 from models.errors import ConfigurationError
+from models.events import (
+    ConversationEnded,
+    EpisodeCompressed,
+    FactChanged,
+    PendingFact,
+    ProfileUpdated,
+    ProjectForwarded,
+    ProjectItemChanged,
+    ProjectMemory,
+    ProjectTurnAdded,
+    Turn,
+    UserTurnAdded,
+)
 from models.events.base import name_of_part
 from models.events.erase import (
     EraseRequested,
@@ -27,6 +39,7 @@ from models.events.erase import (
     UserSessionErased,
 )
 from models.events.registry import EntityKind
+from models.project.mentions import item_of, mentions
 
 SESSIONS_AT_ONCE = 1_000
 """In one `SpaceSessionErased` or `ProjectSessionErased`."""
@@ -65,7 +78,7 @@ class Span(NamedTuple):
 
 
 class Concerned(Struct):
-    """Sessions of the subject with everybody who spoke in them, and what of the memory role's is wholly the subject's.
+    """Sessions of the subject with everybody who spoke in them, and the memory role's entities that are all its own.
 
     Attributes:
         sessions: Session → who spoke in it, and when.
@@ -124,7 +137,7 @@ def checked(request: EraseRequested) -> EraseRequested:
 
 
 def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) -> list[SessionErased]:
-    """What tells the sessions role to forget."""
+    """Events that make the sessions role forget."""
     return [
         SessionErased(session_id=session_id, timestamp=now, request_id=request.request_id)
         for session_id in sorted(concerned.sessions)
@@ -134,65 +147,44 @@ def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) ->
 def of_users(
     request: EraseRequested, concerned: Concerned, subject: ErasureSubject, now: datetime
 ) -> Iterator[OfMemory]:
-    """What tells the memory role to forget: whole users, spaces and projects if they are the subject's, else sessions.
+    """Events that make the memory role forget: whole users, spaces and projects that are the subject's, else sessions.
 
-    Nothing for somebody of whom nothing is known: a second erasure leaves no new traces of its own.
+    None for an unknown subject: a second erasure leaves no new records of its own.
     """
     whole = {user for user in concerned.users if subject.is_user(*user)}
     whole |= set(map(_user_of, _keys_of(_OF_USERS, concerned)))
     spaces = whole | set(map(_user_of, _keys_of(_OF_SPACES, concerned)))
     if request.scope == "app" and spaces:
         spaces.add(User(request.app_id, ""))
-    about = {"timestamp": now, "request_id": request.request_id}
-    for app_id, user_id in sorted(whole):
-        yield UserErased(app_id=app_id, user_id=user_id, **about)  # type: ignore[arg-type]
-    for app_id, user_id in sorted(spaces):
-        yield SpaceErased(app_id=app_id, user_id=user_id, **about)  # type: ignore[arg-type]
-    yield from _of_parts(request, concerned, whole | spaces, now)
-    yield from _of_projects(request, concerned, now)
+    about: dict[str, Any] = {"timestamp": now, "request_id": request.request_id}
+    yield from (UserErased(**user._asdict(), **about) for user in sorted(whole))
+    yield from (SpaceErased(**space._asdict(), **about) for space in sorted(spaces))
+    yield from _of_parts(concerned, whole | spaces, about)
+    yield from _of_projects(request, concerned, about)
 
 
-def _of_parts(
-    request: EraseRequested, concerned: Concerned, whole: set[User], now: datetime
-) -> Iterator[UserErasure | SpaceErasure]:
+def _of_parts(concerned: Concerned, whole: set[User], about: Mapping[str, Any]) -> Iterator[UserErasure | SpaceErasure]:
     in_spaces: dict[User, list[str]] = {}
     for session_id, users in sorted(concerned.sessions.items()):
         for user, span in sorted(users.items()):
             if user not in whole:
-                yield UserSessionErased(
-                    app_id=user.app_id,
-                    user_id=user.user_id,
-                    timestamp=now,
-                    session_id=session_id,
-                    request_id=request.request_id,
-                    started_at=span.started_at,
-                    ended_at=span.ended_at,
-                )
+                yield UserSessionErased(session_id=session_id, **user._asdict(), **span._asdict(), **about)
         for space in {*users, *(User(user.app_id, "") for user in users)} - whole:
             in_spaces.setdefault(space, []).append(session_id)
     for space, sessions in sorted(in_spaces.items()):
         for chunk in _chunks(sessions):
-            yield SpaceSessionErased(
-                app_id=space.app_id,
-                user_id=space.user_id,
-                timestamp=now,
-                session_ids=chunk,
-                request_id=request.request_id,
-            )
+            yield SpaceSessionErased(**space._asdict(), session_ids=chunk, **about)
 
 
-def _of_projects(request: EraseRequested, concerned: Concerned, now: datetime) -> Iterator[ProjectErasure]:
+def _of_projects(request: EraseRequested, concerned: Concerned, about: Mapping[str, Any]) -> Iterator[ProjectErasure]:
     """A project is wholly the subject's if its app is."""
     whole = {Project(*_names_in(root_of(key))) for key in _keys_of(_OF_PROJECTS, concerned)}
     if request.scope == "app":
         whole |= {project for project in concerned.projects if project.app_id == request.app_id}
-    for app_id, project_id in sorted(whole):
-        yield ProjectErased(app_id=app_id, project_id=project_id, timestamp=now, request_id=request.request_id)
-    for (app_id, project_id), sessions in sorted(concerned.projects.items()):
-        for chunk in _chunks(sorted(sessions)) if (app_id, project_id) not in whole else ():
-            yield ProjectSessionErased(
-                app_id=app_id, project_id=project_id, timestamp=now, session_ids=chunk, request_id=request.request_id
-            )
+    yield from (ProjectErased(**project._asdict(), **about) for project in sorted(whole))
+    for project, sessions in sorted(concerned.projects.items()):
+        for chunk in _chunks(sorted(sessions)) if project not in whole else ():
+            yield ProjectSessionErased(**project._asdict(), session_ids=chunk, **about)
 
 
 def _keys_of(kinds: Sequence[EntityKind], concerned: Concerned) -> list[str]:
@@ -202,7 +194,7 @@ def _keys_of(kinds: Sequence[EntityKind], concerned: Concerned) -> list[str]:
 
 
 def root_of(key: str) -> str:
-    """Key of the whole project, of whose state entities of their own are parts; any other key is whole.
+    """Key of the whole project, whose parts are entities of their own; any other key is whole.
 
     >>> root_of("project:shop/web/shelf/07"), root_of("user:shop/anna")
     ('project:shop/web', 'user:shop/anna')
@@ -216,7 +208,7 @@ def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> ErasureSu
 
 
 def filler_name(request_id: str) -> str:
-    """A session, app or user that never was: forgetting it changes nothing, but begins a new file of the log."""
+    """A session, app or user that never existed: forgetting it changes nothing, but begins a new log file."""
     return f"erasure {request_id}"
 
 
@@ -235,6 +227,50 @@ def _names_in(key: str) -> tuple[str, str]:
 
 
 def _chunks(session_ids: list[str]) -> Iterator[list[str]]:
-    remaining = iter(session_ids)
-    while chunk := list(islice(remaining, SESSIONS_AT_ONCE)):
-        yield chunk
+    return (session_ids[at : at + SESSIONS_AT_ONCE] for at in range(0, len(session_ids), SESSIONS_AT_ONCE))
+
+
+def spoke_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
+    """Sessions of the subject that an event names, which names the subject: its user or app, or its one session."""
+    match event:
+        case Turn() | UserTurnAdded() | ProjectTurnAdded():
+            yield event.session_id, User(event.app_id, event.user_id), Span(event.timestamp, event.timestamp)
+        case FactChanged() if event.session_id:
+            yield event.session_id, User(event.app_id, event.user_id), Span(event.valid_from, event.timestamp)
+        case ProfileUpdated() | ConversationEnded():
+            yield event.session_id, User(event.app_id, event.user_id), Span(event.started_at, event.timestamp)
+        case EpisodeCompressed():
+            sessions = {part.session_id for part in event.turns}
+            for session_id in sessions if subject.scope != "session" else sessions & subject.session_ids:
+                yield session_id, User(event.app_id, event.user_id), Span(event.started_at, event.ended_at)
+        case ProjectItemChanged():
+            yield from _said(event, subject)
+        case _:
+            pass
+
+
+def remembered_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[Project, str]]:
+    """Projects that took something from sessions of the subject, by an event that names it, and the sessions."""
+    match event:
+        case Turn() if event.project_id:
+            yield Project(event.app_id, event.project_id), event.session_id
+        case ProjectItemChanged():
+            for session_id in subject.session_ids.intersection(mentions(event).sessions):
+                yield Project(event.app_id, event.project_id), session_id
+        case _ if isinstance(event, ProjectForwarded):
+            yield Project(event.app_id, event.project_id), event.session_id
+        case _:
+            pass
+
+
+def _said(event: ProjectItemChanged, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
+    """An import brings memories of conversations that no other record may name."""
+    item = item_of(event)
+    sources = (
+        item.sources if isinstance(item, ProjectMemory) else [item.source] if isinstance(item, PendingFact) else []
+    )
+    for source in sources:
+        user = User(event.app_id, source.user_id)
+        mine = subject.is_user(*user) or source.conversation_id in subject.session_ids
+        if mine and source.conversation_id and source.user_id:
+            yield source.conversation_id, user, Span(source.said_at, source.said_at)

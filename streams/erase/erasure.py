@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 
 import structlog
@@ -43,14 +43,36 @@ from models.events.topics import (
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.erase.archive import WriterArchive
-from streams.erase.concerned import Concerned, OfMemory, Span, User, checked, of_sessions, of_users, root_of, subject_of
+from streams.erase.concerned import (
+    Concerned,
+    OfMemory,
+    Span,
+    User,
+    checked,
+    of_sessions,
+    of_users,
+    remembered_in,
+    root_of,
+    spoke_in,
+    subject_of,
+)
 from streams.erase.logs import Logs
 from streams.erase.purge import purge
 from streams.erase.readers import Readers, ReadersBehind
 from streams.erase.record import PLACE, ErasureRecords, recorded
-from streams.erase.residual import ResidualRecords, Tally, count_found, stores_of
-from streams.erase.spoken import remembered_in, spoke_in
-from streams.erase.stores import ARCHIVED, CHANGELOGS, COMPACTED, INDEXED, PUBLIC, SPOKEN_IN, TYING
+from streams.erase.residual import (
+    ARCHIVED,
+    CHANGELOGS,
+    COMPACTED,
+    INDEXED,
+    PUBLIC,
+    SPOKEN_IN,
+    TYING,
+    ResidualRecords,
+    Tally,
+    count_found,
+    stores_of,
+)
 from streams.erase.sweep import entities_in, look, look_at_state, stands_on, sweep
 from streams.kafka.producer import Record
 from streams.kafka.topics import existing_topics
@@ -61,16 +83,7 @@ _ANSWERED = (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS))
 
 
 class Erasure:
-    """Carries out one request.
-
-    Args:
-        request: The request.
-        logs: Kafka.
-        readers: Who has read how far.
-        archive: The archive.
-        records: Of all erasures; the index's answer comes in here.
-        tally: What earlier tries in this process found.
-    """
+    """Carries out one request; `records` brings the index's answer, `tally` what earlier tries here found."""
 
     def __init__(
         self,
@@ -139,9 +152,8 @@ class Erasure:
             concerned.spoke(session_id, User(app_id, user_id), Span(first, last))
             self._anything = True
         for topic in SPOKEN_IN:
-            async for record in self._logs.read(await self._logs.extents(topic)):
-                event = self._logs.event_of(topic, record)
-                if event is not None and self._subject.names(event):
+            async for event in self._events(topic):
+                if self._subject.names(event):
                     for session_id, user, span in spoke_in(event, self._subject):
                         concerned.spoke(session_id, user, span)
                     self._remembered(event)
@@ -154,12 +166,16 @@ class Erasure:
     async def _follow(self, topic: Topic) -> None:
         """Tie what came of the subject's sessions to it."""
         tying: list[Struct] = []
-        async for record in self._logs.read(await self._logs.extents(topic)):
-            event = self._logs.event_of(topic, record)
-            if event is not None and (isinstance(event, CompactionRequested) or self._subject.names(event)):
+        async for event in self._events(topic):
+            if isinstance(event, CompactionRequested) or self._subject.names(event):
                 tying.append(event)
                 self._remembered(event)
         self._subject = self._subject.follow(tying)
+
+    async def _events(self, topic: Topic) -> AsyncIterator[Struct]:
+        async for record in self._logs.read(await self._logs.extents(topic)):
+            if (event := self._logs.event_of(topic, record)) is not None:
+                yield event
 
     def _remembered(self, event: Struct) -> None:
         for project, session_id in remembered_in(event, self._subject):

@@ -17,7 +17,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from models.errors import TurntideError
-from models.events import EraseRequested, ErasureProved, VectorsErasureDue
+from models.events import EraseRequested, VectorsErasureDue
 from models.events.topics import ERASURES
 from models.policy import IntakePolicy
 from streams.erase.archive import WriterArchive
@@ -40,13 +40,7 @@ WAKE_EVERY_S = 3_600.0
 
 
 class Executor:
-    """Carries out erasures while it is started.
-
-    Args:
-        settings: Which cluster and prefix.
-        intake: What the folds take for a turn or a command.
-        archive: The archive.
-    """
+    """Carries out erasures while it is started; `intake` says what the folds take for a turn or a command."""
 
     def __init__(self, settings: Settings, intake: IntakePolicy, archive: WriterArchive) -> None:
         self._settings = settings
@@ -121,19 +115,25 @@ class Executor:
         await self._clear(logs, records)
         self._tallies.pop(request.request_id, None)
         self._tried_s.pop(request.request_id, None)
-        of.info("erasure_proved", complete=proof.complete, seconds=round(monotonic() - began_s, 1), **_summary(proof))
+        of.info(
+            "erasure_proved",
+            complete=proof.complete,
+            seconds=round(monotonic() - began_s, 1),
+            removed=sum(store.removed for store in proof.stores),
+            remaining=sum(store.remaining for store in proof.stores),
+        )
         if request.purge_logs:
             await self._purge_requests(logs, readers, request.request_id)
 
     async def _clear(self, logs: Logs, records: ErasureRecords) -> None:
-        """Null records for what names somebody though it is proved that she is forgotten."""
+        """Write null records for what names somebody although the erasure is proved."""
         names = [Record(key, None) for key in records.names()]
         if names:
             await logs.write({TopicPartition(logs.name(ERASURES), PLACE): names})
             await records.refresh(logs)
 
     async def _purge_requests(self, logs: Logs, readers: Readers, request_id: str) -> None:
-        """Also what names the subject out of the log's files; the proof stands whether or not that works."""
+        """Remove what names the subject from the log's files too; the proof stands whether or not that works."""
         keys = {key_of(request_id, kind) for kind in (EraseRequested, VectorsErasureDue)}
 
         async def is_clean() -> bool:
@@ -145,13 +145,6 @@ class Executor:
             await purge(logs, readers, request_id, places, is_clean)
         except TurntideError as error:
             log.warning("erasure_request_not_purged", request_id=request_id, reason=str(error))
-
-
-def _summary(proof: ErasureProved) -> dict[str, int]:
-    return {
-        "removed": sum(store.removed for store in proof.stores),
-        "remaining": sum(store.remaining for store in proof.stores),
-    }
 
 
 def _show(pending: Sequence[EraseRequested]) -> None:

@@ -1,9 +1,8 @@
 """Has Kafka clean partitions that nobody writes to, when it is due.
 
-A broker closes a file only as the next record comes, and cleans closed files only. Without it, what an erasure replaced
-on a partition that has gone quiet would stay beyond the date in the proof. So once `max.compaction.lag.ms` is over each
-partition of a compacted topic that nothing was written to since gets a record of no meaning, and another one when the
-null records' own time is over.
+A broker closes a file only when the next record comes, and cleans closed files only. What an erasure replaced on a
+quiet partition would stay beyond the date in the proof. So once `max.compaction.lag.ms` is over, each partition of a
+compacted topic without a later record gets a filler, and another one when the time of the null records is over.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from aiokafka import TopicPartition
 
 from models.events import ErasureProved
 from models.events.topics import ERASURES, Topic
-from streams.erase.logs import Extent, Extents, Logs
+from streams.erase.logs import Logs
 from streams.erase.purge import fill
-from streams.erase.residual import names_of
-from streams.erase.stores import CHANGELOGS, COMPACTED
+from streams.erase.residual import CHANGELOGS, COMPACTED, names_of
+from streams.kafka.client import Extent, Extents
 from streams.kafka.times import appended_at
 
 log = structlog.get_logger(__name__)
@@ -30,25 +29,14 @@ _NULLS_AFTER = timedelta(hours=12)
 
 
 class IdlePartitions:
-    """Remembers which topics need no more; a new one looks once more.
-
-    Args:
-        logs: The logs.
-    """
+    """Remembers which topics need no more; a new one looks once more."""
 
     def __init__(self, logs: Logs) -> None:
         self._logs = logs
         self._done: dict[Topic, datetime] = {}
 
     async def wake(self, proofs: Iterable[ErasureProved], now: datetime) -> int:
-        """Write to the partitions where it is due.
-
-        Args:
-            proofs: Of all erasures.
-            now: The time, aware.
-
-        Returns:
-            To how many.
+        """Write to the partitions where it is due by the proofs of all erasures; returns how many.
 
         Raises:
             DeliveryFailed: Not acknowledged; it may be repeated.

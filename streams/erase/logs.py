@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -15,36 +14,20 @@ from models.events import DeadLetter
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import decode_command, decode_input, decode_output
-from streams.kafka.client import admin, consumer, require_topic
+from streams.kafka.client import Extent, Extents, admin, consumer, read_extents, require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.times import appended_at
 from streams.settings import Settings
 
-_POLL_MS = 500
 _POLL_RECORDS = 2_000
 _FETCH_WAIT_MS = 10
 """A broker answers a connection's requests one by one: whatever is asked next waits for a fetch that finds nothing."""
 
 
-class Extent(NamedTuple):
-    """Offsets of a partition from `start`, `end` not among them."""
-
-    start: int
-    end: int
-
-
-Extents = Mapping[TopicPartition, Extent]
-
-
 class Logs:
-    """Reads and writes topics by partition and offset.
+    """Reads and writes topics by partition and offset; its clients are started, the reader has no group.
 
-    Args:
-        settings: Which cluster and prefix.
-        intake: What the folds take for a turn or a command.
-        reader: A started consumer without a group.
-        admin_client: A started admin client.
-        producer: A started producer.
+    `intake` says what the folds take for a turn or a command.
     """
 
     def __init__(
@@ -91,21 +74,9 @@ class Logs:
 
     async def read(self, extents: Extents) -> AsyncGenerator[ConsumerRecord, None]:
         """Every record of the extents that the log has, each partition in order. Close it before the next one."""
-        waiting = {place: extent.end for place, extent in extents.items() if extent.start < extent.end}
-        if not waiting:
-            return
-        self._reader.assign([*waiting])
         try:
-            for place in waiting:
-                self._reader.seek(place, extents[place].start)
-            while waiting:
-                polled = await self._reader.getmany(*waiting, timeout_ms=_POLL_MS, max_records=_POLL_RECORDS)
-                for place, records in polled.items():
-                    for record in records:
-                        if record.offset < extents[place].end:
-                            yield record
-                # By position, not by the last record: compaction may have removed what stood at the end.
-                waiting = {p: end for p, end in waiting.items() if await self._reader.position(p) < end}
+            async for record in read_extents(self._reader, extents, most_records=_POLL_RECORDS):
+                yield record
         finally:
             self._reader.unsubscribe()
 
@@ -123,7 +94,10 @@ class Logs:
         if record.value is None:
             return None
         try:
-            return _decoded(topic, record, self._intake)
+            if topic not in (TURNS, COMMANDS):
+                return decode_output(topic, record.value)
+            decode = decode_input if topic is TURNS else decode_command
+            return decode(record.value, record.key, appended_at(record), self._intake)
         except InvalidRecord as error:
             return DeadLetter(
                 id="",
@@ -165,24 +139,11 @@ async def opened(settings: Settings, intake: IntakePolicy) -> AsyncIterator[Logs
         StoreUnavailable: Kafka does not answer.
         DeliveryFailed: Likewise.
     """
-    async with (
-        consumer(settings.kafka, fetch_max_wait_ms=_FETCH_WAIT_MS) as reader,
-        admin(settings.kafka) as admin_client,
-    ):
+    options = {"fetch_max_wait_ms": _FETCH_WAIT_MS}
+    async with consumer(settings.kafka, **options) as reader, admin(settings.kafka) as admin_client:
         producer = Producer(settings)
         await producer.start()
         try:
             yield Logs(settings, intake, reader=reader, admin_client=admin_client, producer=producer)
         finally:
             await producer.stop()
-
-
-_DECODERS: Mapping[Topic, Callable[..., Any]] = {TURNS: decode_input, COMMANDS: decode_command}
-
-
-def _decoded(topic: Topic, record: ConsumerRecord, intake: IntakePolicy) -> Struct:
-    decode = _DECODERS.get(topic)
-    if decode is None:
-        return decode_output(topic, record.value)
-    event: Struct = decode(record.value, record.key, appended_at(record), intake)
-    return event

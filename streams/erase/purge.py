@@ -1,18 +1,17 @@
-"""Out of Kafka's own files at once, rather than when retention and compaction come to it.
+"""Removes records from Kafka's own files at once, without waiting for retention and compaction.
 
 A broker removes whole closed files. So for a while the topics concerned close a file after a second; a record of no
 meaning, a *filler*, closes the one that is open; then topics that keep records for a time lose everything up to the
 filler, and compacted ones are cleaned.
 
-What it costs: on the partitions concerned everybody's records go that are older than the erasure. They are in the
-archive; a replay from the log, a reset, and readers that Turntide does not know begin after them. For the time of the
-cleaning a changelog may lose what a replaced worker's late write overruled (`models.events.topics`, `compaction_lag`).
+What it costs: on the partitions concerned everybody's records that are older than the erasure go. The archive has
+them; a replay from the log, a reset, and readers that Turntide does not know begin after them. During the cleaning a
+changelog may lose what a replaced worker's late write overruled (`models.events.topics`, `compaction_lag`).
 
-Of compacted topics the null records go too, for a key may say something of somebody; who reads them and is not one of
-Turntide's roles may never learn of the erasure. Those of changelogs stay for `delete.retention.ms` (24 h), and the
-proof counts them: Kafka cleans a whole topic, not what an erasure wrote, so a recovery that is behind, or reading at
-that moment, would keep sessions and users of others that went meanwhile. No mark that an erasure leaves in the
-changelog tells it of them: they may stand on a partition without one, or behind it.
+Null records of public compacted topics go too, for a key may identify somebody; a reader that is not one of Turntide's
+roles may never learn of the erasure. Null records of changelogs stay for `delete.retention.ms` (24 h), and the proof
+counts them: Kafka cleans a whole topic, not what one erasure wrote, so a recovery that is behind, or reading at that
+moment, would keep other sessions and users that went meanwhile.
 """
 
 from __future__ import annotations
@@ -67,22 +66,21 @@ Places = Mapping[Topic, Iterable[TopicPartition]]
 async def purge(
     logs: Logs, readers: Readers, request_id: str, places: Places, is_clean: Callable[[], Awaitable[bool]]
 ) -> None:
-    """Cut off and clean the logs of these partitions.
+    """Cut off and clean the logs of the partitions that hold something of the subject.
 
     Args:
         logs: The logs.
-        readers: Whoever must have read what is cut off.
+        readers: Roles that must have read what is cut off.
         request_id: Of the erasure, for the fillers.
-        places: Partitions that hold something of the subject, by topic.
-        is_clean: Whether the compacted ones among them hold nothing of it any more.
+        places: The partitions, by topic.
+        is_clean: Whether the compacted ones hold nothing of the subject any more.
 
     Raises:
         ReadersBehind: A role has not read what would be cut off.
         StoreUnavailable: The broker does not clean in time.
         ConfigurationError: The broker refuses.
     """
-    wanted = {topic: sorted(each) for topic, each in places.items()}
-    wanted = {topic: each for topic, each in wanted.items() if each}
+    wanted = {topic: found for topic, each in places.items() if (found := sorted(each))}
     if not wanted:
         return
     async with tightened(logs, wanted):
@@ -155,7 +153,7 @@ async def _cut(client: AIOKafkaAdminClient, ends: Mapping[TopicPartition, int]) 
 
 @asynccontextmanager
 async def tightened(logs: Logs, topics: Iterable[Topic]) -> AsyncIterator[None]:
-    """Topics whose files close after a second, and which are cleaned whatever it costs; as before at the end.
+    """Have topics close files after a second and be cleaned at any cost; restores their configuration at the end.
 
     Raises:
         ConfigurationError: The broker refuses.
@@ -170,7 +168,7 @@ async def tightened(logs: Logs, topics: Iterable[Topic]) -> AsyncIterator[None]:
 
 
 async def restore(logs: Logs) -> list[str]:
-    """Mend the configuration that a killed erasure left; gives the names of the topics.
+    """Restore the configuration that a killed erasure left; returns the names of the topics.
 
     What an operator had set for the entries concerned is not known any more: they get the defaults back.
 

@@ -13,8 +13,9 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from models.errors import StoreUnavailable
-from streams.erase.logs import Extent, Logs
+from streams.erase.logs import Logs
 from streams.index.generations import generation_name
+from streams.kafka.client import Extent
 
 log = structlog.get_logger(__name__)
 
@@ -34,13 +35,7 @@ class ReadersBehind(StoreUnavailable):
 
 
 class Readers:
-    """Who has read how far.
-
-    Args:
-        logs: Whose offsets.
-        landed: How far the archive's catalog is, by partition.
-        within: How long one wait may take.
-    """
+    """Who has read how far; `landed` tells how far the archive's catalog is, `within` how long one wait may take."""
 
     def __init__(self, logs: Logs, landed: Callable[[], Awaitable[Positions]], *, within: timedelta = WITHIN) -> None:
         self._logs = logs

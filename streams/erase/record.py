@@ -1,18 +1,22 @@
-"""Record of an erasure in `erasures.v1`: the subject, what the index answered, the proof. Pure but for reading."""
+"""Records of erasures in `erasures.v1`: the request, what the index answered, the proof; and asking for one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
 
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct, structs
 
 from models.events import EraseRequested, ErasureEvent, ErasureProved, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES
+from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import headers_for, tag_of
-from streams.erase.logs import Logs
+from streams.erase.concerned import checked
+from streams.erase.logs import Logs, opened
 from streams.kafka.producer import Record
+from streams.settings import Settings
 
 PLACE = 0
 """Partition of all requests: whichever archive worker has it carries them out, one after the other."""
@@ -36,11 +40,10 @@ class ErasureRecords:
     """All erasures there are, read on with each `refresh`.
 
     Attributes:
-        requested: Requests whose record is still there, in the order in which they came.
+        requested: Requests whose record is still there, in log order.
         due: What the last try of each asked of the index, and the sessions that it knew.
-        vectors: What the index answered, all its answers to a request in one: a later one says what is left, and adds
-            what it removed, which is nothing where a restarted index only repeats itself.
-        answered_at: Offset of the last of them.
+        vectors: The index's answers to a request, joined: the last one says what is left, removed points are added up.
+        answered_at: Offset of the last answer.
         proved: Proofs.
     """
 
@@ -117,3 +120,49 @@ def _joined(before: VectorsErased | None, answer: VectorsErased) -> VectorsErase
     removed = {store.store: store.removed for store in before.stores} if before is not None else {}
     stores = [structs.replace(each, removed=each.removed + removed.get(each.store, 0)) for each in answer.stores]
     return structs.replace(answer, stores=stores)
+
+
+class KafkaEraseRequests:
+    """Asks for erasures, for the HTTP API and the command line. Each call opens its own clients: they are rare."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def request(self, wanted: EraseRequested) -> None:
+        """Ask for one; on return the log has it.
+
+        Raises:
+            ConfigurationError: It names too much or too little, or the topic is missing.
+            DeliveryFailed: The log did not confirm it.
+            StoreUnavailable: Kafka does not answer.
+        """
+        event = checked(wanted)
+        async with opened(self._settings, IntakePolicy()) as logs:
+            await logs.ends(ERASURES)  # a topic that is missing is said so, rather than waited for
+            await logs.write({TopicPartition(logs.name(ERASURES), PLACE): [recorded(event)]})
+
+    async def proof(self, request_id: str) -> ErasureProved | None:
+        """What came of it; None while it is under way, and for one that nobody asked for.
+
+        Raises:
+            ConfigurationError: The topic is missing.
+            StoreUnavailable: Kafka does not answer.
+        """
+        records = ErasureRecords()
+        async with opened(self._settings, IntakePolicy()) as logs:
+            await records.refresh(logs)
+        return records.proved.get(request_id)
+
+    async def watched(self, every_s: float) -> AsyncGenerator[ErasureRecords, None]:
+        """All erasures, now and again after each interval.
+
+        Raises:
+            ConfigurationError: The topic is missing.
+            StoreUnavailable: Kafka does not answer.
+        """
+        records = ErasureRecords()
+        async with opened(self._settings, IntakePolicy()) as logs:
+            while True:
+                await records.refresh(logs)
+                yield records
+                await asyncio.sleep(every_s)

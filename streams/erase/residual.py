@@ -10,8 +10,36 @@ from typing import NamedTuple
 from aiokafka import TopicPartition
 from msgspec import Struct, field, structs
 
+from models.entities import REGISTRY
 from models.events import ErasedStore
-from models.events.topics import Cleanup, Topic
+from models.events.topics import (
+    COMMANDS,
+    ERASURES,
+    FACTS,
+    MEMORIES,
+    MEMORY_STATE,
+    PROFILES,
+    PROJECTS,
+    REQUESTS,
+    SESSION_STATE,
+    TURNS,
+    USER_EPISODES,
+    Cleanup,
+    Topic,
+)
+
+PUBLIC = tuple(topic for topic in REGISTRY.topics if topic.public and topic is not ERASURES)
+"""All but the erasures' own, which is cleared when the proof is written."""
+COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is Cleanup.COMPACT)
+CHANGELOGS = (SESSION_STATE, MEMORY_STATE)
+SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES, PROJECTS)
+"""They tell of sessions and of who spoke in them."""
+TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS, PROJECTS)
+"""Their events tie others to the subject (`Subject.follow`)."""
+INDEXED = tuple(topic for topic in REGISTRY.indexed_topics if topic is not ERASURES)
+"""What the index reads but for erasures."""
+ARCHIVED = REGISTRY.archived_topics
+
 
 _NEVER_MS = 10 * 365 * 86_400_000
 """Kafka's "never" is a number of milliseconds, too: beyond ten years nothing is promised."""
@@ -57,10 +85,10 @@ class ResidualRecords(Struct):
     Attributes:
         looked_at: Records read.
         latest: By key, the last record of the key, where it has a value.
-        past: Records that are not the last of their key, or of a topic without keys: until the broker removes them.
-        keys: Of all of them. A key may say something of somebody, too: that of a fact does.
+        past: Records that the broker still has to remove: not the last of their key, or of a topic without keys.
+        keys: Of all of them. A key may identify somebody too: that of a fact does.
         nulls: How many records without a value have such a key.
-        lasting_nulls: Likewise, but of those that only time removes, by purpose: see `streams.erase.purge`.
+        lasting_nulls: Likewise, of those that only time removes (`streams.erase.purge`).
     """
 
     looked_at: int = 0
@@ -129,17 +157,14 @@ class ResidualRecords(Struct):
 
 
 def expiry(topic: Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
-    """By when the broker has removed what was written up to then, on a topic that keeps records for a time.
+    """By when the broker removes what is there now, on a topic that keeps records for a time; None if unknown.
 
-    A file of the log goes as a whole, so what began it waits for what ended it (`segment.ms`).
+    A log file goes as a whole, so its first record waits for its last one (`segment.ms`).
 
     Args:
         topic: The topic.
         newest: When the last such record was written.
         config: The topic's entries by Kafka's names.
-
-    Returns:
-        None if nobody can say.
     """
     kept, segment_ms = _promised(config, "retention.ms"), int(config.get("segment.ms", "0"))
     if topic.cleanup is not Cleanup.DELETE or newest is None or kept is None:
@@ -159,12 +184,7 @@ class Compacted(NamedTuple):
 
 
 def compacted_by(now: datetime, config: Mapping[str, str]) -> Compacted:
-    """When compaction, which may take `max.compaction.lag.ms` each time, is through.
-
-    Args:
-        now: Nothing counted here is replaced later.
-        config: The topic's entries by Kafka's names.
-    """
+    """When compaction, which may take `max.compaction.lag.ms` each time, is through with what is replaced by now."""
     lag, retention = _promised(config, "max.compaction.lag.ms"), _promised(config, "delete.retention.ms")
     if lag is None or retention is None:
         return Compacted(None, None)
@@ -177,7 +197,7 @@ def _promised(config: Mapping[str, str], name: str) -> timedelta | None:
 
 
 class Tally:
-    """What there was of a subject, by store, over all tries of one erasure in this process.
+    """Entries found of a subject, by store, over all tries of one erasure in this process.
 
     A try that was cut short has removed something already: the proof counts from the first look on.
     """

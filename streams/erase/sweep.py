@@ -1,4 +1,4 @@
-"""Compacted topics: what they hold of a subject by key, and the null records that take it away."""
+"""Reading compacted topics for what they hold of a subject by key, and the null records that remove it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from models.events.topics import Cleanup, Topic
 from models.user.facts import PREFIX as FACT_PART
-from streams.erase.logs import Extent, Logs
+from streams.erase.logs import Logs
 from streams.erase.readers import Positions
 from streams.erase.residual import ResidualRecord as Trace
 from streams.erase.residual import ResidualRecords
+from streams.kafka.client import Extent
 from streams.kafka.producer import Record
 from streams.kafka.times import appended_at
 from streams.state.changelog import name_of
@@ -28,17 +29,14 @@ async def look(
     keys: Iterable[bytes | None] = (),
     until: Positions | None = None,
 ) -> tuple[ResidualRecords, dict[TopicPartition, int]]:
-    """Read a public topic from its start and note what is the subject's.
+    """Read a public topic from its start and note what is the subject's; also returns up to where it was read.
 
     Args:
         logs: The logs.
         topic: The topic.
         concerns: Whether an event is the subject's.
         keys: Keys that earlier looks found to be the subject's.
-        until: Offsets from which on nothing counts: what was said after the erasure is not the erasure's.
-
-    Returns:
-        What was found, and up to which offset of each partition it was read.
+        until: Offsets from which on nothing counts: what was said after the erasure does not belong to it.
     """
     residual, compacted = ResidualRecords(keys=set(keys)), topic.cleanup is Cleanup.COMPACT
     extents = await logs.extents(topic)
@@ -58,12 +56,9 @@ async def look(
 
 
 async def sweep(logs: Logs, topic: Topic, concerns: Concerns) -> int:
-    """Write a null record for every key of a compacted topic whose last value is the subject's.
+    """Write a null record for every key of a compacted topic whose last value is the subject's; returns how many.
 
-    A key that is written again meanwhile is left: what is said after the erasure is not the erasure's.
-
-    Returns:
-        How many.
+    A key that is written again meanwhile is left: what is said after the erasure does not belong to it.
 
     Raises:
         DeliveryFailed: Not acknowledged; it may be repeated.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -20,6 +20,16 @@ from streams.settings import KafkaSettings
 
 _Client = TypeVar("_Client")
 _POLL_MS = 500
+
+
+class Extent(NamedTuple):
+    """Offsets of a partition from `start`, `end` not among them."""
+
+    start: int
+    end: int
+
+
+Extents = Mapping[TopicPartition, Extent]
 
 
 def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
@@ -159,8 +169,8 @@ async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
 
 
 async def read_to_end(
-    kafka: KafkaSettings, topic: str, *, only: int | None = None, before: int | None = None
-) -> AsyncIterator[ConsumerRecord]:
+    kafka: KafkaSettings, topic: str, *, only: int | None = None, first: int = 0, before: int | None = None
+) -> AsyncGenerator[ConsumerRecord, None]:
     """Every record from the log's start to where its end was at the call, partition by partition in order.
 
     No group, nothing is committed.
@@ -169,6 +179,7 @@ async def read_to_end(
         kafka: Which cluster.
         topic: Full name.
         only: Of this partition alone.
+        first: Only records from this offset on.
         before: Only records below this offset.
 
     Raises:
@@ -176,19 +187,30 @@ async def read_to_end(
     """
     partitions = [TopicPartition(topic, p) for p in await require_topic(kafka, topic) if only in (None, p)]
     async with consumer(kafka) as client:
-        client.assign(partitions)
-        ends = await client.end_offsets(partitions)
-        if before is not None:
-            ends = {partition: min(end, before) for partition, end in ends.items()}
-        starts = await client.beginning_offsets(partitions)
-        for partition in partitions:
-            client.seek(partition, starts[partition])
-        waiting = {p for p in partitions if starts[p] < ends[p]}
-        while waiting:
-            polled = await client.getmany(*waiting, timeout_ms=_POLL_MS)
-            for partition, records in polled.items():
-                for record in records:
-                    if record.offset < ends[partition]:
-                        yield record
-            # By position, not by the last record: compaction may have removed what stood at the end.
-            waiting = {p for p in waiting if await client.position(p) < ends[p]}
+        ends, starts = await client.end_offsets(partitions), await client.beginning_offsets(partitions)
+        last = {p: end if before is None else min(end, before) for p, end in ends.items()}
+        async for record in read_extents(client, {p: Extent(max(starts[p], first), last[p]) for p in partitions}):
+            yield record
+
+
+async def read_extents(
+    client: AIOKafkaConsumer, extents: Extents, *, most_records: int | None = None
+) -> AsyncGenerator[ConsumerRecord, None]:
+    """Every record of the extents that the log has, each partition in order.
+
+    The consumer has no group. Close one reading before the next one begins.
+    """
+    waiting = [place for place, extent in extents.items() if extent.start < extent.end]
+    if not waiting:
+        return
+    client.assign(waiting)
+    for place in waiting:
+        client.seek(place, extents[place].start)
+    while waiting:
+        polled = await client.getmany(*waiting, timeout_ms=_POLL_MS, max_records=most_records)
+        for place, records in polled.items():
+            for record in records:
+                if record.offset < extents[place].end:
+                    yield record
+        # By position, not by the last record: compaction may have removed what stood at the end.
+        waiting = [place for place in waiting if await client.position(place) < extents[place].end]

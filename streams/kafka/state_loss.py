@@ -10,7 +10,8 @@ The repair is the operator's to start, for a rebuild repeats every output (with 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from typing import NamedTuple
 
 import structlog
@@ -22,12 +23,10 @@ from models.events.topics import DEAD_LETTERS, Topic
 from models.partition.sessions import Parts
 from models.session.outputs import TOPICS_STAGE
 from models.wire.codec import decode_output
-from streams.kafka.client import consumer, require_topic
+from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-_POLL_MS = 500
 
 
 class LossRule(NamedTuple):
@@ -82,7 +81,8 @@ async def committed_offsets(settings: Settings, rule: LossRule, partitions: Iter
                 f"changelog {changelog} begins after offset 0 on partitions {cut}: records were deleted from it, so "
                 f"state is lost. Its cleanup.policy must be compact (`turntide topics check`). {rule.repair}."
             )
-        found = {number: await client.committed(_source(settings, rule, number)) for number in numbers}
+        source = rule.source.full_name(settings.topic_prefix)
+        found = {number: await client.committed(TopicPartition(source, number)) for number in numbers}
     return {number: offset for number, offset in found.items() if offset is not None}
 
 
@@ -105,61 +105,41 @@ async def require_whole(
         RecoveryFailed: State is lost; the message names the repair.
         StoreUnavailable: Kafka does not answer.
     """
-    folded = {number: rule.folded(entities(number)) for number in committed}
-    behind = {number: folded[number] + 1 for number, offset in committed.items() if folded[number] + 1 < offset}
-    for number, first in behind.items():
-        lost = await _first_lost(settings, rule, number, (first, committed[number]))
+    source = rule.source.full_name(settings.topic_prefix)
+    for number, offset in committed.items():
+        first = rule.folded(entities(number)) + 1
+        if first >= offset:
+            continue
+        lost = await _first_lost(settings, rule, number, first, offset)
         if lost is not None:
             raise RecoveryFailed(
-                f"state of {rule.source.full_name(settings.topic_prefix)}[{number}] is lost: the group has committed "
-                f"offset {committed[number]}, the changelog {rule.changelog.full_name(settings.topic_prefix)} knows "
-                f"nothing from offset {lost} on. {rule.repair}."
+                f"state of {source}[{number}] is lost: the group has committed offset {offset}, the changelog "
+                f"{rule.changelog.full_name(settings.topic_prefix)} knows nothing from offset {lost} on. {rule.repair}."
             )
-        log.info("state_behind_by_dead_letters", partition=number, first=first, committed=committed[number])
+        log.info("state_behind_by_dead_letters", partition=number, first=first, committed=offset)
 
 
-def _source(settings: Settings, rule: LossRule, number: int) -> TopicPartition:
-    return TopicPartition(rule.source.full_name(settings.topic_prefix), number)
-
-
-async def _first_lost(settings: Settings, rule: LossRule, number: int, extent: tuple[int, int]) -> int | None:
-    """First offset in `[from, to)` whose record can be used and is no dead letter of the fold."""
-    source = _source(settings, rule, number)
+async def _first_lost(settings: Settings, rule: LossRule, number: int, first: int, before: int) -> int | None:
+    """First offset of these whose record can be used and is no dead letter of the fold."""
+    source = rule.source.full_name(settings.topic_prefix)
     dead_lettered: set[int] | None = None
-    async for records in _read(settings, source, *extent):
-        for position in rule.usable(records):
+    async with aclosing(read_to_end(settings.kafka, source, only=number, first=first, before=before)) as records:
+        async for record in records:
+            if not rule.usable([record]):
+                continue
             if dead_lettered is None:
-                dead_lettered = await _dead_lettered(settings, source)
-            if position.offset not in dead_lettered:
-                return position.offset
+                dead_lettered = await _dead_lettered(settings, source, number)
+            if record.offset not in dead_lettered:
+                return int(record.offset)
     return None
 
 
-async def _dead_lettered(settings: Settings, source: TopicPartition) -> set[int]:
+async def _dead_lettered(settings: Settings, source: str, number: int) -> set[int]:
     """Source offsets of the dead letters on a partition; a letter stands on the partition of its cause."""
-    place = TopicPartition(DEAD_LETTERS.full_name(settings.topic_prefix), source.partition)
     found: set[int] = set()
-    async for records in _read(settings, place, 0, None):
-        letters = [decode_output(DEAD_LETTERS, record.value or b"") for record in records]
+    async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix), only=number):
+        letter = decode_output(DEAD_LETTERS, record.value or b"")
         # A letter of the topics' is no set-aside record: that was folded.
-        found.update(
-            x.offset
-            for x in letters
-            if isinstance(x, DeadLetter) and x.topic == source.topic and x.stage != TOPICS_STAGE
-        )
+        if isinstance(letter, DeadLetter) and letter.topic == source and letter.stage != TOPICS_STAGE:
+            found.add(letter.offset)
     return found
-
-
-async def _read(
-    settings: Settings, place: TopicPartition, first: int, end: int | None
-) -> AsyncIterator[list[ConsumerRecord]]:
-    """Records of `[first, end)` that the log still has, poll by poll; to its end where none is given."""
-    async with consumer(settings.kafka) as client:
-        client.assign([place])
-        start = (await client.beginning_offsets([place]))[place]
-        last = (await client.end_offsets([place]))[place]
-        end = last if end is None else min(end, last)
-        client.seek(place, max(first, start))
-        while await client.position(place) < end:
-            for records in (await client.getmany(place, timeout_ms=_POLL_MS)).values():
-                yield [record for record in records if record.offset < end]

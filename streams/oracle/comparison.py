@@ -5,10 +5,10 @@
 | state | every part byte for byte |
 | outputs | by id: none missing, none false, payload as the oracle's; a repeat with the same id and payload is counted |
 
-`streams.oracle.tiers` has what holds of users' memories, `streams.oracle.followers` compares archive and index.
+`streams.oracle.followers` has the invariants of users' memories, `streams.oracle.followers` compares archive and index.
 
-Of a compacted topic from which the broker has removed records, only the last event of each key must be there, and none
-that an erasure took; of another one from which retention, or an erasure, has removed the oldest, nothing must.
+Where the broker removed records of a compacted topic, only the last event of each key must be there, unless an erasure
+took it; where retention or an erasure removed the oldest of another topic, none must.
 """
 
 from __future__ import annotations
@@ -144,12 +144,7 @@ def _parts(partitions: Mapping[int, Entities]) -> dict[str, bytes]:
 
 
 def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Comparison:
-    """Every output topic against the oracles' events.
-
-    Args:
-        found: By topic name, without the prefix.
-        oracles: What should be there.
-    """
+    """Every output topic (`found`, by its name without the prefix) against the oracles' events."""
     result = Comparison()
     forgotten = frozenset[str]().union(*(oracle.forgotten for oracle in oracles))
     for name, expected in by_topic(*oracles).items():

@@ -13,13 +13,7 @@ Entities = Mapping[str, Mapping[str, bytes]]
 
 
 class Folded(NamedTuple):
-    """A role that folds a log into state.
-
-    Attributes:
-        role: Its name.
-        source: What it folds.
-        changelog: Where its state is kept.
-    """
+    """A role that folds the log `source` into state, which it keeps in `changelog`."""
 
     role: str
     source: Topic

@@ -12,7 +12,8 @@ Texts are compared by their digest: differences are printed, and hold no text of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -21,14 +22,98 @@ from msgspec import Struct
 
 from models.entities import REGISTRY
 from models.erasure import ErasureSubject
-from models.events import DeadLetter, ProjectItem, ProjectItemChanged, project_key
+from models.events import (
+    DeadLetter,
+    EpisodeCompressed,
+    EpisodeRequested,
+    ProjectItem,
+    ProjectItemChanged,
+    UserTurnAdded,
+    project_key,
+    user_key,
+)
 from models.events.topics import PROJECTS
 from models.policy import Policy
+from models.user.state import UserState
 from streams.masking.records import RecordMasker
 from streams.oracle.comparison import Comparison, DifferenceKind, by_topic, superseded
-from streams.oracle.forgotten import without_session
-from streams.oracle.replay import Replayed
-from streams.oracle.tiers import UserId, episodes_of, name_of, states_of
+from streams.oracle.replay import Replayed, without_session
+
+_OF_USER = "user:"
+"""How the keys of users begin; beside them stand spaces of memories, and the partition."""
+USERS_TURNS, ANSWERS = "users' turns", "answers"
+
+
+class UserId(NamedTuple):
+    """A user of one app."""
+
+    app_id: str
+    user_id: str
+
+
+def name_of(user: UserId) -> str:
+    """As in the keys of `commands.v1`."""
+    return user_key(user.app_id, user.user_id)
+
+
+def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[UserId, UserState]]:
+    """Every user that an oracle of users knows, none that was erased; one that stands on two partitions comes twice."""
+    for entities in oracle.entities.values():
+        for entity in entities:
+            if entity.startswith(_OF_USER):
+                state = UserState(entity, entities.get, policy)
+                if state.known:
+                    yield UserId(state.head.app_id, state.head.user_id), state
+
+
+def episodes_of(oracle: Replayed) -> dict[UserId, list[EpisodeCompressed]]:
+    """Episodes of each user, but those that were erased."""
+    found: dict[UserId, list[EpisodeCompressed]] = {}
+    for event in oracle.outputs.values():
+        if isinstance(event, EpisodeCompressed) and event.id not in oracle.forgotten:
+            found.setdefault(_user(event), []).append(event)
+    return found
+
+
+def unanswered(oracle: Replayed, policy: Policy) -> list[str]:
+    """Episodes that were asked for and have not come."""
+    return [
+        f"{name_of(user)}, turns {first}-{last}"
+        for user, state in states_of(oracle, policy)
+        for first, last in state.head.waiting
+    ]
+
+
+def compare_tiers(sessions: Replayed, users: Replayed, policy: Policy) -> Comparison:
+    """Every turn that the sessions' oracle forwards is counted once by its user's memory.
+
+    That each counted turn is in one episode or at hand is a property of the fold (`tests/property/test_users.py`).
+    Users of whom something was erased are left out: what they counted goes with it.
+    """
+    forwarded = [event for event in sessions.outputs.values() if isinstance(event, UserTurnAdded)]
+    touched = {_user(turn) for turn in forwarded if turn.id in sessions.forgotten}
+    expected = Counter(name_of(_user(turn)) for turn in forwarded if _user(turn) not in touched)
+    found = Counter[str]()
+    for user, state in states_of(users, policy):
+        if user not in touched:
+            found[name_of(user)] += state.head.turn_count
+    result = Comparison(checked={USERS_TURNS: expected.total()})
+    result.add(USERS_TURNS, DifferenceKind.MISSING, (expected - found).elements())
+    result.add(USERS_TURNS, DifferenceKind.DOUBLED, (found - expected).elements())
+    return result
+
+
+def compare_answers(users: Replayed, policy: Policy) -> Comparison:
+    """Every episode that was asked for has come."""
+    asked = sum(isinstance(event, EpisodeRequested) for event in users.outputs.values())
+    result = Comparison(checked={ANSWERS: asked})
+    result.add(ANSWERS, DifferenceKind.MISSING, unanswered(users, policy))
+    return result
+
+
+def _user(event: UserTurnAdded | EpisodeCompressed) -> UserId:
+    return UserId(event.app_id, event.user_id)
+
 
 ARCHIVE_TURNS, ARCHIVE_REFUSED, INDEX, INDEX_USERS = "archive turns", "archive refused", "index", "index of users"
 INDEX_PROJECTS = "index of projects"
@@ -59,7 +144,7 @@ class Indexed(Struct, kw_only=True):
 
     Attributes:
         turns: Session and number of the turns of every session that the oracle knows, from their payloads.
-        at_most: How many were asked for of each session: the newest ones.
+        at_most: How many of the newest were asked for of each session.
         points: All points, of unknown sessions too.
     """
 
@@ -81,7 +166,7 @@ class IndexedUser(Struct, kw_only=True):
     Attributes:
         facts: Category, key and value of each active fact.
         episodes: First and last turn of each.
-        turn_count: Turns as its standing has them.
+        turn_count: Turns as its stats have them.
     """
 
     facts: list[tuple[str, str, str]]
@@ -138,22 +223,17 @@ def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Compa
 def compare_users_index(
     found: Mapping[UserId, IndexedUser], oracle: Replayed, policy: Policy, *, mask: RecordMasker | None = None
 ) -> Comparison:
-    """The index's facts, episodes and turns of each user against the oracle of users.
+    """The index's facts, episodes and turns of each user (`found`) against the oracle of users.
 
-    Args:
-        found: Users that the oracle knows.
-        oracle: Of users.
-        policy: As the role had it.
-        mask: Of the index, if it masks; both sides are compared masked.
+    Where the index masks, `mask` masks both sides.
     """
     names: set[str] = set()
+    made = episodes_of(oracle)
     for user, state in states_of(oracle, policy):
         facts = [(category.value, key, fact.value) for category, key, fact in state.facts.all() if fact.active]
-        held = IndexedUser(facts=facts, episodes=[], turn_count=state.head.turn_count)
+        ranges = [(episode.first_turn, episode.last_turn) for episode in made.pop(user, ())]
+        held = IndexedUser(facts=facts, episodes=ranges, turn_count=state.head.turn_count)
         names |= _user_names(user, held, mask)
-    for user, made in episodes_of(oracle).items():
-        ranges = [(episode.first_turn, episode.last_turn) for episode in made]
-        names |= {_episode_name(user, place) for place in ranges}
     result = Comparison()
     result.ids(INDEX_USERS, names, {name for user, held in found.items() for name in _user_names(user, held, mask)})
     return result
@@ -177,13 +257,7 @@ def items_of(oracle: Replayed) -> dict[ProjectId, list[ProjectItem]]:
 def compare_projects_index(
     found: Mapping[ProjectId, Collection[ProjectItem]], oracle: Replayed, *, mask: RecordMasker | None = None
 ) -> Comparison:
-    """The index's items of each project against the oracle's.
-
-    Args:
-        found: Projects that the oracle knows (`items_of`).
-        oracle: Of the memory role.
-        mask: Of the index, if it masks; both sides are compared masked.
-    """
+    """The index's items of each project (`found`) against the oracle's; `mask` as in `compare_users_index`."""
     result = Comparison()
     result.ids(INDEX_PROJECTS, _item_names(items_of(oracle), mask), _item_names(found, mask))
     return result

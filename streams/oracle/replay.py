@@ -1,9 +1,9 @@
-"""The oracles: what state and outputs must be, from a log and its pure fold alone.
+"""Oracles: what state and outputs must be, from a log and its pure fold alone.
 
 One for each role of `streams.oracle.folded`: reads the role's source from its start to its present end and folds each
 partition as the role does, without its state, its offsets or its outputs; a record that breaks the fold becomes a dead
-letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. Of `commands.v1` the
-log is taken as it stands, with what the sessions role wrote again after a crash.
+letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. The log of
+`commands.v1` is taken as it is, with what the sessions role wrote again after a crash.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
+from msgspec import Struct
 
-from models.entities import ERASURES
+from models.entities import ERASURES, KIND_OF, SESSION, entity_key
 from models.erasure import ErasureSubject
-from models.events import OutputEvent, SessionErased, Turn, UserTurnAdded
+from models.events import DeadLetter, OutputEvent, Position, SessionErased, SpaceErased, Turn, UserErased, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
@@ -25,10 +26,57 @@ from models.wire.arrival import Command
 from streams.inference.intake import Decoded, Intake, decode_commands, unfoldable
 from streams.kafka.client import read_to_end
 from streams.oracle.folded import SESSIONS, USERS, Entities, Folded
-from streams.oracle.forgotten import Forgotten
 from streams.ports import Embedder, TurnScorer
 from streams.settings import Settings
 from streams.state.memory import MemoryTable
+
+
+class Forgotten:
+    """Collects the erasures of a log; `subjects` are the users and apps that went as a whole."""
+
+    def __init__(self) -> None:
+        self.subjects: set[ErasureSubject] = set()
+        self._sessions: set[str] = set()
+        self._entities: set[str] = set()
+        self._until: dict[int, int] = {}
+
+    def note(self, erasure: Struct, position: Position) -> None:
+        """Take an erasure that stands in the log: of sessions, or of all that its key names."""
+        sessions = getattr(erasure, "session_ids", None) or [getattr(erasure, "session_id", "")]
+        if any(sessions):
+            self._sessions.update(sessions)
+        else:
+            self._entities.add(entity_key(erasure))
+        match erasure:
+            case UserErased():
+                self.subjects.add(ErasureSubject("user", erasure.app_id, erasure.user_id))
+            case SpaceErased(user_id=""):
+                self.subjects.add(ErasureSubject("app", erasure.app_id))
+        self._until[position.partition] = max(position.offset, self._until.get(position.partition, -1))
+
+    def among(self, outputs: Mapping[str, OutputEvent]) -> frozenset[str]:
+        """Ids of the outputs that erasures of this log take: caused before, or by them."""
+        if not self._until:
+            return frozenset()
+        subject = ErasureSubject("session", session_ids=frozenset(self._sessions)).follow(outputs.values())
+        return frozenset(
+            event_id
+            for event_id, event in outputs.items()
+            if self._is_before(event) and (subject.concerns(event) or self._is_of_entity(event))
+        )
+
+    def _is_before(self, event: OutputEvent) -> bool:
+        # A refused record may stand on any partition.
+        return isinstance(event, DeadLetter) or event.source.offset <= self._until.get(event.source.partition, -1)
+
+    def _is_of_entity(self, event: OutputEvent) -> bool:
+        return KIND_OF[type(event)] is not SESSION and entity_key(event) in self._entities
+
+
+def without_session(event: Struct, subjects: frozenset[ErasureSubject]) -> bool:
+    """Whether an output that names no session, so that no session's erasure tells of it, is one of the subjects'."""
+    return not getattr(event, "session_id", "") and any(subject.concerns(event) for subject in subjects)
+
 
 _BATCH_RECORDS = 1_000
 _Arrival = TypeVar("_Arrival", DecodedArrival, Command)
@@ -55,13 +103,10 @@ class Replayed(NamedTuple):
 
 
 class LogReplay(ABC, Generic[_Arrival]):
-    """Folds the records of one partition after another. Records that come again change nothing.
-
-    Attributes:
-        folded: Which role's log it is.
-    """
+    """Folds the records of one partition after another. Records that come again change nothing."""
 
     folded: Folded
+    """Whose log it is."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -182,7 +227,7 @@ class ReplayFeed:
     Args:
         replay: Folds.
         limit: Fold only the first so many records of each partition.
-        progress: Told the number of records folded, batch by batch.
+        progress: Called with the number of records folded, batch by batch.
     """
 
     def __init__(
@@ -223,13 +268,7 @@ async def feed_log(
     limit: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replayed:
-    """Fold what the replay's log holds beyond what it has folded before.
-
-    Args:
-        settings: Which cluster and prefix.
-        replay: Folds.
-        limit: Fold only the first so many records of each partition.
-        progress: Told the number of records folded, batch by batch.
+    """Fold what the replay's log holds beyond what it has folded before; `limit` and `progress` as of `ReplayFeed`.
 
     Raises:
         StoreUnavailable: Kafka does not answer.

@@ -15,7 +15,7 @@ from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.commands import CommandSender
 from streams.api.live.service import LivePage
-from streams.erase.requests import KafkaEraseRequests
+from streams.erase.record import KafkaEraseRequests
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import create_api, serve
 from streams.http.security import access_of

@@ -22,10 +22,9 @@ from streams.erase.executor import Executor
 from streams.erase.logs import opened
 from streams.erase.purge import tightened
 from streams.erase.readers import Readers
-from streams.erase.record import PLACE
+from streams.erase.record import PLACE, KafkaEraseRequests
 from streams.erase.record import recorded as written
-from streams.erase.requests import KafkaEraseRequests
-from streams.erase.stores import INDEXED
+from streams.erase.residual import INDEXED
 from streams.kafka.client import consumer
 from streams.kafka.topics import existing_topics
 from streams.settings import Settings

@@ -18,7 +18,7 @@ from models.events import EraseRequested, ErasureProved, Turn
 from models.events.topics import FACTS, MEMORY_STATE, SESSION_STATE, Topic
 from models.partition.sessions import PARTITION_ENTITY
 from streams.archive.catalog import open_reader, paths_of
-from streams.erase.requests import KafkaEraseRequests
+from streams.erase.record import KafkaEraseRequests
 from streams.settings import Settings
 from streams.state.table import StateTable
 from tests import erase_child

@@ -29,8 +29,7 @@ from streams.http.health import Api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.oracle.folded import OUTPUT_TOPICS
-from streams.oracle.followers import Indexed, IndexedUser, ProjectId
-from streams.oracle.tiers import UserId
+from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
 from streams.settings import Settings, load_settings
 from streams.settings.http import ApiToken, HttpSettings
 from tests import projects_indexed

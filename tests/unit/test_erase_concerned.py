@@ -26,10 +26,11 @@ from streams.erase.concerned import (
     checked,
     of_sessions,
     of_users,
+    remembered_in,
     root_of,
+    spoke_in,
     subject_of,
 )
-from streams.erase.spoken import remembered_in, spoke_in
 from tests.lake_records import turn
 from tests.unit.test_erasure_projects import BY_HAND, HERS, ITEM, THEIRS, memory
 

@@ -17,9 +17,9 @@ from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsEra
 from models.events.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
 from streams.erase import idle
 from streams.erase.idle import IdlePartitions, due
-from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import ResidualRecord, ResidualRecords, Tally, compacted_by, count_found, expiry, stores_of
+from streams.kafka.client import Extent
 from tests.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

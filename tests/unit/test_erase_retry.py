@@ -13,9 +13,9 @@ from models.errors import StoreUnavailable
 from models.events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, SESSION_STATE, TURNS, Topic
 from streams.erase.erasure import Erasure
-from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import Tally
+from streams.kafka.client import Extent
 from streams.kafka.producer import Record
 from tests.unit.test_erase_steps import DUE, NOW, POINT, REQUEST, VALUE, World
 

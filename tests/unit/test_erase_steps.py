@@ -17,11 +17,10 @@ from models.events.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
 from streams.erase.erasure import Erasure
-from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords
-from streams.erase.residual import Tally
-from streams.erase.stores import COMPACTED
+from streams.erase.residual import COMPACTED, Tally
 from streams.erase.sweep import look_at_state
+from streams.kafka.client import Extent
 from streams.kafka.producer import Record
 from streams.state import changelog
 

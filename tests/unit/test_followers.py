@@ -24,6 +24,7 @@ from streams.oracle.followers import (
     Indexed,
     IndexedUser,
     ProjectId,
+    UserId,
     compare_archive,
     compare_index,
     compare_projects_index,
@@ -31,7 +32,6 @@ from streams.oracle.followers import (
     items_of,
 )
 from streams.oracle.replay import Replayed
-from streams.oracle.tiers import UserId
 from tests.projects_indexed import changed, episode, remembered, went
 from tests.projects_indexed import conversation as talk
 from tests.unit.test_comparison import profile

@@ -27,9 +27,8 @@ from models.events import (
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
-from streams.oracle.forgotten import Forgotten
-from streams.oracle.replay import Replayed, SessionReplay
-from streams.oracle.tiers import UserId, compare_tiers, episodes_of, states_of
+from streams.oracle.followers import UserId, compare_tiers, episodes_of, states_of
+from streams.oracle.replay import Forgotten, Replayed, SessionReplay
 from tests.lake_records import example
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
 from tests.users_replayed import POLICY, Commands

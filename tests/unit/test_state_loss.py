@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -47,14 +47,15 @@ async def checked(monkeypatch: pytest.MonkeyPatch, committed: int, letters: list
     """Topics that are read to find out whether what was folded up to the commit is lost."""
     asked: list[str] = []
 
-    async def read(_: Any, place: TopicPartition, first: int, end: int | None) -> AsyncIterator[list[Any]]:
-        asked.append(place.topic)
-        if place.topic == DEAD_LETTERS.full_name(SETTINGS.topic_prefix):
-            yield [SimpleNamespace(value=each) for each in letters]
-        else:
-            yield [SimpleNamespace(offset=offset) for offset in range(first, end or 0)]
+    async def read(_: Any, topic: str, *, first: int = 0, before: int = 0, **__: Any) -> AsyncGenerator[Any, None]:
+        asked.append(topic)
+        if topic == DEAD_LETTERS.full_name(SETTINGS.topic_prefix):
+            for each in letters:
+                yield SimpleNamespace(value=each)
+        for offset in range(first, before):
+            yield SimpleNamespace(offset=offset)
 
-    monkeypatch.setattr(state_loss, "_read", read)
+    monkeypatch.setattr(state_loss, "read_to_end", read)
     await require_whole(SETTINGS, RULE, committed={0: committed}, entities=lambda _: {})
     return asked
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from jobs.replay.comparison import Settled
 from streams.oracle.comparison import Difference, DifferenceKind, turn_counts
-from streams.oracle.followers import ARCHIVE_TURNS, INDEX
-from streams.oracle.tiers import USERS_TURNS
+from streams.oracle.followers import ARCHIVE_TURNS, INDEX, USERS_TURNS
 
 LOG = "log"
 """Where a turn that the broker acknowledged, but no longer has, is missing."""

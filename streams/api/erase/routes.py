@@ -15,7 +15,7 @@ from models.events.erase import EraseRequested, EraseScope, ErasureProved
 from models.events.fields import Identifier
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
-from streams.erase.requests import KafkaEraseRequests
+from streams.erase.record import KafkaEraseRequests
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import Caller, caller
