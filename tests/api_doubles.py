@@ -49,8 +49,7 @@ from streams.http.audit_log import BatchedAudit
 from streams.http.health import Api, create_api
 from streams.http.security import ReadAccess, access_of
 from streams.index.collections import EPISODES, FACTS, USERS
-from streams.index.hybrid_search import FoundTurn, HybridSearch
-from streams.index.scope import Scope
+from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory

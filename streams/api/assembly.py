@@ -34,12 +34,12 @@ from streams.http.health import Endpoint
 from streams.http.own_machine import is_loopback
 from streams.http.security import asking
 from streams.index.app_memory import AppMemoryIndex
+from streams.index.generations import WrappedStore
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
-from streams.index.wrapped import WrappedStore
 from streams.inference.tokens import token_counter
 from streams.ports import Condition, Embedder, StoredPoint, VectorStore
 from streams.settings.http import HttpSettings

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,8 @@ from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.edge_shard import EdgeCollection, EdgeInfo, read_info
-from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
+from streams.index.qdrant import Payload, QdrantStore, Where
+from streams.ports import Point, SearchHit
 
 _Result = TypeVar("_Result")
 _PAGE_POINTS = 64
@@ -58,7 +59,7 @@ def _lock(folder: Path) -> int:
     return file
 
 
-class EdgeStore:
+class EdgeStore(QdrantStore):
     """A `streams.ports.VectorStore` in a folder that belongs to this process while the store is open.
 
     Blocking calls run one at a time in a thread of the store's own. Writers that wait at the same time share one
@@ -73,8 +74,8 @@ class EdgeStore:
     """
 
     def __init__(self, folder: Path, *, embedder: str) -> None:
+        super().__init__(embedder)
         self._folder = folder
-        self._embedder = embedder
         self._lock_file = _lock(folder)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="qdrant-edge")
         self._open: dict[str, EdgeCollection] = {}
@@ -92,76 +93,6 @@ class EdgeStore:
             await self._call(partial(self._upsert, collection, points))
             await self._durable()
 
-    async def search(
-        self,
-        collection: str,
-        vector: NDArray[np.float32],
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Nearest by cosine among the points that match every entry of `where`; exact."""
-
-        def search(found: EdgeCollection) -> list[SearchHit]:
-            rules.require_vector(collection, vector, found.info.dim)
-            return found.search(vector, where, top_k, fields)
-
-        return await self._asked(collection, search, [])
-
-    async def search_lexical(
-        self,
-        collection: str,
-        query: SparseVector,
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
-
-        def search(found: EdgeCollection) -> list[SearchHit]:
-            found.info.require_lexical(collection)
-            return found.search_lexical(query, where, top_k, fields) if len(query) else []
-
-        return await self._asked(collection, search, [])
-
-    async def read(
-        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
-    ) -> dict[str, dict[str, PayloadValue]]:
-        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
-        if not keys:
-            return {}
-        hits: list[SearchHit] = await self._asked(collection, lambda found: found.read(keys, where), [])
-        return {hit.key: hit.payload for hit in hits}
-
-    async def latest(
-        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
-    ) -> list[dict[str, PayloadValue]]:
-        """Payloads of the matching points with the highest integer field `by`, highest first."""
-        return await self._asked(collection, lambda found: found.latest(where, by, limit), [])
-
-    async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
-        """Exact number of matching points."""
-        return await self._asked(collection, lambda found: found.count(where or {}), 0, whosever=True)
-
-    async def delete(
-        self,
-        collection: str,
-        *,
-        where: Mapping[str, Condition],
-        below: tuple[str, int] | None = None,
-    ) -> None:
-        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
-        rules.require_condition(collection, where)
-
-        def delete(found: EdgeCollection) -> None:
-            self._unflushed.add(collection)
-            found.delete(where, below)
-
-        await self._asked(collection, delete, None, whosever=True)
-        await self._durable()
-
     async def collections(self) -> list[str]:
         """Names of all that were written, in order."""
 
@@ -175,10 +106,6 @@ class EdgeStore:
         """Whose vectors a collection holds; None if there is no such collection."""
         info = read_info(self._folder / collection)
         return info.embedder if info else None
-
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
-        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
-        return await self._asked(collection, lambda found: found.page(after, limit), ([], ""), whosever=True)
 
     async def forget(self, collection: str) -> None:
         """Write the collection anew, without the bytes of what was deleted or replaced.
@@ -216,19 +143,38 @@ class EdgeStore:
         except Exception as error:  # the engine raises nothing more telling
             raise StoreUnavailable(f"vector store {self._folder}: {error}. Check space and rights there") from error
 
-    async def _asked(
-        self, collection: str, ask: Callable[[EdgeCollection], _Result], nothing: _Result, *, whosever: bool = False
-    ) -> _Result:
-        """What a collection answers, `nothing` where there is none; one of another embedder only if `whosever`."""
+    async def _info(self, collection: str) -> EdgeInfo | None:
+        found = self._open.get(collection) or await self._call(partial(self._found, collection))
+        return None if found is None else found.info
 
-        def asked() -> _Result:
-            if (found := self._found(collection)) is None:
-                return nothing
-            if not whosever:
-                found.info.require(collection, embedder=self._embedder, dim=None)
-            return ask(found)
+    async def _ranked(
+        self,
+        collection: str,
+        query: NDArray[np.float32] | SparseVector,
+        where: Where,
+        top_k: int,
+        fields: Sequence[str] | None,
+    ) -> list[SearchHit]:
+        return await self._call(lambda: self._open[collection].ranked(query, where, top_k, fields))
 
-        return await self._call(asked)
+    async def _scrolled(
+        self, collection: str, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = ""
+    ) -> list[Payload]:
+        return await self._call(lambda: self._open[collection].scrolled(where, limit, keys=keys, by=by))
+
+    async def _counted(self, collection: str, where: Where) -> int:
+        return await self._call(lambda: self._open[collection].count(where))
+
+    async def _delete(self, collection: str, where: Where, below: tuple[str, int] | None) -> None:
+        def delete() -> None:
+            self._unflushed.add(collection)
+            self._open[collection].delete(where, below)
+
+        await self._call(delete)
+        await self._durable()
+
+    async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]:
+        return await self._call(lambda: self._open[collection].page(after, limit))
 
     async def _durable(self) -> None:
         """Return once a flush has run that began after everything this caller wrote.

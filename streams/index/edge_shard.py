@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,25 +26,31 @@ from qdrant_edge import (
     EdgeShard,
     EdgeSparseVectorParams,
     EdgeVectorParams,
+    FieldCondition,
     Filter,
     HasIdCondition,
     HnswIndexConfig,
     IdfParams,
+    IsNullCondition,
+    MatchAny,
+    MatchValue,
     Modifier,
     OrderBy,
     PayloadSchemaType,
     Query,
     QueryRequest,
+    RangeFloat,
     ScrollRequest,
     SearchParams,
     UpdateOperation,
 )
 from qdrant_edge import Point as EdgePoint
+from qdrant_edge import SparseVector as EdgeSparseVector
 
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
-from streams.index.edge_requests import conditions_of, filter_of, point_of, selected, sparse_of
-from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
+from streams.index.qdrant import Payload, Where
+from streams.ports import Point, SearchHit
 
 if TYPE_CHECKING:
     from qdrant_edge import PointId, Record  # stand in the stub
@@ -54,6 +60,7 @@ _SHARD_FOLDERS = ("shard", "shard-anew")
 _REMEMBERED_KEYS = 131_072
 """About 35 MB: keys of points that were ranked. Reading a payload costs more than finding its point (100 of them
 0.3 ms, the search 0.1 to 0.3), and a point's key never changes."""
+_TERMS = rules.Terms(FieldCondition, RangeFloat, MatchValue, MatchAny, IsNullCondition, EdgeSparseVector)
 
 
 class EdgeInfo(rules.CollectionInfo, frozen=True, kw_only=True):
@@ -78,6 +85,11 @@ def _config(info: rules.CollectionInfo) -> EdgeConfig:
         hnsw_config=HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=0),
         optimizers=EdgeOptimizersConfig(indexing_threshold=0, default_segment_number=1),
     )
+
+
+def _filter(where: Where) -> Filter | None:
+    """None without conditions: the engine then counts without looking at points."""
+    return Filter(must=_TERMS.conditions(where)) if where else None
 
 
 def _write_durably(file: Path, content: bytes) -> None:
@@ -160,38 +172,27 @@ class EdgeCollection:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write checked points into the log and memory; durable after `flush`."""
-        batch = [point_of(point) for point in points]
+        batch = [
+            EdgePoint(rules.point_id(point.key), _TERMS.vectors(point), rules.stored_payload(point)) for point in points
+        ]
         self._update(UpdateOperation.upsert_points(batch))
 
-    def search(
+    def ranked(
         self,
-        vector: NDArray[np.float32],
-        where: Mapping[str, Condition],
+        query: NDArray[np.float32] | SparseVector,
+        where: Where,
         top_k: int,
         fields: Sequence[str] | None = None,
     ) -> list[SearchHit]:
-        """Nearest first."""
-        return self._ranked(Query.Nearest(vector.tolist()), filter_of(where), top_k, fields)
-
-    def search_lexical(
-        self, query: SparseVector, where: Mapping[str, Condition], top_k: int, fields: Sequence[str] | None = None
-    ) -> list[SearchHit]:
-        """Highest BM25 first."""
-        within = filter_of(where)
-        idf = SearchParams(idf=IdfParams(corpus=within))
-        return self._ranked(Query.Nearest(sparse_of(query), using=rules.LEXICAL), within, top_k, fields, idf)
-
-    def _ranked(
-        self,
-        query: Query,
-        within: Filter | None,
-        top_k: int,
-        fields: Sequence[str] | None,
-        params: SearchParams | None = None,
-    ) -> list[SearchHit]:
-        """Hits that came with their payload, or with none."""
+        """Nearest, or highest BM25, first."""
+        within, params, using = _filter(where), None, None
+        if isinstance(query, SparseVector):
+            params, using = SearchParams(idf=IdfParams(corpus=within)), rules.LEXICAL
+        nearest = Query.Nearest(_TERMS.vector(query), using=using)
+        # No payload at all where the key is enough.
+        payload = False if fields is not None and not fields else rules.selected(fields)
         found = self._shard.query(
-            QueryRequest(limit=top_k, query=query, filter=within, params=params, with_payload=selected(fields))
+            QueryRequest(limit=top_k, query=nearest, filter=within, params=params, with_payload=payload)
         )
         if not found or found[0].payload is not None:
             return [rules.hit(point.payload or {}, point.score) for point in found]
@@ -212,28 +213,23 @@ class EdgeCollection:
         self._keys |= {record.id: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
         return [self._keys[each] for each in ids]
 
-    def read(self, keys: Sequence[str], where: Mapping[str, Condition]) -> list[SearchHit]:
-        """Those of the keys' points that match; the score means nothing."""
-        ids = HasIdCondition({rules.point_id(key) for key in keys})
-        request = ScrollRequest(limit=len(keys), filter=Filter(must=[ids, *conditions_of(where)]), with_payload=True)
-        records, _ = self._shard.scroll(request)
-        return [rules.hit(record.payload or {}, 0.0) for record in records]
+    def scrolled(self, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = "") -> list[Payload]:
+        """Payloads of the matching points: of some keys, or with the highest `by` first."""
+        within = _filter(where)
+        if keys is not None:
+            ids = HasIdCondition({rules.point_id(key) for key in keys})
+            within = Filter(must=[ids, *_TERMS.conditions(where)])
+        order = OrderBy(by, Direction.Desc) if by else None
+        records, _ = self._shard.scroll(ScrollRequest(limit=limit, filter=within, with_payload=True, order_by=order))
+        return [record.payload or {} for record in records]
 
-    def latest(self, where: Mapping[str, Condition], by: str, limit: int) -> list[dict[str, PayloadValue]]:
-        """Highest `by` first."""
-        request = ScrollRequest(
-            limit=limit, filter=filter_of(where), with_payload=True, order_by=OrderBy(by, Direction.Desc)
-        )
-        records, _ = self._shard.scroll(request)
-        return [rules.given_payload(record.payload or {}) for record in records]
-
-    def count(self, where: Mapping[str, Condition]) -> int:
+    def count(self, where: Where) -> int:
         """Count exactly."""
-        return int(self._shard.count(CountRequest(exact=True, filter=filter_of(where))))
+        return int(self._shard.count(CountRequest(exact=True, filter=_filter(where))))
 
-    def delete(self, where: Mapping[str, Condition], below: tuple[str, int] | None) -> None:
+    def delete(self, where: Where, below: tuple[str, int] | None) -> None:
         """Delete what matches; durable after `flush`."""
-        self._update(UpdateOperation.delete_points_by_filter(Filter(must=conditions_of(where, below))))
+        self._update(UpdateOperation.delete_points_by_filter(Filter(must=_TERMS.conditions(where, below))))
 
     def _update(self, operation: UpdateOperation) -> None:
         """Carry out, also in the shard that is being written anew: its pages may be copied already."""
@@ -244,10 +240,10 @@ class EdgeCollection:
         """Make everything written so far durable."""
         self._shard.flush()
 
-    def page(self, after: str, limit: int) -> tuple[list[StoredPoint], str]:
+    def page(self, after: str, limit: int) -> tuple[list[Payload], str]:
         """In order of ids."""
         records, following = self._page(after, limit, with_vectors=False)
-        return [rules.stored(record.payload or {}) for record in records], following
+        return [record.payload or {} for record in records], following
 
     def _page(self, after: str, limit: int, *, with_vectors: bool) -> tuple[list[Record], str]:
         request = ScrollRequest(offset=after or None, limit=limit, with_payload=True, with_vector=with_vectors)

@@ -1,9 +1,10 @@
-"""Points as both vector stores have them: ids, indexed payload fields, and which points a collection takes."""
+"""Points and requests as both vector stores have them: ids, payload fields, filters, and what a collection takes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.events.ids import named_id
-from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
+from models.retrieval.lexical import SparseVector
+from streams.ports import Condition, PayloadValue, Point, SearchHit
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
@@ -83,11 +85,6 @@ def hit(stored: dict[str, PayloadValue], score: float) -> SearchHit:
     return SearchHit(key=str(stored[KEY_FIELD]), score=score, payload=given_payload(stored))
 
 
-def stored(payload: dict[str, PayloadValue]) -> StoredPoint:
-    """A point without its vectors from what is stored."""
-    return StoredPoint(str(payload[KEY_FIELD]), given_payload(payload))
-
-
 def require_collection_name(collection: str) -> None:
     """Refuse names that are no folder name or no name in Qdrant.
 
@@ -137,17 +134,54 @@ def require_condition(collection: str, where: Mapping[str, Condition]) -> None:
         raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
 
 
-def split_condition(field: str, value: tuple[int, int] | tuple[str, ...]) -> tuple[list[int], list[str]]:
-    """A tuple's closed range, or the strings of which any may hold; the other list is empty.
-
-    Raises:
-        ConfigurationError: The tuple is empty, which matches nothing: the search is better left out.
-    """
-    if not value:
-        raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
-    return [each for each in value if isinstance(each, int)], [each for each in value if isinstance(each, str)]
+# --- requests: the server's client and the embedded engine have classes of their own, alike but for their names
 
 
-def boolean_condition(field: str) -> ConfigurationError:
-    """Why a filter by a boolean is refused (`streams.ports.Condition`)."""
-    return ConfigurationError(f"filter on {field}: booleans cannot be matched in every store; keep it as 0 or 1")
+class Terms(NamedTuple):
+    """Classes of the parts of a request."""
+
+    field: Callable[..., Any]
+    range: Callable[..., Any]
+    value: Callable[[str | int], Any]
+    any_of: Callable[[list[str]], Any]
+    null: Callable[[str], Any]
+    sparse: Callable[[list[int], list[float]], Any]
+
+    def conditions(self, where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> list[Any]:
+        """What all entries and, if given, `below` ask for.
+
+        Raises:
+            ConfigurationError: A value cannot be matched in every store, or nothing would match.
+        """
+        conditions = [self._condition(field, value) for field, value in where.items()]
+        return [*conditions, self.field(key=below[0], range=self.range(lt=below[1]))] if below else conditions
+
+    def _condition(self, field: str, value: Condition) -> Any:
+        match value:
+            case bool():
+                raise ConfigurationError(
+                    f"filter on {field}: booleans cannot be matched in every store; keep it as 0 or 1"
+                )
+            case None:
+                return self.null(field)
+            case ():
+                raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
+            case tuple():
+                if low_high := [each for each in value if isinstance(each, int)]:
+                    return self.field(key=field, range=self.range(gte=low_high[0], lte=low_high[1]))
+                return self.field(key=field, match=self.any_of([str(each) for each in value]))
+            case float():
+                return self.field(key=field, range=self.range(gte=value, lte=value))
+            case _:
+                return self.field(key=field, match=self.value(value))
+
+    def vector(self, vector: NDArray[np.float32] | SparseVector) -> Any:
+        """A dense or sparse vector."""
+        if isinstance(vector, SparseVector):
+            return self.sparse(vector.indices.tolist(), vector.values.tolist())
+        return vector.tolist()
+
+    def vectors(self, point: Point) -> Any:
+        """All vectors of a point."""
+        dense = self.vector(point.vector)
+        return dense if point.lexical is None else {"": dense, LEXICAL: self.vector(point.lexical)}

@@ -32,7 +32,7 @@ from models.events import ProjectChanged, ProjectItemChanged, project_key
 from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.lexical import terms
-from models.retrieval.relevance import FoundKind, RetrievalQuery, RetrievedItem
+from models.retrieval.relevance import Found, FoundKind, RetrievalQuery, RetrievedItem
 from streams.index.collections import (
     EMBEDDED,
     PROJECT_ITEMS,
@@ -43,7 +43,6 @@ from streams.index.collections import (
     item_text,
 )
 from streams.index.hybrid_search import HybridSearch
-from streams.index.project_questions import ranked, retrieved
 from streams.ports import Condition, Embedder, PayloadValue, Vectors, VectorStore
 
 _PAGE_ITEMS = 500
@@ -311,3 +310,19 @@ def _slot_of_key(key: str) -> tuple[FoundKind, int]:
     """
     _, kind, slot = key.rsplit("/", 2)
     return cast("FoundKind", kind), int(slot)
+
+
+async def retrieved(view: ProjectView, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
+    """`ProjectView.retrieve`, as things stand when it is called."""
+    if query.known_at is None:
+        return view.retrieve(query, at)
+    return await asyncio.to_thread(view.copy().retrieve, query, at)
+
+
+async def ranked(
+    view: ProjectView, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime
+) -> list[RetrievedItem]:
+    """`ProjectView.ranked`, as things stand when it is called."""
+    if query.known_at is None:
+        return view.ranked(scores, query, at)
+    return await asyncio.to_thread(view.copy().ranked, scores, query, at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,17 +18,28 @@ from models.errors import ConfigurationError, StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.generations import generation_name
-from streams.index.server_requests import filter_of, requests_of, sparse_of, struct_of
-from streams.ports import Condition, PayloadValue, Point, SearchHit, StoredPoint
+from streams.index.qdrant import Payload, QdrantStore, Where
+from streams.ports import Point, SearchHit
 
 RETRY_DELAYS = tuple(timedelta(milliseconds=ms) for ms in (100, 300, 1_000, 3_000))
 """Waits between tries: a restart or a leader election is over by then, a lasting outage is the role's to report."""
 REQUEST_TIMEOUT = timedelta(seconds=10)
 
+MAX_POINTS_PER_REQUEST = 256
+MAX_BYTES_PER_REQUEST = 8 * 1024 * 1024
+"""A quarter of what Qdrant accepts by default (`max_request_size_mb: 32`)."""
 _CONFLICT = 409
 _RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+_TERMS = rules.Terms(
+    models.FieldCondition,
+    models.Range,
+    lambda value: models.MatchValue(value=value),
+    lambda values: models.MatchAny(any=values),
+    lambda field: models.IsNullCondition(is_null=models.PayloadField(key=field)),
+    lambda indices, values: models.SparseVector(indices=indices, values=values),
+)
 
 
 def alias_of(collection: str) -> str:
@@ -36,7 +47,7 @@ def alias_of(collection: str) -> str:
     return f"{collection}-current"
 
 
-class ServerStore:
+class ServerStore(QdrantStore):
     """A `streams.ports.VectorStore` on a Qdrant server.
 
     1.16 or later, for the collection's metadata; 1.19 or later, to count how rare a term is within the scope alone.
@@ -50,8 +61,8 @@ class ServerStore:
     def __init__(
         self, client: AsyncQdrantClient, *, embedder: str, retry_delays: Sequence[timedelta] = RETRY_DELAYS
     ) -> None:
+        super().__init__(embedder)
         self._client = client
-        self._embedder = embedder
         self._retry_delays = retry_delays
         self._infos: dict[str, rules.CollectionInfo] = {}
         self._ensured: set[str] = set()
@@ -79,92 +90,14 @@ class ServerStore:
         if not points:
             return
         info = await self._ensure(collection, len(points[0].vector))
-        for request in requests_of(rules.checked(collection, points, info)):
-            await self._call(self._client.upsert, collection, [struct_of(point) for point in request], wait=True)
-
-    async def search(
-        self,
-        collection: str,
-        vector: NDArray[np.float32],
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Nearest by cosine among the points that match every entry of `where`."""
-        if (info := await self._own(collection)) is None:
-            return []
-        rules.require_vector(collection, vector, info.dim)
-        return await self._hits(collection, vector.tolist(), filter_of(where), top_k, fields)
-
-    async def search_lexical(
-        self,
-        collection: str,
-        query: SparseVector,
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
-        if (info := await self._own(collection)) is None:
-            return []
-        info.require_lexical(collection)
-        if not len(query):
-            return []
-        within = filter_of(where)
-        ranking = {
-            "using": rules.LEXICAL,
-            "search_params": models.SearchParams(idf=models.IdfCorpusParams(corpus=within)),
-        }
-        return await self._hits(collection, sparse_of(query), within, top_k, fields, **ranking)
-
-    async def read(
-        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
-    ) -> dict[str, dict[str, PayloadValue]]:
-        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
-        if not keys or await self._own(collection) is None:
-            return {}
-        records, _ = await self._call(
-            self._client.scroll, collection, scroll_filter=filter_of(where, keys=keys), limit=len(keys)
-        )
-        hits = [rules.hit(record.payload or {}, 0.0) for record in records]
-        return {hit.key: hit.payload for hit in hits}
-
-    async def latest(
-        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
-    ) -> list[dict[str, PayloadValue]]:
-        """Payloads of the matching points with the highest integer field `by`, highest first."""
-        if await self._own(collection) is None:
-            return []
-        records, _ = await self._call(
-            self._client.scroll,
-            collection,
-            scroll_filter=filter_of(where),
-            order_by=models.OrderBy(key=by, direction=models.Direction.DESC),
-            limit=limit,
-        )
-        return [rules.given_payload(record.payload or {}) for record in records]
-
-    async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
-        """Exact number of matching points."""
-        if await self._info(collection) is None:
-            return 0
-        counted = await self._call(self._client.count, collection, count_filter=filter_of(where or {}), exact=True)
-        return counted.count
-
-    async def delete(
-        self,
-        collection: str,
-        *,
-        where: Mapping[str, Condition],
-        below: tuple[str, int] | None = None,
-    ) -> None:
-        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
-        rules.require_condition(collection, where)
-        if await self._info(collection) is not None:
-            selector = models.FilterSelector(filter=filter_of(where, below=below))
-            await self._call(self._client.delete, collection, selector, wait=True)
+        for request in _requests_of(rules.checked(collection, points, info)):
+            batch = [
+                models.PointStruct(
+                    id=rules.point_id(point.key), vector=_TERMS.vectors(point), payload=rules.stored_payload(point)
+                )
+                for point in request
+            ]
+            await self._call(self._client.upsert, collection, batch, wait=True)
 
     async def collections(self) -> list[str]:
         """Names of all that were written, in order; collections that others made are left out."""
@@ -177,13 +110,6 @@ class ServerStore:
             return None
         described = (await self._call(self._client.get_collection, collection)).config
         return str((described.metadata or {}).get("embedder", ""))
-
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
-        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
-        if await self._info(collection) is None:
-            return [], ""
-        records, following = await self._call(self._client.scroll, collection, limit=limit, offset=after or None)
-        return [rules.stored(record.payload or {}) for record in records], "" if following is None else str(following)
 
     async def switch_aliases(self, collections: Iterable[str], generation: str) -> list[str]:
         """Point the aliases of collections to a generation, all at once; those that it does not have are left out.
@@ -213,19 +139,54 @@ class ServerStore:
         """Release the connections."""
         await self._client.close()
 
-    async def _hits(
-        self, collection: str, query: Any, within: models.Filter, top_k: int, fields: Sequence[str] | None, **more: Any
+    async def _ranked(
+        self,
+        collection: str,
+        query: NDArray[np.float32] | SparseVector,
+        where: Where,
+        top_k: int,
+        fields: Sequence[str] | None,
     ) -> list[SearchHit]:
+        within = models.Filter(must=_TERMS.conditions(where))
+        ranking: dict[str, Any] = {}
+        if isinstance(query, SparseVector):
+            idf = models.SearchParams(idf=models.IdfCorpusParams(corpus=within))
+            ranking = {"using": rules.LEXICAL, "search_params": idf}
         found = await self._call(
             self._client.query_points,
             collection,
-            query=query,
+            query=_TERMS.vector(query),
             query_filter=within,
             limit=top_k,
             with_payload=rules.selected(fields),
-            **more,
+            **ranking,
         )
         return [rules.hit(point.payload or {}, point.score) for point in found.points]
+
+    async def _scrolled(
+        self, collection: str, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = ""
+    ) -> list[Payload]:
+        conditions = _TERMS.conditions(where)
+        if keys is not None:
+            conditions.append(models.HasIdCondition(has_id=[rules.point_id(key) for key in keys]))
+        order = models.OrderBy(key=by, direction=models.Direction.DESC) if by else None
+        within = models.Filter(must=conditions)
+        records, _ = await self._call(
+            self._client.scroll, collection, scroll_filter=within, order_by=order, limit=limit
+        )
+        return [record.payload or {} for record in records]
+
+    async def _counted(self, collection: str, where: Where) -> int:
+        within = models.Filter(must=_TERMS.conditions(where))
+        return (await self._call(self._client.count, collection, count_filter=within, exact=True)).count
+
+    async def _delete(self, collection: str, where: Where, below: tuple[str, int] | None) -> None:
+        selector = models.FilterSelector(filter=models.Filter(must=_TERMS.conditions(where, below)))
+        await self._call(self._client.delete, collection, selector, wait=True)
+
+    async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]:
+        records, following = await self._call(self._client.scroll, collection, limit=limit, offset=after or None)
+        return [record.payload or {} for record in records], "" if following is None else str(following)
 
     async def _ensure(self, collection: str, dim: int) -> rules.CollectionInfo:
         info = await self._info(collection)
@@ -257,12 +218,6 @@ class ServerStore:
         lexical = rules.LEXICAL in (described.params.sparse_vectors or {})
         info = rules.CollectionInfo(str(metadata["embedder"]), vectors.size, lexical)
         self._infos[collection] = info
-        return info
-
-    async def _own(self, collection: str) -> rules.CollectionInfo | None:
-        """As `_info`, if the vectors are of this store's embedder."""
-        if info := await self._info(collection):
-            info.require(collection, embedder=self._embedder, dim=None)
         return info
 
     async def _create(self, collection: str, dim: int) -> None:
@@ -325,3 +280,25 @@ class ServerStore:
             f"Qdrant did not answer in {len(self._retry_delays) + 1} tries ({type(cause).__name__}): check "
             f"vectors.url and the server"
         ) from cause
+
+
+def _requests_of(points: Sequence[Point]) -> Iterator[list[Point]]:
+    """Cut a batch into requests that the server accepts; a point is never cut."""
+    request: list[Point] = []
+    size = 0
+    for point in points:
+        point_bytes = _estimated_bytes(point)
+        if request and (len(request) == MAX_POINTS_PER_REQUEST or size + point_bytes > MAX_BYTES_PER_REQUEST):
+            yield request
+            request, size = [], 0
+        request.append(point)
+        size += point_bytes
+    if request:
+        yield request
+
+
+def _estimated_bytes(point: Point) -> int:
+    """Upper estimate of a point in JSON: 14 characters per number, 6 per escaped character."""
+    texts = (value for value in point.payload.values() if isinstance(value, str))
+    numbers = len(point.vector) + (2 * len(point.lexical) if point.lexical else 0)
+    return 14 * numbers + 6 * sum(map(len, texts)) + 1_024

@@ -33,9 +33,9 @@ from streams.erase.record import PLACE, recorded
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint
 from streams.index import collections as index
+from streams.index.collections import latest_of
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
-from streams.index.latest import latest_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
 from streams.inference.intake import decode, score_turns, topic_text

@@ -25,8 +25,7 @@ from models.events import (
 from models.events.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
 from models.policy import Policy
 from streams.index.app_memory import AppMemoryIndex
-from streams.index.collections import OF_EVENTS
-from streams.index.latest import latest_of
+from streams.index.collections import OF_EVENTS, latest_of
 from streams.index.project_memory import ProjectMemories
 from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore

@@ -11,7 +11,7 @@ from models.events.project_items import Relationship
 from models.policy import Policy
 from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
-from streams.index import project_memory, project_questions
+from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_memory import ProjectMemories
@@ -104,7 +104,7 @@ async def test_as_it_was_known_then(projects: ProjectMemories) -> None:
     """Beside the event loop, from a copy: the same as in place."""
     await index(projects, changed(remembered(1), 0, 1), changed(remembered(60), 1, 1), stands(1))
     view, query = await view_of(projects), RetrievalQuery(text="boats", known_at=NOW + timedelta(minutes=30))
-    found, retrieved = await projects.find(view, query, LATER), await project_questions.retrieved(view, query, LATER)
+    found, retrieved = await projects.find(view, query, LATER), await project_memory.retrieved(view, query, LATER)
 
     assert [[remembered(1).id]] * 2 == [[each.id for each in some] for some in (found, retrieved)]
     assert view.retrieve(query, LATER) == retrieved

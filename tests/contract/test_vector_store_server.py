@@ -13,7 +13,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.index import server_requests
+from streams.index import server
 from streams.index.server import ServerStore
 from streams.ports import Point
 
@@ -161,7 +161,7 @@ async def test_requests_stay_below_what_the_server_accepts(content_chars: list[i
     await store.upsert("turns", _with_content(content_chars))
 
     assert expected == client.requests
-    assert server_requests.MAX_BYTES_PER_REQUEST * 4 <= 32 * 1024 * 1024
+    assert server.MAX_BYTES_PER_REQUEST * 4 <= 32 * 1024 * 1024
 
 
 async def test_nothing_listening_is_an_outage() -> None:

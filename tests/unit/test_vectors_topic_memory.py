@@ -17,8 +17,7 @@ from models.events.topics import CONVERSATION_TOPICS
 from models.policy import MemoryPolicy
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import encode
-from streams.index.collections import TOPICS
-from streams.index.latest import latest_of
+from streams.index.collections import TOPICS, latest_of
 from streams.index.server import ServerStore
 from streams.index.topic_memory import TopicMemory
 from tests.session_driver import NOON

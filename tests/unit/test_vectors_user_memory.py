@@ -16,7 +16,7 @@ from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, Use
 from models.events.topics import FACTS, USER_EPISODES
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.index.latest import latest_of
+from streams.index.collections import latest_of
 from streams.index.server import ServerStore
 from tests.user_driver import fact
 from tests.users_indexed import MATTERS, IndexedUser

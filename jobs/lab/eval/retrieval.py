@@ -28,8 +28,7 @@ from models.errors import TurntideError
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.index.collections import TURNS
-from streams.index.hybrid_search import HybridSearch
-from streams.index.scope import Scope
+from streams.index.hybrid_search import HybridSearch, Scope
 from streams.kafka.producer import Record
 from streams.observe.telemetry import configure_logging
 from streams.ports import VectorStore

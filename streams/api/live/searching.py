@@ -15,8 +15,7 @@ from streams.api.live.routes import LIVE, OfApp
 from streams.api.users.messages import MAX_QUERY_CHARS
 from streams.http.security import caller
 from streams.index.collections import FACTS, MEMORIES
-from streams.index.hybrid_search import HybridSearch
-from streams.index.scope import Scope
+from streams.index.hybrid_search import HybridSearch, Scope
 from streams.ports import Condition, VectorStore
 
 MOST_FACTS = 2_000

@@ -37,8 +37,7 @@ from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_suc
 from streams.api.users.messages import TurnAnswer, turn_answer
 from streams.http.problems import Problem, invalid_field
 from streams.http.security import caller
-from streams.index.project_memory import ProjectMemories
-from streams.index.project_questions import retrieved
+from streams.index.project_memory import ProjectMemories, retrieved
 from streams.index.session_memory import SessionVectorMemory
 
 _NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"

@@ -52,8 +52,7 @@ from streams.http.problems import invalid_field
 from streams.http.route import Group
 from streams.http.security import Caller, caller
 from streams.index.collections import RememberedTurn
-from streams.index.hybrid_search import HybridSearch
-from streams.index.scope import Scope
+from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 
