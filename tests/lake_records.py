@@ -36,10 +36,9 @@ from models.events.topics import TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, schema_of
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import LakePaths
 from streams.archive.landed import land
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.rows import Landed
 from streams.archive.writer import LakeWriter
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from models.events.topics import TURNS
+from streams.archive.buffer import ArchivedPartition
 from streams.archive.maintenance import maintain
-from streams.archive.progress import ArchivedPartition
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn

@@ -61,9 +61,8 @@ from models.policy.archive import ArchivePolicy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import LakePaths, reading
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.writer import LakeWriter
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.entity_driver import keep_parts

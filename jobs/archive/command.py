@@ -91,8 +91,8 @@ def verify(
     """
     from streams.archive.catalog import paths_of, reading
     from streams.archive.damage import damaged, foreign_files, render_damage
-    from streams.archive.left_out import leave_out
     from streams.archive.verify import verify as verify_archive
+    from streams.archive.views.published import leave_out
 
     settings = load_settings()
     with reading(paths_of(settings)) as con:

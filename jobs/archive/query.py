@@ -55,7 +55,7 @@ def query(
     """Ask the archive in SQL, read-only."""
     from jobs.archive import query_files
     from streams.archive.catalog import open_reader, paths_of
-    from streams.archive.left_out import leave_damage_out
+    from streams.archive.views.published import leave_damage_out
 
     _check(output, to, explain=explain)
     with closing(open_reader(paths_of(load_settings()))) as con:

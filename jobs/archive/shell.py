@@ -43,7 +43,7 @@ def shell(
 ) -> None:
     """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
     from streams.archive.catalog import open_reader, paths_of
-    from streams.archive.left_out import leave_damage_out
+    from streams.archive.views.published import leave_damage_out
 
     with closing(open_reader(paths_of(load_settings()))) as con:
         if without_damage:

@@ -106,7 +106,7 @@ def _grew(promised: str, present: str) -> bool:
     """Whether a type is the same, or the same with further fields in its structs."""
     import duckdb
 
-    from streams.archive.schema_evolution import grows
+    from streams.archive.columns import grows
 
     if promised == present:
         return True

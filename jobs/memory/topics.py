@@ -18,7 +18,7 @@ from models.errors import ConfigurationError
 from models.events import RestoredMessage, TopicRestored
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of, reading
-from streams.archive.topic_history import ArchivedMessage, ArchivedTopic, is_open, messages_of, topics_of
+from streams.archive.inputs import ArchivedMessage, ArchivedTopic, is_open, messages_of, topics_of
 from streams.settings import load_settings
 
 MOST_MESSAGES = 200

@@ -174,7 +174,7 @@ def state_steps(found: StateVersions) -> list[Step]:
 
 
 def _archive(settings: Settings) -> Step:
-    from streams.archive.catalog import LAKE, open_any_reader, paths_of
+    from streams.archive.catalog import open_any_reader, paths_of
     from streams.archive.views.published import VIEWS_VERSION, lacking, version_of
 
     wanted = f"views version {VIEWS_VERSION}"
@@ -183,7 +183,7 @@ def _archive(settings: Settings) -> Step:
     except ConfigurationError:
         return Step(what="archive", standing="none yet", wanted=wanted)
     with closing(con):
-        version, less = version_of(con), lacking(con, LAKE)
+        version, less = version_of(con), lacking(con)
     standing = "views of no version" if version is None else f"views version {version}"
     if version is not None and version > VIEWS_VERSION:
         return Step(

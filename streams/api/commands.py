@@ -24,8 +24,7 @@ from models.wire.envelope import headers_for, tag_of
 from streams.http.problems import unavailable
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
-from streams.kafka.producer import Record
-from streams.kafka.producer_on_demand import ProducerOnDemand
+from streams.kafka.producer import ProducerOnDemand, Record
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)

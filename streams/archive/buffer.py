@@ -3,11 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from streams.archive.progress import ArchivedPartition, Move
-from streams.archive.risk_points import risk_points
-from streams.archive.rows import Landed, Rows
+from streams.archive.rows import Landed, Rows, risk_points
 from streams.archive.schema import TABLE_OF, TABLES, Skipped
+
+
+class ArchivedPartition(NamedTuple):
+    """A partition of a topic, by the topic's full name."""
+
+    topic: str
+    partition: int
+
+
+class Move(NamedTuple):
+    """A partition's progress through one landing."""
+
+    expected: int | None
+    """`next` in the catalog before it, None where the archive has nothing of the partition yet."""
+    first: int
+    """Where the archive of the partition starts."""
+    next: int
+    """The next offset to archive after it."""
+
+    @property
+    def begin(self) -> int:
+        """The next offset to archive before it."""
+        return self.first if self.expected is None else self.expected
+
+    @property
+    def landed(self) -> Move:
+        """The move to start the following landing from."""
+        return Move(self.next, self.first, self.next)
+
 
 _PROFILES, _RISK_POINTS = TABLES["profiles"].name, TABLES["risk_points"].name
 

@@ -150,7 +150,7 @@ def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
         StoreUnavailable: It cannot be read.
     """
     con = open_any_reader(paths)
-    if lack := lacking(con, LAKE):
+    if lack := lacking(con):
         con.close()
         raise ConfigurationError(
             f"the archive at {paths.shown} was written by an earlier release and lacks {', '.join(lack[:_NAMED])}"

@@ -7,9 +7,11 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
+import duckdb
 import msgspec
 import numpy as np
 import polars as pl
+from duckdb.sqltypes import DuckDBPyType
 from msgspec import Struct, inspect
 
 from models.events.fields import Meaning
@@ -152,3 +154,31 @@ def fields_of(event: type[Struct]) -> tuple[inspect.Field, ...]:
     kind = inspect.type_info(event)
     assert isinstance(kind, inspect.StructType)  # noqa: S101 - narrows msgspec's union of types
     return kind.fields
+
+
+def type_of_column(con: duckdb.DuckDBPyConnection, kind: str) -> str:
+    """The type as DuckDB spells it."""
+    described: Any = con.execute(f"DESCRIBE SELECT NULL::{kind} AS x").fetchone()
+    return str(described[1])
+
+
+def grows(con: duckdb.DuckDBPyConnection, present: str, wanted: str) -> bool:
+    """Whether a type is another one with further fields in its structs: old rows can have null there.
+
+    >>> with duckdb.connect() as con:
+    ...     grows(con, "STRUCT(a INTEGER)[]", "STRUCT(a INTEGER, b VARCHAR)[]"), grows(con, "INTEGER", "BIGINT")
+    (True, False)
+    """
+    return _contains(con.type(wanted), con.type(present))
+
+
+def _contains(wanted: DuckDBPyType, present: DuckDBPyType) -> bool:
+    if wanted.id != present.id or wanted.id not in {"struct", "list"}:
+        return wanted == present
+    fields = dict(_named(wanted))
+    return all(name in fields and _contains(fields[name], kind) for name, kind in _named(present))
+
+
+def _named(nested: DuckDBPyType) -> list[tuple[str, Any]]:
+    """The types in a struct or list, by name."""
+    return nested.children

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import duckdb
 from msgspec import Struct
 
-from streams.archive.place import LAKE, METADATA
+from streams.archive.place import LAKE, METADATA, S3
 from streams.archive.schema import RAW
-from streams.archive.storage import S3
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8

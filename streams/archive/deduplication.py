@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 import duckdb
 import structlog
 
-from streams.archive.catalog import LAKE, summary_of
+from streams.archive.catalog import summary_of
 from streams.archive.schema import RAW, REPEATS, TABLES
 from streams.archive.views.definitions import ONCE
 from streams.archive.views.once import Marks, Once
@@ -31,7 +31,7 @@ def deduplicate(writer: LakeWriter) -> int | None:
     down. Where it fails nothing is settled, and the views stay exact: a damaged file must not stop the rest of
     maintenance.
     """
-    before = marks_of(writer.con, LAKE)
+    before = marks_of(writer.con)
     after = _stored_offsets(writer)
     if before == after:
         return 0

@@ -1,4 +1,4 @@
-"""The archive read back: as the log it was, for a replay of what the broker no longer has, and changes of alerts.
+"""The archive read back: as the log it was, for a replay of what the broker no longer has; changes of alerts; topics.
 
 What the archive does not keep of a record cannot change its fold: the way its JSON was written, and records that were
 never usable. U+0000 outside a turn's content comes back as U+2400 (see `streams.archive.landed`).
@@ -9,15 +9,16 @@ never usable. U+0000 outside a turn's content comes back as U+2400 (see `streams
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import duckdb
 import msgspec
 from aiokafka.structs import ConsumerRecord
+from msgspec import Struct
 
-from models.events import AlertChanged, Control, InputEvent, Turn
+from models.events import AlertChanged, Control, InputEvent, Role, Turn
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from streams.archive.schema import RAW, TABLE_OF, TABLES
@@ -45,8 +46,8 @@ def archived_inputs(
     lake.execute("BEGIN")
     try:
         # Few beside the turns: they are read at once, for a connection streams one result at a time.
-        controls = list(_rows(lake, "controls", places))
-        for row in heapq.merge(controls, _rows(lake, "turns", places), key=lambda row: row["place"]):
+        controls = list(_placed(lake, "controls", places))
+        for row in heapq.merge(controls, _placed(lake, "turns", places), key=lambda row: row["place"]):
             yield _record(row, topic)
     finally:
         lake.execute("ROLLBACK")
@@ -69,16 +70,19 @@ def _places(only: int | None, before: int | None) -> str:
     return " AND ".join([*wanted, *([] if before is None else [f"kafka_offset < {before:d}"])]) or "true"
 
 
-def _rows(lake: duckdb.DuckDBPyConnection, table: str, places: str) -> Iterator[_Row]:
-    found = lake.execute(
+def _placed(lake: duckdb.DuckDBPyConnection, table: str, places: str) -> Iterator[_Row]:
+    sql = (
         f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(appended_at) AS appended_at) "
         f"FROM {RAW}.{table} WHERE {places} ORDER BY kafka_partition, kafka_offset"
     )
+    return ({**row, "place": (row["kafka_partition"], row["kafka_offset"])} for row in _rows(lake, sql))
+
+
+def _rows(lake: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> Iterator[_Row]:
+    found = lake.execute(sql, parameters)
     names = [column[0] for column in found.description or ()]
     while rows := found.fetchmany(_ROWS):
-        for values in rows:
-            row = dict(zip(names, values, strict=True))
-            yield {**row, "place": (row["kafka_partition"], row["kafka_offset"])}
+        yield from (dict(zip(names, values, strict=True)) for values in rows)
 
 
 def _record(row: _Row, topic: str) -> ConsumerRecord:
@@ -120,20 +124,17 @@ def archived_changes(lake: duckdb.DuckDBPyConnection, alert_id: str) -> list[Ale
     their defaults.
     """
     table = f"{RAW}.{TABLE_OF[AlertChanged].name}"
-    found = lake.execute(
+    sql = (
         f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(fired_at) AS fired_at) FROM {table} "
         f"WHERE session_id IN (SELECT session_id FROM {table} WHERE alert_id = ?) "
-        "ORDER BY kafka_partition, kafka_offset",
-        [alert_id],
+        "ORDER BY kafka_partition, kafka_offset"
     )
-    names = [column[0] for column in found.description or ()]
-    return [_change(dict(zip(names, values, strict=True))) for values in found.fetchall()]
+    return [_change(row) for row in _rows(lake, sql, [alert_id])]
 
 
-def _change(row: dict[str, Any]) -> AlertChanged:
+def _change(row: _Row) -> AlertChanged:
     fields = {name: row[name] for name in AlertChanged.__struct_fields__}
-    for name in ("timestamp", "fired_at"):
-        fields[name] = _EPOCH + timedelta(microseconds=row[name])
+    fields |= {name: _EPOCH + timedelta(microseconds=row[name]) for name in ("timestamp", "fired_at")}
     return msgspec.convert({**_without_null(fields), "type": "alert_changed"}, AlertChanged)
 
 
@@ -141,3 +142,100 @@ def _without_null(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_null(item) for name, item in value.items() if item is not None}
     return [_without_null(item) for item in value] if isinstance(value, list) else value
+
+
+_TOPICS = """
+SELECT
+  t.topic_id, t.title, t.kept, t.active, t.cause, t.detail, t.message_count AS messages,
+  len(t.active_turns) AS at_hand, len(t.packed_turns) AS packed, t.released_messages AS released, t.packed_bytes,
+  (SELECT count(*) FROM topic_compactions c WHERE c.session_id = t.session_id AND c.topic_id = t.topic_id)
+    AS compactions,
+  t.access_count, t.importance, t.memory_type, t.tags, t.summary, t.created_at, t.last_active_at,
+  t.timestamp AS changed_at
+FROM topics t
+WHERE t.session_id = ?
+ORDER BY t.last_active_at DESC, t.kafka_offset DESC
+"""
+_MERGED_INTO = "SELECT topic_id, detail FROM topics WHERE session_id = ? AND NOT kept AND cause = 'merged'"
+_INTO = "into "
+"""How the event of a topic that merged into another begins its detail."""
+_MESSAGES = """
+SELECT t.turn, t.role, coalesce(t.content_exact, t.content::BLOB) AS content, t.timestamp
+FROM topic_turns o JOIN turns t ON t.session_id = o.session_id AND t.turn = o.turn
+WHERE o.session_id = ? AND t.session_id = ? AND list_contains(?::VARCHAR[], o.topic_id)
+ORDER BY t.timestamp, t.turn
+"""
+_OPEN = 'SELECT "open" FROM profiles WHERE session_id = ?'
+
+
+class ArchivedTopic(Struct, frozen=True, kw_only=True):
+    """A topic as its last event left it."""
+
+    topic_id: str
+    title: str
+    kept: bool
+    active: bool
+    cause: str
+    """Of its last event."""
+    detail: str
+    messages: int
+    at_hand: int
+    packed: int
+    released: int
+    """Messages that are in the archive alone."""
+    packed_bytes: int
+    compactions: int
+    access_count: int
+    importance: float
+    memory_type: str
+    tags: list[str]
+    summary: str | None
+    created_at: datetime
+    last_active_at: datetime
+    changed_at: datetime
+
+    @property
+    def state(self) -> str:
+        """`active`, `kept`, `evicted` or `merged`."""
+        if self.kept:
+            return "active" if self.active else "kept"
+        return self.cause
+
+
+class ArchivedMessage(Struct, frozen=True, kw_only=True):
+    """One message of a topic."""
+
+    turn: int
+    role: Role
+    content: str
+    timestamp: datetime
+
+
+def topics_of(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[ArchivedTopic]:
+    """Every topic that the session ever had, the latest active first."""
+    return [ArchivedTopic(**row) for row in _rows(lake, _TOPICS, [session_id])]
+
+
+def messages_of(lake: duckdb.DuckDBPyConnection, session_id: str, topic_id: str) -> list[ArchivedMessage]:
+    """Every message of a topic and of those that merged into it, in order of time."""
+    ids = _with_merged(lake, session_id, topic_id)
+    return [
+        ArchivedMessage(**{**row, "role": Role(row["role"]), "content": bytes(row["content"]).decode()})
+        for row in _rows(lake, _MESSAGES, [session_id, session_id, ids])
+    ]
+
+
+def is_open(lake: duckdb.DuckDBPyConnection, session_id: str) -> bool | None:
+    """Whether the session goes on, as its latest profile in the archive says; None: there is none."""
+    row = lake.execute(_OPEN, [session_id]).fetchone()
+    return None if row is None else bool(row[0])
+
+
+def _with_merged(lake: duckdb.DuckDBPyConnection, session_id: str, topic_id: str) -> list[str]:
+    into: dict[str, list[str]] = {}
+    for gone, detail in lake.execute(_MERGED_INTO, [session_id]).fetchall():
+        into.setdefault(detail.removeprefix(_INTO), []).append(gone)
+    found = [topic_id]
+    for each in found:
+        found += [gone for gone in into.get(each, ()) if gone not in found]
+    return found

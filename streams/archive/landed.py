@@ -35,7 +35,7 @@ from models.wire.batch_codec import plain_turns
 from models.wire.codec import decode_command, decode_input, decode_output
 from streams.archive.rows import Landed, Rows
 from streams.archive.schema import ERASED, FORGETTING, TABLE_OF, TABLES, Skipped
-from streams.kafka.times import appended_at, appended_ms
+from streams.kafka.records import appended_at, appended_ms
 
 TOMBSTONE = "tombstone"
 NUL, NUL_SHOWN = "\x00", "\u2400"

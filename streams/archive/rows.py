@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Annotated
 
+import numpy as np
 from msgspec import Struct
+
+from models.events import RiskPoint
+from models.events.fields import AppId, EventId, SessionId, UserId, about
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -84,3 +90,31 @@ class Rows(Struct, gc=False):
         self.extras.update({known + row: extra for row, extra in rows.extras.items()})
         self.exacts.update({known + row: exact for row, exact in rows.exacts.items()})
         self.extend(rows.events, rows.partitions, rows.offsets, rows.appended_us, rows.sizes, owners=rows.owners)
+
+
+class RiskPointOfSession(RiskPoint, frozen=True, kw_only=True, gc=False):
+    """One element of `ProfileUpdated.risk_points` with its session and the profile that brought it."""
+
+    id: Annotated[EventId, about("Id of the profile that brought it.")]
+    session_id: SessionId
+    user_id: UserId
+    app_id: AppId
+
+
+OF_PROFILE = frozenset(("id", "session_id", "user_id", "app_id"))
+"""What a point has of the profile that brought it."""
+
+
+def risk_points(profiles: Rows) -> Rows:
+    """The risk points of profiles as rows of their own, which the profiles own."""
+    points, counts = Rows(), [len(profile.risk_points) for profile in profiles.events]  # type: ignore[attr-defined]
+    whose = np.repeat(np.arange(len(counts)), counts).tolist()
+    points.extend(
+        list(chain.from_iterable(profile.risk_points for profile in profiles.events)),  # type: ignore[attr-defined]
+        [profiles.partitions[row] for row in whose],
+        [profiles.offsets[row] for row in whose],
+        [profiles.appended_us[row] for row in whose],
+        [0] * len(whose),
+        owners=[profiles.events[row] for row in whose],
+    )
+    return points

@@ -44,8 +44,7 @@ from streams.archive.columns import (
     record_column,
     type_of,
 )
-from streams.archive.risk_points import OF_PROFILE, RiskPointOfSession
-from streams.archive.rows import Rows
+from streams.archive.rows import OF_PROFILE, RiskPointOfSession, Rows
 
 RAW = "raw"
 OFFSETS = "offsets"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from contextlib import closing
 
-import duckdb
-
-from streams.archive.catalog import LAKE, open_any_reader
+from streams.archive.catalog import open_any_reader
 from streams.archive.place import LakePaths
-from streams.archive.views.published import SCHEMA
+from streams.archive.views.published import added, present_columns
 from streams.archive.writer import LakeWriter
 
 
@@ -23,23 +21,6 @@ def upgrade(paths: LakePaths) -> list[str]:
         StoreUnavailable: It cannot be written.
     """
     with closing(open_any_reader(paths)) as con:
-        before = _columns(con)
+        before = present_columns(con)
     with closing(LakeWriter(paths)) as writer:
-        after = _columns(writer.con)
-    return [
-        added
-        for view, columns in sorted(after.items())
-        for added in ([f"{view}.{c}" for c in columns if c not in before[view]] if view in before else [view])
-    ]
-
-
-def _columns(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    rows = con.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ? AND schema_name = ? "
-        "ORDER BY table_name, column_index",
-        [LAKE, SCHEMA],
-    ).fetchall()
-    for view, column in rows:
-        found.setdefault(view, []).append(column)
-    return found
+        return added(before, present_columns(writer.con))

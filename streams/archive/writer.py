@@ -27,13 +27,12 @@ import structlog
 from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
+from streams.archive.columns import grows, type_of_column
 from streams.archive.postgres import AdvisoryLock
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
-from streams.archive.schema_evolution import grows, type_of_column
-from streams.archive.views.published import VIEWS_VERSION, create_views, digest, version_of
+from streams.archive.views.published import VIEWS_VERSION, create_views, digest, present_columns, version_of
 
 log = structlog.get_logger(__name__)
 
@@ -142,7 +141,7 @@ class LakeWriter:
             self.con.execute(f"CALL {LAKE}.set_option('{name}', {value})")
         with self.transaction() as con:
             con.execute(f"CREATE SCHEMA IF NOT EXISTS {RAW}")
-            present = self._columns()
+            present = present_columns(con, RAW)
             for table, columns in ddl().items():
                 if table in present:
                     self._extend(table, columns, present[table])
@@ -165,17 +164,6 @@ class LakeWriter:
                 "later release wrote it. Run that release, or set TURNTIDE_ARCHIVE__CATALOG and "
                 "TURNTIDE_ARCHIVE__DATA_PATH to a new place."
             )
-
-    def _columns(self) -> dict[str, dict[str, str]]:
-        found: dict[str, dict[str, str]] = {}
-        rows = self.con.execute(
-            "SELECT table_name, column_name, data_type FROM duckdb_columns() "
-            "WHERE database_name = ? AND schema_name = ?",
-            [LAKE, RAW],
-        ).fetchall()
-        for table, column, kind in rows:
-            found.setdefault(table, {})[column] = kind
-        return found
 
     def _create_table(self, name: str, columns: Mapping[str, str]) -> None:
         described = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())

@@ -20,7 +20,7 @@ from streams.erase.logs import Logs
 from streams.erase.purge import fill
 from streams.erase.residual import CHANGELOGS, COMPACTED, names_of
 from streams.kafka.client import Extent, Extents
-from streams.kafka.times import appended_at
+from streams.kafka.records import appended_at
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from models.policy import IntakePolicy
 from models.wire.codec import decode_command, decode_input, decode_output
 from streams.kafka.client import Extent, Extents, admin, consumer, read_extents, require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
-from streams.kafka.times import appended_at
+from streams.kafka.records import appended_at
 from streams.settings import Settings
 
 _POLL_RECORDS = 2_000

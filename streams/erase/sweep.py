@@ -15,7 +15,7 @@ from streams.erase.residual import ResidualRecord as Trace
 from streams.erase.residual import ResidualRecords
 from streams.kafka.client import Extent
 from streams.kafka.producer import Record
-from streams.kafka.times import appended_at
+from streams.kafka.records import appended_at
 from streams.state.changelog import name_of
 
 Concerns = Callable[[Struct], bool]

@@ -18,8 +18,7 @@ from models.events import AccessAudited
 from models.events.topics import AUDIT
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.kafka.producer import Record
-from streams.kafka.producer_on_demand import ProducerOnDemand
+from streams.kafka.producer import ProducerOnDemand, Record
 from streams.observe.telemetry import metrics
 from streams.settings import Settings
 

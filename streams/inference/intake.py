@@ -22,7 +22,7 @@ from models.session.bounds import fitting_dead_letter
 from models.text.language import is_probably_english
 from models.wire.arrival import Command
 from models.wire.codec import decode_command, decode_input
-from streams.kafka.times import appended_at
+from streams.kafka.records import appended_at
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, TurnScorer, Vectors
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from aiokafka.structs import ConsumerRecord
 
-from streams.kafka.times import appended_at
+from streams.kafka.records import appended_at
 from streams.observe.telemetry import metrics
 
 

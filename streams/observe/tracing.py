@@ -1,7 +1,7 @@
 """Traces: a span for each batch, its stages as children, and one for each record that a producer traces.
 
 Off unless `telemetry.otlp_endpoint` is set, and then nothing of OpenTelemetry is imported and a batch costs one look
-at a field. Headers are carried on in any case (`streams.kafka.causes`).
+at a field. Headers are carried on in any case (`streams.kafka.records`).
 
 Why not `faust.contrib.opentelemetry`: its sensor opens a span for each event of a stream, and an event here is a poll
 of up to thousands of records whose message has one record's headers; it would name one trace and lose the others. It

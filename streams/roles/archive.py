@@ -31,13 +31,12 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import Topic
 from models.policy import IntakePolicy, Policy
 from models.wire.trace_context import NO_TRACES
-from streams.archive.buffer import LandingBuffer, hole
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.landed import land_all
 from streams.archive.maintenance import ArchiveUpkeep
 from streams.archive.mined import FOLDER
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive

@@ -9,7 +9,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.events.topics import Topic
-from streams.archive.progress import ArchivedPartition, Move
+from streams.archive.buffer import ArchivedPartition, Move
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
 from streams.kafka.measures import event_time_of, show_event_time_lag, show_lags

@@ -26,8 +26,8 @@ from models.wire.arrival import FloodGauge
 from models.wire.codec import encode
 from models.wire.envelope import Headers, headers_for, key_of
 from streams.inference.intake import Decoded, unfoldable
-from streams.kafka.causes import trace_headers
 from streams.kafka.producer import Producer, Record
+from streams.kafka.records import trace_headers
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
 from streams.observe.telemetry import metrics, stage
 from streams.roles.batch_role import BatchRole

@@ -21,8 +21,8 @@ from models.policy.digest import policy_digest
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.inference.intake import Decoded, Intake, decode
-from streams.kafka.causes import cause_of
 from streams.kafka.producer import Record, acknowledged
+from streams.kafka.records import cause_of
 from streams.kafka.state_loss import LossRule
 from streams.observe.telemetry import metrics
 from streams.ports import Embedder, TurnScorer

@@ -13,14 +13,14 @@ from pydantic import SecretStr
 from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import TURNS
+from streams.archive.buffer import ArchivedPartition as Partition
 from streams.archive.catalog import open_reader
 from streams.archive.damage import damaged, foreign_files
 from streams.archive.erasing import erase
-from streams.archive.left_out import leave_damage_out
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.postgres import AdvisoryLock, vacuum
-from streams.archive.progress import ArchivedPartition as Partition
 from streams.archive.verify import verify
+from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
 from tests.lake_places import Bucket, Database, Place, bucket, database, place
 from tests.lake_records import NOW, PREFIX, buffer_of, turn

@@ -30,11 +30,10 @@ from models.wire.envelope import headers_for, key_of
 from streams.api.live.feed import TOPICS as LIVE_TOPICS
 from streams.api.live.feed import take as take_live
 from streams.api.live.service import LivePage
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.erasing import erase
 from streams.archive.landed import land_all
 from streams.archive.place import LakePaths
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.writer import LakeWriter
 from streams.erase.record import recorded
 from streams.http.audit_log import BatchedAudit

@@ -24,10 +24,9 @@ from models.events import ClockTicked, DeadLetter, SessionEnded
 from models.events.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import open_reader, paths_of, reading
 from streams.archive.inputs import archived_count, archived_inputs
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.rows import Rows
 from streams.archive.verify import Verification, verify
 from streams.archive.writer import LakeWriter

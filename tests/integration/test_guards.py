@@ -17,8 +17,7 @@ from models.events.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Top
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
 from models.session.bounds import STATE_WRITE_BYTES
-from streams.archive.buffer import LandingBuffer
-from streams.archive.progress import ArchivedPartition, Move
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.kafka import watchdog
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.events.topics import COMPACTIONS, PROFILES, TURNS
+from streams.archive.buffer import ArchivedPartition, Move
 from streams.archive.catalog import LAKE
 from streams.archive.deduplication import deduplicate, look_again
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import RAW, ddl
 from streams.archive.views.definitions import ONCE, definitions
 from streams.archive.views.published import create_views, marks_of
@@ -130,7 +130,7 @@ def test_repeats_are_written_down() -> None:
 
     found = deduplicate(cast("LakeWriter", lake))
 
-    assert ({0: 0, 1: 3}, 1) == (marks_of(lake.con, LAKE)["turns"], found)
+    assert ({0: 0, 1: 3}, 1) == (marks_of(lake.con)["turns"], found)
     assert [("turns", 1, 1)] == lake.con.execute(
         f"SELECT rule, kafka_partition, kafka_offset FROM {RAW}.repeats"
     ).fetchall()

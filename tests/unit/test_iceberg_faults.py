@@ -15,7 +15,7 @@ from pyiceberg.exceptions import CommitStateUnknownException, UnauthorizedError
 from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.archive.erasing import erase
-from streams.archive.iceberg import catalog, files, publish, tables
+from streams.archive.iceberg import catalog, publish, tables
 from streams.archive.iceberg.writing import FileWriter
 from streams.settings import Settings
 from tests.iceberg_tables import Archive
@@ -58,9 +58,9 @@ STEPS = [
     lambda: _killed_after(SqlCatalog, "commit_table"),
     lambda: _killed_before(publish, "_append_nothing"),
     lambda: _killed_after(publish, "_append_nothing"),
-    lambda: _killed_before(files, "expire"),
-    lambda: _killed_after(files, "expire"),
-    lambda: _killed_before(files, "remove"),
+    lambda: _killed_before(tables, "expire"),
+    lambda: _killed_after(tables, "expire"),
+    lambda: _killed_before(tables, "remove"),
 ]
 _NAMES = ["created", "written", "uncommitted", "committed", "listed", "unlisted", "kept", "expired", "left"]
 

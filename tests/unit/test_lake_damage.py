@@ -18,9 +18,9 @@ from models.events.topics import PROFILES
 from streams.archive.catalog import open_reader, reading
 from streams.archive.damage import damaged, damaged_days, foreign_files, render_damage
 from streams.archive.erasing import erase
-from streams.archive.left_out import leave_damage_out
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.verify import verify
+from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
 from tests import lake_merge_child
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn

@@ -21,10 +21,9 @@ from models.entities import REGISTRY, carried_by
 from models.erasure import ErasureSubject
 from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
 from streams.archive import removal
-from streams.archive.erasing import erase
+from streams.archive.erasing import SubjectRows, erase
 from streams.archive.maintenance import maintain
 from streams.archive.schema import FORGETTING, RAW, SKIPPED, TABLE_OF, TABLES
-from streams.archive.subject_rows import SubjectRows
 from streams.archive.vacuum import vacuum
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter

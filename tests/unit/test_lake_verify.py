@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
-from streams.archive.buffer import LandingBuffer, hole
-from streams.archive.progress import ArchivedPartition, Move
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.writer import LakeWriter

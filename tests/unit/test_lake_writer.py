@@ -13,8 +13,8 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
 from streams.archive import catalog
+from streams.archive.buffer import ArchivedPartition
 from streams.archive.catalog import open_reader
-from streams.archive.progress import ArchivedPartition
 from streams.archive.views import VIEWS
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn

@@ -18,8 +18,8 @@ from models.policy import IntakePolicy, Policy
 from models.policy.digest import policy_digest
 from models.policy.masking import MaskingPolicy
 from models.wire.codec import decode_input, encode
+from streams.archive.buffer import ArchivedPartition, Move
 from streams.archive.landed import land_all
-from streams.archive.progress import ArchivedPartition, Move
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker, without_bytes
 from streams.roles import archive

@@ -15,7 +15,7 @@ from models.events import Role
 from models.events.topics import CONVERSATION_TOPICS, PROFILES
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of
-from streams.archive.topic_history import ArchivedMessage, ArchivedTopic
+from streams.archive.inputs import ArchivedMessage, ArchivedTopic
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.command_line import printed, refused, turntide

@@ -23,9 +23,8 @@ from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
 from models.events.topics import TURNS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import LakePaths, open_writer, reading
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import TABLE_OF
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record as Sent

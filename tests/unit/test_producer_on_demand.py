@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from models.errors import DeliveryFailed
-from streams.kafka.producer import Record
-from streams.kafka.producer_on_demand import ProducerOnDemand
+from streams.kafka.producer import ProducerOnDemand, Record
 from streams.settings import load_settings
 
 RECORD = Record(b"k", b"v")
@@ -63,7 +62,7 @@ class Fake:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """In place of Kafka."""
     made = Cluster()
-    monkeypatch.setattr("streams.kafka.producer_on_demand.Producer", made.producer)
+    monkeypatch.setattr("streams.kafka.producer.Producer", made.producer)
     return made
 
 

@@ -13,7 +13,7 @@ from models.errors import InvalidRecord
 from models.events import Position
 from models.wire.trace_context import NO_TRACES, TRACEPARENT, parse_traceparent, traceparent_of
 from streams.inference.intake import dead_letter
-from streams.kafka.causes import trace_headers, traces_of
+from streams.kafka.records import trace_headers, traces_of
 from tests.traced import HEADER, SPAN_ID, TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)

@@ -100,7 +100,7 @@ def opened() -> Iterator[MiningSource]:
     """
     from jobs.analyse.mining.source import MiningSource
     from streams.archive.catalog import paths_of, reading
-    from streams.archive.left_out import leave_damage_out
+    from streams.archive.views.published import leave_damage_out
 
     with reading(paths_of(load_settings())) as con:
         yield MiningSource(con, without=leave_damage_out(con))

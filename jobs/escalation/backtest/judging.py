@@ -28,7 +28,7 @@ from models.events import (
 )
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
-from streams.kafka.times import appended_at
+from streams.kafka.records import appended_at
 from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.ports import Embedder
 

@@ -24,12 +24,11 @@ from jobs.shared.progress import Progress
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
-from streams.archive.buffer import LandingBuffer
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import LakePaths, literal
 from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import land_all
 from streams.archive.maintenance import maintain
-from streams.archive.progress import ArchivedPartition, Move
 from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.settings.archive import ArchiveSettings

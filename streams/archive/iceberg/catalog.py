@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, UnauthorizedError
 
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.archive.iceberg.place import IcebergPlace, place_of
+from streams.archive.place import IcebergPlace, place_of
 from streams.settings import Settings
 
 _NAME = "turntide"

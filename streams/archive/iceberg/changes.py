@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from streams.archive.iceberg.marks import Marks, PublishedMark
+from streams.archive.iceberg.tables import Marks, PublishedMark
 from streams.archive.schema import OFFSETS, RAW, RETAINED, RawTable, ddl
 
 _HIDDEN, _PUBLISHED, _UNPUBLISHED, _BACK = (

@@ -28,9 +28,9 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.archive.iceberg import files, tables
+from streams.archive.iceberg import tables
 from streams.archive.iceberg.changes import TableChanges
-from streams.archive.iceberg.marks import REMOVED, Marks, marks_of, removed
+from streams.archive.iceberg.tables import REMOVED, Marks, marks_of, removed
 from streams.archive.iceberg.writing import FileWriter
 from streams.archive.schema import TABLES
 from streams.archive.schema import RawTable as ArchiveTable
@@ -158,19 +158,19 @@ class _Publisher:
 
     def _publish(self) -> Table:
         target = tables.checked(self._found_or_created())
-        # Before the state that the commit starts from: see `files`.
-        present = files.listed(target)
+        # Before the state that the commit starts from: see `tables`.
+        present = tables.listed(target)
         target.refresh()
         with self._plan(target) as plan:
-            if plan.has_work or present - files.named(target):
+            if plan.has_work or present - tables.named(target):
                 self._commit(target, plan)
                 self._count(plan)
         if (current := target.current_snapshot()) is not None and removed(current):
             _append_nothing(target)
-        present |= files.named(target)
-        files.expire(target, self._now - self._settings.keep_snapshots)
+        present |= tables.named(target)
+        tables.expire(target, self._now - self._settings.keep_snapshots)
         target.refresh()
-        self._files_deleted += files.remove(target, present - files.named(target))
+        self._files_deleted += tables.remove(target, present - tables.named(target))
         return target
 
     def _found_or_created(self) -> Table:

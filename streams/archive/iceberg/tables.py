@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import NamedTuple
+
+import msgspec
 import pyarrow as pa
+from msgspec import Struct
+from pyarrow.fs import FileSelector, FileSystem, FileType
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from pyiceberg.transforms import IdentityTransform
 
 from models.errors import ConfigurationError
@@ -89,3 +99,145 @@ def _is_by_day(spec: PartitionSpec, table: Table) -> bool:
     return [(table.schema().find_column_name(field.source_id), str(field.transform)) for field in spec.fields] == [
         (DAY, "identity")
     ]
+
+
+MARKS = "turntide.marks"
+REMOVED = "turntide.removed"
+"""In the summary of a snapshot after which nothing older may stay."""
+
+
+class PublishedMark(NamedTuple):
+    """How far one partition of the topic is published."""
+
+    next: int
+    """The next offset to publish."""
+    rows: int
+    """How many rows of the archive's table had a lower one, whether or not they are shown."""
+
+
+class Marks(Struct, frozen=True):
+    """How far a table is published."""
+
+    topic: str = ""
+    """Full name; empty where nothing has landed yet."""
+    partitions: dict[int, PublishedMark] = {}
+    emptied_before: date | None = None
+    """Rows received on earlier days have no words any more (`streams.archive.retention`)."""
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """As properties of a snapshot."""
+        return {MARKS: msgspec.json.encode(self).decode()}
+
+    def before(self, standing: Marks) -> bool:
+        """Whether an archive that stands there can be what was published so far."""
+        if not self.partitions:
+            return True
+        return self.topic == standing.topic and all(
+            partition in standing.partitions and mark.next <= standing.partitions[partition].next
+            for partition, mark in self.partitions.items()
+        )
+
+
+def marks_of(table: Table) -> Marks:
+    """The marks of the latest snapshot of ours; others may have compacted the table since.
+
+    Raises:
+        ConfigurationError: None of the table's snapshots is ours.
+    """
+    current = table.current_snapshot()
+    if current is None:
+        return Marks()
+    found = next((mark for each in ancestors_of(current, table.metadata) if (mark := _property(each, MARKS))), None)
+    if found is None:
+        raise ConfigurationError(
+            f"Iceberg table {'.'.join(table.name())}: no snapshot that is left says how far it is published. Somebody "
+            "else wrote it, or expired ours: drop the table, and `turntide archive publish` writes it anew"
+        )
+    return msgspec.json.decode(found, type=Marks)
+
+
+def removed(snapshot: Snapshot) -> bool:
+    """Whether rows left the table with this snapshot."""
+    return _property(snapshot, REMOVED) is not None
+
+
+def _property(snapshot: Snapshot, name: str) -> str | None:
+    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
+
+
+def listed(table: Table) -> set[str]:
+    """Every file under the table's location."""
+    files, folder = _files_of(table, table.location())
+    found = files.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
+    return {each.path for each in found if each.type == FileType.File}
+
+
+def named(table: Table) -> set[str]:
+    """Every file that the table's metadata names, its snapshots' manifests and their files among them.
+
+    And the checksums that a REST server with Hadoop's files keeps beside what it writes, as long as that stays.
+    """
+    metadata = table.metadata
+    paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
+    paths |= {each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics)}
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots:
+        paths.add(snapshot.manifest_list)
+        manifests |= {manifest.manifest_path: manifest for manifest in snapshot.manifests(table.io)}
+    for path, manifest in manifests.items():
+        paths.add(path)
+        paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    places = {_files_of(table, path)[1] for path in paths}
+    return places | {_checksum_of(place) for place in places}
+
+
+def remove(table: Table, paths: Iterable[str]) -> int:
+    """Remove files of the table, as `listed` has them; returns how many."""
+    files, _ = _files_of(table, table.location())
+    count = 0
+    for path in sorted(paths):
+        if files.get_file_info(path).type == FileType.File:
+            files.delete_file(path)
+            count += 1
+    return count
+
+
+def expire(table: Table, before: datetime) -> None:
+    """Forget old snapshots: all but the current one when rows were removed, else those before a time.
+
+    Raises:
+        ConfigurationError: A tag or branch keeps one that has removed rows; the others are forgotten.
+    """
+    current = table.current_snapshot()
+    if current is None:
+        return
+    erasing = {each.snapshot_id for each in table.snapshots() if removed(each)}
+    least_ms = int(before.timestamp() * 1000)
+    old = {
+        each.snapshot_id
+        for each in table.snapshots()
+        if each.snapshot_id != current.snapshot_id and (erasing or each.timestamp_ms < least_ms)
+    }
+    holding = {name: ref.snapshot_id for name, ref in table.refs().items() if ref.snapshot_id in old}
+    # What tells that rows were removed stays until nothing holds them, so that the next run says it again.
+    old -= set(holding.values()) | (erasing if holding else set())
+    if old:
+        table.maintenance.expire_snapshots().by_ids(sorted(old)).commit()
+    if erasing and holding:
+        raise ConfigurationError(
+            f"Iceberg table {'.'.join(table.name())}: {', '.join(sorted(holding))} keeps a snapshot with rows that "
+            "were erased: drop it (tag or branch), then run `turntide archive publish` again"
+        )
+
+
+def _checksum_of(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"
+
+
+def _files_of(table: Table, location: str) -> tuple[FileSystem, str]:
+    io = table.io
+    assert isinstance(io, PyArrowFileIO)  # noqa: S101 - `catalog` asks for it
+    scheme, netloc, path = io.parse_location(location, io.properties)
+    return io.fs_by_scheme(scheme, netloc), path

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from models.events.erase import ErasedStore
 from streams.archive.catalog import reading
-from streams.archive.iceberg.place import is_published
-from streams.archive.place import paths_of
+from streams.archive.place import is_published, paths_of
 from streams.settings import Settings
 
 

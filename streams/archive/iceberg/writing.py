@@ -22,7 +22,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 
 class FileWriter:
-    """Writes the files of one commit. A commit that fails leaves them behind, see `files`.
+    """Writes the files of one commit. A commit that fails leaves them behind, see `tables`.
 
     Args:
         metadata: The table as the commit will have it.

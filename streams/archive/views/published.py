@@ -4,18 +4,21 @@ A view names its columns one by one, in the order of the contract (`deploy/contr
 a version; one that goes or changes its type makes a new version, in a schema of its own beside the old one's.
 """
 
-# ruff: noqa: S608 - views and columns are constants of this package
+# ruff: noqa: S608 - tables, views and columns are constants of this package
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import date
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
 import duckdb
 
+from streams.archive.damage import damaged_days
+from streams.archive.place import LAKE
 from streams.archive.schema import RAW, REPEATS, ddl
 from streams.archive.views.definitions import definitions
 from streams.archive.views.once import Marks
@@ -61,11 +64,11 @@ def create_views(con: duckdb.DuckDBPyConnection) -> None:
     _note(con, {})
 
 
-def marks_of(con: duckdb.DuckDBPyConnection, database: str) -> dict[str, dict[int, int]]:
+def marks_of(con: duckdb.DuckDBPyConnection) -> dict[str, dict[int, int]]:
     """Table → partition → offset below which its repeats are written down."""
     noted: Any = con.execute(
         "SELECT comment FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
-        [database, RAW, REPEATS],
+        [LAKE, RAW, REPEATS],
     ).fetchone()
     marks = json.loads(noted[0]) if noted and noted[0] else {}
     return {table: {int(partition): mark for partition, mark in of.items()} for table, of in marks.items()}
@@ -91,33 +94,75 @@ def _create(schema: str, view: str, source: str) -> str:
 
 def version_of(con: duckdb.DuckDBPyConnection) -> int | None:
     """Version of the views that an archive has; None for one that is new or older than versions."""
+    about = _about(con)
+    return int(about[0]) if about else None
+
+
+def _about(con: duckdb.DuckDBPyConnection) -> tuple[Any, ...] | None:
     try:
-        found = con.execute(f"SELECT views_version FROM main.{ABOUT}").fetchone()
+        return con.execute(f"SELECT views_version, digest FROM main.{ABOUT}").fetchone()
     except duckdb.CatalogException:
         return None
-    return int(found[0]) if found else None
 
 
-def lacking(con: duckdb.DuckDBPyConnection, database: str) -> list[str]:
-    """What this version reads and the archive does not have: views, or columns as `view.column`; empty if all is there.
+def present_columns(con: duckdb.DuckDBPyConnection, schema: str = SCHEMA) -> dict[str, dict[str, str]]:
+    """View, or table, of a schema of the archive → column → type, in the order of the columns."""
+    found: dict[str, dict[str, str]] = {}
+    rows = con.execute(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE database_name = ? AND schema_name = ? ORDER BY table_name, column_index",
+        [LAKE, schema],
+    ).fetchall()
+    for name, column, kind in rows:
+        found.setdefault(name, {})[column] = kind
+    return found
+
+
+def lacking(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """What this version reads and the archive lacks: views, or columns as `view.column`; empty if all is there.
 
     An archive of a later release of the same version has more, and that is no matter.
     """
-    try:
-        found = con.execute(f"SELECT views_version, digest FROM main.{ABOUT}").fetchone()
-    except duckdb.CatalogException:
-        found = None
-    if found == (VIEWS_VERSION, digest()):
-        return []
-    present: dict[str, set[str]] = {}
-    rows = con.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ? AND schema_name = ?",
-        [database, SCHEMA],
-    ).fetchall()
-    for view, column in rows:
-        present.setdefault(view, set()).add(column)
+    return [] if _about(con) == (VIEWS_VERSION, digest()) else added(present_columns(con), columns_of_views())
+
+
+def added(before: Mapping[str, Collection[str]], after: Mapping[str, Collection[str]]) -> list[str]:
+    """Views, or columns as `view.column`, that one set of views has beyond another."""
     return [
-        view if column is None else f"{view}.{column}"
-        for view, columns in columns_of_views().items()
-        for column in ([None] if view not in present else [c for c in columns if c not in present[view]])
+        name
+        for view, columns in after.items()
+        for name in ([f"{view}.{each}" for each in columns if each not in before[view]] if view in before else [view])
     ]
+
+
+_OWN = "memory"
+"""DuckDB's name for what a connection has for itself."""
+
+
+def leave_damage_out(con: duckdb.DuckDBPyConnection) -> set[date]:
+    """Leave out the days of which some rows cannot be read; returns them. `con` is a reader outside a transaction."""
+    days = damaged_days(con)
+    leave_out(con, days)
+    return days
+
+
+def leave_out(con: duckdb.DuckDBPyConnection, days: Collection[date]) -> None:
+    """Have tables and views of a reader, by their names without a database, be without the rows received on some days.
+
+    Tables without days stay whole. Rows of other days that repeat one of these stay left out, too. No days: nothing is
+    done.
+    """
+    if not days:
+        return
+    # Measured: by `<>` DuckLake leaves files out, by `NOT IN` and by ranges joined with OR it opens them all.
+    condition = " AND ".join(f"date <> DATE '{day}'" for day in sorted(days))
+    marks = marks_of(con)
+    con.execute(f"USE {_OWN}")
+    con.execute(f"CREATE SCHEMA {RAW}; CREATE SCHEMA {SCHEMA}")
+    for table, columns in ddl().items():
+        where = condition if "date" in columns else "true"
+        con.execute(f"CREATE VIEW {RAW}.{table} AS SELECT * FROM {LAKE}.{RAW}.{table} WHERE {where}")
+    for view, query in definitions(marks).items():
+        named = ", ".join(f'"{column}"' for column in columns_of_views()[view])
+        con.execute(f"CREATE VIEW {SCHEMA}.{view} AS SELECT {named} FROM ({query})")
+        con.execute(f"CREATE VIEW main.{view} AS SELECT * FROM {SCHEMA}.{view}")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from models.events.topics import TURNS
+from streams.archive.buffer import ArchivedPartition
 from streams.archive.catalog import open_reader
-from streams.archive.progress import ArchivedPartition
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from streams.index.collections import TURNS as TURN_POINTS

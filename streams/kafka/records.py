@@ -1,17 +1,38 @@
-"""Trace contexts of a batch's records, so that what they cause can carry them on.
-
-Models decide nothing here: an output names its cause (`source`), and the cause's header goes along.
-"""
+"""The time of a record in the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from models.events import DeadLetter, Output
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_MS = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+"""Dates end with the year 9999: what is added to this one is a date still."""
+
+
+class Timed(Protocol):
+    """A record of whichever client."""
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since 1970; where the topic does not have the broker's own, whatever the producer says."""
+
+
+def appended_ms(record: Timed) -> int:
+    """Milliseconds since 1970, not negative, at most of the year 9000."""
+    return min(max(record.timestamp, 0), _LATEST_MS)
+
+
+def appended_at(record: Timed) -> datetime:
+    """When a record was appended; likewise always a date."""
+    return _EPOCH + timedelta(milliseconds=appended_ms(record))
 
 
 def traces_of(batches: Iterable[Iterable[ConsumerRecord]]) -> Traces:
