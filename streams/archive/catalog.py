@@ -102,14 +102,7 @@ def summary_of(error: Exception) -> str:
 def unavailable(
     error: Exception, paths: LakePaths, doing: str, con: duckdb.DuckDBPyConnection | None = None
 ) -> StoreUnavailable:
-    """The error that says what could not be done, where and why. Raise it `from None`, see `summary_of`.
-
-    Args:
-        error: What the engine said.
-        paths: The archive.
-        doing: What was tried.
-        con: Where it was tried: damaged files are looked for, and whatever transaction is open is rolled back.
-    """
+    """The error that says what could not be done, where and why. Raise it `from None`, see `summary_of`."""
     why = (explained(con) if con is not None else "") or summary_of(error)
     return StoreUnavailable(f"{doing} failed at {paths.shown} with data in {paths.data}: {why}")
 
@@ -260,9 +253,6 @@ def spill_folder(root: Path | None = None) -> Path:
 
     Each connection has its own, as names of files are the same in all. Rows have text in them: only the own user may
     look. DuckDB removes it at the end; what a killed process left goes with the next connection, so with every erasure.
-
-    Args:
-        root: Of all of them; none: in the folder for temporary files.
     """
     root = root or Path(tempfile.gettempdir()) / f"turntide-spill-{os.getuid()}"
     with suppress(FileExistsError):

@@ -47,13 +47,9 @@ def deduplicate(writer: LakeWriter) -> int | None:
 
 
 def look_again(con: duckdb.DuckDBPyConnection, tables: Collection[str]) -> None:
-    """Correct what is written down after rows were deleted; call it in the same transaction.
+    """Correct what is written down of tables after rows were deleted from them, in the same transaction.
 
     Where the row that stood for a key went, the next of its repeats stands.
-
-    Args:
-        con: The writer's.
-        tables: Of the schema `raw`, from which rows went.
     """
     for rule in (rule for rule in ONCE.values() if rule.table in tables):
         known = f"SELECT kafka_partition, kafka_offset, part FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}'"

@@ -182,11 +182,6 @@ def erase(writer: LakeWriter, subject: ErasureSubject, *, now: datetime) -> list
 
     Blocking, and it takes as long as the files with such rows take to be written anew; nothing lands meanwhile.
 
-    Args:
-        writer: The archive. It must have landed whatever the subject's records led to.
-        subject: Whose rows.
-        now: The time, aware.
-
     Returns:
         What was looked at, removed and found by a second look, by table. After a call that was cut short, the rows that
         it removed are not counted again.

@@ -41,10 +41,6 @@ def literal(text: str) -> str:
 def connected(names: Iterable[str], config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     """A new database in memory with these extensions; it loads no others that are not signed.
 
-    Args:
-        names: Of the extensions.
-        config: Of the database.
-
     Raises:
         ConfigurationError: A wheel is missing, or of another version than DuckDB.
         duckdb.Error: An extension cannot be loaded, or its signature is wrong.

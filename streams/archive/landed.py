@@ -56,14 +56,7 @@ class Landing(NamedTuple):
 
 
 def land_all(topic: Topic, full_name: str, records: Sequence[ConsumerRecord], intake: IntakePolicy) -> Landing:
-    """Decode records of a public topic, in their order: what `land` says of each, many at a time.
-
-    Args:
-        topic: Their topic.
-        full_name: The topic's name on the broker.
-        records: The records.
-        intake: Which input is a turn; the same rules as the sessions role.
-    """
+    """Decode records of a public topic, in their order: what `land` says of each, many at a time."""
     landing, first = Landing({}, []), 0
     with _uncollected():
         events = _plain_events(topic, records, intake)
@@ -140,14 +133,7 @@ def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Seq
 
 
 def land(topic: Topic, full_name: str, record: ConsumerRecord, intake: IntakePolicy) -> Landed | Skipped:
-    """Decode one record of a public topic.
-
-    Args:
-        topic: Its topic.
-        full_name: The topic's name on the broker.
-        record: The record.
-        intake: Which input is a turn; the same rules as the sessions role.
-    """
+    """Decode one record of a public topic, whose full name on the broker is given too."""
     try:
         event = _decode(topic, record, intake)
     except InvalidRecord as error:

@@ -97,14 +97,10 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
 
 
 def schedule_orphans(writer: LakeWriter, before: datetime) -> int:
-    """Have files that no snapshot names deleted with the next replaced ones; returns how many.
+    """Have files that no snapshot names, and that are older, deleted with the next replaced ones; returns how many.
 
     DuckLake's own function deletes whatever ends in `.parquet`, also what somebody else put there: only files of our
     naming go. Call it with the writers' lock held, else what is being written may be among them.
-
-    Args:
-        writer: The archive.
-        before: Only files last changed before this.
     """
     found = writer.con.execute(
         f"SELECT path FROM ducklake_delete_orphaned_files('{LAKE}', dry_run => true, older_than => ?)", [before]
@@ -223,12 +219,7 @@ _ALL_FILES_EVERY = timedelta(hours=1)
 
 
 class ArchiveUpkeep:
-    """Merges now and then.
-
-    Args:
-        writer: The archive.
-        wanted: How often, and how long replaced files stay.
-    """
+    """Merges now and then, as the settings say."""
 
     def __init__(self, writer: LakeWriter, wanted: ArchiveSettings) -> None:
         self._writer = writer

@@ -95,10 +95,6 @@ class AdvisoryLock:
     PostgreSQL lets go of it when the process dies. The transaction reads only what is committed, statement by
     statement, so that while it is idle no row has to be kept for it; for the same reason a waiting writer asks again
     and again: a statement that waits would look at an old version, and what an erasure deletes would stay.
-
-    Args:
-        place: The catalog.
-        timeout_s: How long to wait.
     """
 
     def __init__(self, place: Postgres, *, timeout_s: float) -> None:

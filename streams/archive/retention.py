@@ -55,13 +55,7 @@ class DueRemoval(Struct, frozen=True, kw_only=True):
 
 
 def due(con: duckdb.DuckDBPyConnection, policy: RetentionPolicy, *, today: date) -> list[DueRemoval]:
-    """What a run of `retain` would do, from one moment of the archive; empty if nothing is old enough.
-
-    Args:
-        con: A reader, or the writer's connection.
-        policy: Ages in days.
-        today: The day that ages are counted from (UTC).
-    """
+    """What a run of `retain` would do on a day (UTC), from one moment of the archive; empty if nothing is due."""
     found, gone_before = [], dict.fromkeys((*TABLES, SKIPPED), date.min)
     for table, privacy, what, before in _rules(policy, today):
         rows: Any = con.execute(
@@ -79,18 +73,9 @@ def due(con: duckdb.DuckDBPyConnection, policy: RetentionPolicy, *, today: date)
 
 
 def retain(writer: LakeWriter, policy: RetentionPolicy, *, now: datetime, policy_version: str) -> list[DueRemoval]:
-    """Remove what is due, with the bytes, the snapshots and the statistics that had it; write the proof.
+    """Remove what is due, with its bytes, snapshots and statistics; write the proof; returns what was removed.
 
     Idempotent; killed at any point, the next call completes it. Nothing lands meanwhile.
-
-    Args:
-        writer: The archive.
-        policy: Ages in days.
-        now: The time, aware.
-        policy_version: Named by the proof.
-
-    Returns:
-        What was removed by this call.
 
     Raises:
         StoreUnavailable: The archive cannot be written, or a reader keeps the catalog: call again.

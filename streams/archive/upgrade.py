@@ -11,10 +11,7 @@ from streams.archive.writer import LakeWriter
 
 
 def upgrade(paths: LakePaths) -> list[str]:
-    """Add tables, columns and views; nothing is rewritten. Idempotent, and so does every writer when it opens.
-
-    Returns:
-        What the views have now and had not before: `view`, or `view.column`.
+    """Add tables, columns and views; returns what the views have now and had not: `view`, or `view.column`.
 
     Raises:
         ConfigurationError: There is no archive, or it holds columns of other types.

@@ -83,14 +83,7 @@ _NO_ROWS = _Rows(0, 0, 0, 0)
 
 
 def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transactional: bool = False) -> Verification:
-    """Check the whole archive.
-
-    Args:
-        con: A reader (`catalog.open_reader`).
-        prefix: Of the topics.
-        now: The time, aware.
-        transactional: Producers use transactions, whose markers take offsets: absent offsets are no finding.
-    """
+    """Check the whole archive. Where producers are `transactional`, absent offsets (markers) are no finding."""
     con.execute("BEGIN")
     try:
         noted = _noted_partitions(con)

@@ -62,10 +62,7 @@ class LandedFiles(NamedTuple):
 
 
 class LakeWriter:
-    """The archive, opened for writing. Blocking: call it from a thread. Not for two threads at once.
-
-    Args:
-        paths: Where it lives; created there if there is nothing.
+    """The archive, opened for writing, made if missing. Blocking: call it from a thread, from one at a time.
 
     Raises:
         StoreUnavailable: It cannot be opened or written.
@@ -208,14 +205,7 @@ class LakeWriter:
     # --- landing
 
     def land(self, buffer: LandingBuffer, *, now: datetime) -> dict[str, LandedFiles]:
-        """Write the buffer and move the offsets, all or nothing. Durable on return.
-
-        Args:
-            buffer: What to write.
-            now: Time of landing, aware.
-
-        Returns:
-            What each table got.
+        """Write the buffer and move the offsets, all or nothing; gives what each table got. Durable on return.
 
         Raises:
             Fenced: A partition's offset is not what the buffer started from, as also after a commit whose outcome was

@@ -55,12 +55,7 @@ class ResidualRecord(NamedTuple):
 
 
 class Past(Struct):
-    """Records that no key leads to, but that the log still has.
-
-    Attributes:
-        count: How many.
-        newest: When the last of them was written.
-    """
+    """How many records no key leads to, though the log still has them, and when the last was written."""
 
     count: int = 0
     newest: datetime = datetime.min.replace(tzinfo=UTC)
@@ -157,14 +152,9 @@ class ResidualRecords(Struct):
 
 
 def expiry(topic: Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
-    """By when the broker removes what is there now, on a topic that keeps records for a time; None if unknown.
+    """By when the broker removes what was written up to `newest`, on a topic that keeps records for a time.
 
     A log file goes as a whole, so its first record waits for its last one (`segment.ms`).
-
-    Args:
-        topic: The topic.
-        newest: When the last such record was written.
-        config: The topic's entries by Kafka's names.
     """
     kept, segment_ms = _promised(config, "retention.ms"), int(config.get("segment.ms", "0"))
     if topic.cleanup is not Cleanup.DELETE or newest is None or kept is None:

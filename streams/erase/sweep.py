@@ -31,12 +31,8 @@ async def look(
 ) -> tuple[ResidualRecords, dict[TopicPartition, int]]:
     """Read a public topic from its start and note what is the subject's; also returns up to where it was read.
 
-    Args:
-        logs: The logs.
-        topic: The topic.
-        concerns: Whether an event is the subject's.
-        keys: Keys that earlier looks found to be the subject's.
-        until: Offsets from which on nothing counts: what was said after the erasure does not belong to it.
+    `keys` are those that earlier looks found. From `until` on nothing counts: what was said after the erasure does not
+    belong to it.
     """
     residual, compacted = ResidualRecords(keys=set(keys)), topic.cleanup is Cleanup.COMPACT
     extents = await logs.extents(topic)

@@ -34,12 +34,7 @@ _MOST_MEMORIES = 1_000
 
 
 class AppMemoryIndex:
-    """Memories and stats of all spaces, in a collection each; a look-up of memories names a space.
-
-    Args:
-        store: Where points live. It needs no ensuring: the first batch makes the collections.
-        embedder: Embeds memories and queries.
-    """
+    """Memories and stats of all spaces, in a collection each; a look-up of memories names a space."""
 
     def __init__(self, store: VectorStore, embedder: Embedder) -> None:
         self._store = store
@@ -49,11 +44,7 @@ class AppMemoryIndex:
     # --- writing
 
     async def add_changes(self, events: Sequence[tuple[AppMemoryChanged, int]]) -> None:
-        """Index memories and let those go that went; durable on return, and repeating it changes nothing.
-
-        Args:
-            events: The last of each slot, with the offsets of their records.
-        """
+        """Index the last event of each slot, remove what went; durable on return, repeating it changes nothing."""
         present = [(event, offset) for event, offset in events if event.active]
         if gone := tuple(point_key(event) for event, _ in events if not event.active):
             await self._store.delete(MEMORIES.name, where={"owner_key": gone})

@@ -65,10 +65,6 @@ class EdgeStore(QdrantStore):
     Blocking calls run one at a time in a thread of the store's own. Writers that wait at the same time share one
     flush. What a killed process had been told is durable is there when the folder is opened again.
 
-    Args:
-        folder: Where the collections live; made if missing.
-        embedder: Name of the embedder whose vectors come in.
-
     Raises:
         ConfigurationError: Another process has the folder open.
     """

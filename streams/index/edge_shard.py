@@ -64,11 +64,7 @@ _TERMS = rules.Terms(FieldCondition, RangeFloat, MatchValue, MatchAny, IsNullCon
 
 
 class EdgeInfo(rules.CollectionInfo, frozen=True, kw_only=True):
-    """As it stands beside the shard.
-
-    Attributes:
-        shard: Folder of the shard that counts; what stands in another is what a writing anew left.
-    """
+    """As it stands beside the shard. A shard in another folder than `shard` is what a writing anew left."""
 
     shard: str = _SHARD_FOLDERS[0]
 

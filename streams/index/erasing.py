@@ -34,23 +34,16 @@ def base_of(collection: str) -> str | None:
 
 
 class VectorErasing:
-    """Removes subjects of erasures from a store.
-
-    Args:
-        store: With whichever generation serves.
-    """
+    """Removes subjects of erasures from a store, whichever generation it serves."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store.all_generations() if isinstance(store, GenerationStore) else store
 
     async def erase(self, dues: Sequence[VectorsErasureDue]) -> list[list[ErasedStore]]:
-        """Remove the subjects; durable on return, and repeating it removes nothing more.
+        """Remove the subjects; gives what was looked at, removed and left. Durable on return, and may be repeated.
 
         Every collection gives up its bytes once for all of them, also one without a point of theirs: earlier values of
         points that changed or went are in its files.
-
-        Returns:
-            For each what was looked at, removed and left, by collection.
         """
         stores: list[list[ErasedStore]] = [[] for _ in dues]
         for collection in await self._store.collections():

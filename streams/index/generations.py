@@ -22,11 +22,7 @@ Where = Mapping[str, Condition]
 
 
 class WrappedStore:
-    """A `streams.ports.VectorStore` that asks another one; `name` and `scoped` say what of a question is changed.
-
-    Args:
-        store: The one that is asked; closed with this one.
-    """
+    """A `streams.ports.VectorStore` that asks another one; `name` and `scoped` say what of a question is changed."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -138,12 +134,7 @@ class CopyProgress(Struct, frozen=True, kw_only=True):
 
 
 class GenerationRecord:
-    """What a store notes about a generation being made, in a collection of the generation's own.
-
-    Args:
-        store: Where the generation is made, of its embedder.
-        generation: Its name.
-    """
+    """What a store notes about a generation being made, in a collection of the generation's own."""
 
     def __init__(self, store: VectorStore, generation: str) -> None:
         self._store = store
@@ -197,12 +188,7 @@ async def require_finished(store: VectorStore, generation: str) -> None:
 
 
 class GenerationStore(WrappedStore):
-    """A `streams.ports.VectorStore` in which every collection is that of one generation.
-
-    Args:
-        store: Where the collections are; closed with this one.
-        generation: Suffix of their names.
-    """
+    """A `streams.ports.VectorStore` in which every collection is that of one generation, a suffix of its name."""
 
     def __init__(self, store: VectorStore, generation: str) -> None:
         super().__init__(store)

@@ -93,11 +93,6 @@ class HybridSearch:
 
     A query without a known word is ranked by meaning alone, one without a meaning by words alone; one with neither
     finds nothing.
-
-    Args:
-        store: Where the points live.
-        embedder: Embeds queries; must be the one whose vectors the store holds.
-        policy: How the two rankings become one.
     """
 
     def __init__(self, store: VectorStore, embedder: Embedder, policy: RetrievalPolicy | None = None) -> None:

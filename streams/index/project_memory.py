@@ -110,11 +110,7 @@ class ProjectMemories:
     # --- writing
 
     async def add_items(self, events: Sequence[tuple[ProjectItemChanged, int]]) -> None:
-        """Index items, and that items went; durable on return, and repeating it changes nothing.
-
-        Args:
-            events: The last of each slot, with the offsets of their records.
-        """
+        """Index the last event of each slot; durable on return, and repeating it changes nothing."""
         items = [(_unnamed(event), offset) for event, offset in events]
         if found := [each for each in items if each[0].kind in EMBEDDED]:
             rows = await self._vectors.of([item_text(event) for event, _ in found])
@@ -254,14 +250,7 @@ class ProjectMemories:
 
 
 class _RecentVectors:
-    """Vectors of texts, embedded beside the loop unless they were lately: an item that changed often has its text.
-
-    Args:
-        embedder: Makes them.
-
-    Attributes:
-        blank: For what is not embedded.
-    """
+    """Vectors of texts, embedded beside the loop unless they were lately: an item that changed often has its text."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

@@ -17,11 +17,7 @@ Where = Mapping[str, Condition]
 
 
 class QdrantStore(ABC):
-    """The reading half of a `streams.ports.VectorStore`: checks, then asks; nothing is found where nothing was written.
-
-    Args:
-        embedder: Name of the embedder whose vectors come in.
-    """
+    """The reading half of a `streams.ports.VectorStore`: checks, then asks. `embedder` names whose vectors come in."""
 
     def __init__(self, embedder: str) -> None:
         self._embedder = embedder

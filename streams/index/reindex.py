@@ -54,16 +54,7 @@ async def copy_collections(
     report: Report = lambda _collection, _copied: None,
     page_points: int = PAGE_POINTS,
 ) -> list[Copied]:
-    """Copy what is not copied yet; a run that was cut short is gone on with.
-
-    Args:
-        store: Where the collections are; it takes the new embedder's vectors.
-        embedder: The new one.
-        before: Generation to copy.
-        generation: Generation to make.
-        report: Told after every page.
-        page_points: Points read, embedded and written at once.
-    """
+    """Copy the generation `before` into another one, unless copied; a run that was cut short is gone on with."""
     record = GenerationRecord(store, generation)
     done = []
     for name, collection in COLLECTIONS.items():

@@ -51,11 +51,6 @@ class ServerStore(QdrantStore):
     """A `streams.ports.VectorStore` on a Qdrant server.
 
     1.16 or later, for the collection's metadata; 1.19 or later, to count how rare a term is within the scope alone.
-
-    Args:
-        client: A client of the server; closed with the store.
-        embedder: Name of the embedder whose vectors come in.
-        retry_delays: Waits before each further try of a call that failed for want of an answer.
     """
 
     def __init__(
@@ -112,11 +107,7 @@ class ServerStore(QdrantStore):
         return str((described.metadata or {}).get("embedder", ""))
 
     async def switch_aliases(self, collections: Iterable[str], generation: str) -> list[str]:
-        """Point the aliases of collections to a generation, all at once; those that it does not have are left out.
-
-        Returns:
-            The aliases that point to it now.
-        """
+        """Point the aliases of collections that a generation has to it, all at once; returns those aliases."""
         changes: list[models.CreateAliasOperation | models.DeleteAliasOperation] = []
         aliases = []
         for collection in collections:

@@ -29,11 +29,6 @@ class SessionVectorMemory:
     * Each session keeps the newest `keep_turns` turn numbers. The rest goes after each batch that brings a turn beyond
       them, once per session and batch. A turn that comes later than that stays until the session's next batch.
     * A turn without text is kept for readers of the last turns; it resembles nothing.
-
-    Args:
-        store: Where points live. It needs no ensuring: the first batch makes the collection.
-        embedder: Embeds queries; must be the one whose vectors are added.
-        keep_turns: Policy `memory.stored_vectors` (risk memory, MEMORY_LIMITS: 1,000).
     """
 
     def __init__(self, store: VectorStore, embedder: Embedder, *, keep_turns: int = 1_000) -> None:
@@ -48,14 +43,7 @@ class SessionVectorMemory:
         risks: Sequence[float | None] | None = None,
         places: Sequence[Position | None] | None = None,
     ) -> None:
-        """Index a batch; durable on return, and repeating it changes nothing.
-
-        Args:
-            turns: Of any sessions, in log order.
-            vectors: Their embeddings, `(n_turns, dim)`.
-            risks: What the scorer found, for turns whose producer sent no risk.
-            places: Where their records stand in `turns.v1`.
-        """
+        """Index turns in log order, with vectors `(n_turns, dim)`; durable on return, repeating it changes nothing."""
         if not turns:
             return
         missing = [None] * len(turns)

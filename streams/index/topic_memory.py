@@ -71,12 +71,7 @@ class TopicMemory:
     # --- writing
 
     async def add_changes(self, changes: Sequence[tuple[TopicChanged, int]], vectors: Vectors) -> None:
-        """Index a batch; durable on return, and repeating it changes nothing.
-
-        Args:
-            changes: Of any sessions, in log order, with the offsets of their records.
-            vectors: Embeddings of title and summary, `(n_changes, dim)`.
-        """
+        """Index changes in log order, with vectors `(n_changes, dim)`; durable, and repeating it changes nothing."""
         if not changes:
             return
         await TOPICS.write(self._store, changes, vectors)
@@ -102,13 +97,7 @@ class TopicMemory:
         return IndexedTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
 
     async def gone(self, session_id: str, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
-        """Topics that the session had, the latest change first.
-
-        Args:
-            session_id: The session.
-            found: What it has now.
-            limit: How many at most.
-        """
+        """Topics that the session had beside those found, the latest change first."""
         kept = {topic.topic_id for topic in found.kept}
         newest = await TOPICS.latest(self._store, {"session_id": session_id}, limit + len(kept))
         return [_as_gone(topic) for topic in newest if topic.topic_id not in kept][:limit]

@@ -34,14 +34,7 @@ _LENGTH_TOLERANCE = 0.01
 async def episode_rows(
     store: VectorStore, turns: str, embedder: Embedder, episodes: Sequence[tuple[Sequence[SessionTurns], str]]
 ) -> Vectors:
-    """Vectors of episodes, `(n_episodes, dim)`, of their turns that are in a collection, else of their summary.
-
-    Args:
-        store: Where turns are.
-        turns: Their collection.
-        embedder: Embeds.
-        episodes: Of each its turns and its summary.
-    """
+    """Vectors of episodes, `(n_episodes, dim)`, of their turns that are in a collection, else of their summary."""
     texts = []
     for runs, summary in episodes:
         keys = [turn_key(run.session_id, turn) for run in runs for turn in run.turns]
@@ -51,12 +44,7 @@ async def episode_rows(
 
 
 class UserMemory:
-    """Episodes, facts and standing of all users, in a collection each; every look-up names a user.
-
-    Args:
-        store: Where points live. It needs no ensuring: the first batch makes the collections.
-        embedder: Embeds queries and what comes without an embedding of its own.
-    """
+    """Episodes, facts and standing of all users, in a collection each; every look-up names a user."""
 
     def __init__(self, store: VectorStore, embedder: Embedder) -> None:
         self._store = store

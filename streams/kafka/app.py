@@ -24,14 +24,7 @@ class NoTables(TableManager):  # type: ignore[misc]
 
 
 def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover: Recover) -> faust.App:
-    """One role's app: its own consumer group, no tables of Faust's, nothing created on the broker.
-
-    Args:
-        settings: Where the cluster is and how long a silent worker keeps its partitions.
-        role: Name of the role; the group is `<prefix>.<role>`.
-        topics: Full names of the topics that arrive in batches.
-        recover: Called with the partitions after each assignment; processing waits for it.
-    """
+    """One role's app with topics that arrive in batches: its own consumer group, no tables of Faust's."""
     kafka = settings.kafka
     datadir = settings.data_dir / "faust" / role
     datadir.mkdir(parents=True, exist_ok=True)

@@ -61,11 +61,7 @@ class _PartitionEntry:
 
 
 class Ledger(Generic[_Place]):
-    """Per partition: the next offset to process, unknown while a seek is under way.
-
-    Args:
-        gap_after_seeks: Seeks in a row that find the same hole before it is believed.
-    """
+    """Per partition: the next offset to process, unknown while a seek is under way."""
 
     def __init__(self, gap_after_seeks: int = GAP_AFTER_SEEKS) -> None:
         self._gap_after_seeks = gap_after_seeks
@@ -130,16 +126,7 @@ class Ledger(Generic[_Place]):
         return Admission(records)
 
     def advance(self, place: _Place, *, expected: int | None, processed: int) -> bool:
-        """Move on after outputs and state are acknowledged, unless a seek came in between.
-
-        Args:
-            place: The partition.
-            expected: `processed` as it was when the batch was admitted.
-            processed: The next offset to process now.
-
-        Returns:
-            False if a seek won; the batch will come again and be recognised by its offsets.
-        """
+        """Move on after outputs and state are acknowledged; False if a seek came between: the batch comes again."""
         entry = self._entries.get(place)
         if entry is None or entry.processed != expected:
             return False

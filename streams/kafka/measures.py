@@ -49,22 +49,13 @@ def show_event_time_lag(partition: int, event_time: datetime) -> None:
 
 
 def count_records(batches: Mapping[AnyPartition, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
-    """Records that are done with, by topic.
-
-    Args:
-        batches: By partition.
-        short_names: Full name of a topic -> its name in the table of topics.
-    """
+    """Records that are done with, by topic; under its short name where it has one."""
     for place, records in batches.items():
         metrics.counter("records_total", topic=short_names.get(place.topic, place.topic)).inc(len(records))
 
 
 def show_lags(lags: Mapping[AnyPartition, int]) -> None:
-    """How many records of each partition are still to be done, over all topics.
-
-    Args:
-        lags: By topic and partition.
-    """
+    """How many records of each partition are still to be done, over all topics."""
     behind: dict[int, int] = {}
     for place, lag in lags.items():
         behind[place.partition] = behind.get(place.partition, 0) + lag
@@ -73,11 +64,7 @@ def show_lags(lags: Mapping[AnyPartition, int]) -> None:
 
 
 class ShownPartitions:
-    """Drops the gauges of partitions that moved: a lag that stays here would look like a role that stands still.
-
-    Attributes:
-        owned: Partitions that are this worker's.
-    """
+    """Drops the gauges of partitions that moved: a lag that stays here would look like a role that stands still."""
 
     def __init__(self) -> None:
         self.owned: frozenset[int] = frozenset()

@@ -94,11 +94,7 @@ class Producer:
         return _murmur2(key) % self._partitions[topic]
 
     async def write(self, topic: str, partition: int, records: Iterable[Record]) -> list[asyncio.Future[Any]]:
-        """Queue records, in as many record batches as their size needs.
-
-        Returns:
-            One future per record batch; hand them to `acknowledged`.
-        """
+        """Queue records, in as many record batches as their size needs; give the futures to `acknowledged`."""
         pending: list[asyncio.Future[Any]] = []
         batch, size = self._producer.create_batch(), 0
         for record in records:
@@ -113,10 +109,7 @@ class Producer:
         return pending
 
     async def write_whole(self, topic: str, partition: int, records: Sequence[Record]) -> int:
-        """Write records that the broker appends together or not at all.
-
-        Returns:
-            The offset of the first.
+        """Write records that the broker appends together or not at all; returns the offset of the first.
 
         Raises:
             DeliveryFailed: Not acknowledged, or more than one record batch can hold.
@@ -195,11 +188,7 @@ class _Connected:
 
 
 class ProducerOnDemand:
-    """Writes to the log of a cluster that may be away when its owner starts.
-
-    Args:
-        settings: Which cluster.
-    """
+    """Writes to the log of a cluster that may be away when its owner starts."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -212,15 +201,7 @@ class ProducerOnDemand:
         return self._connected is not None
 
     async def write(self, topic: str, key: bytes, records: Sequence[Record]) -> list[RecordMetadata]:
-        """Write records where a key belongs; on return the log has them.
-
-        Args:
-            topic: Its full name.
-            key: Of the record whose order matters.
-            records: In order.
-
-        Returns:
-            Where each record batch begins.
+        """Write records where a key belongs; on return the log has them. Returns where each record batch begins.
 
         Raises:
             DeliveryFailed: The log did not confirm them. They may still be there.

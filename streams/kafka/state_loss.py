@@ -93,13 +93,7 @@ async def require_whole(
     committed: Mapping[int, int],
     entities: Callable[[int], Mapping[str, Parts]],
 ) -> None:
-    """Refuse to go on from a state that lacks what was folded before.
-
-    Args:
-        settings: Which cluster and prefix.
-        rule: Of the role.
-        committed: From `committed_offsets`, taken before recovery.
-        entities: Partition → its recovered state.
+    """Refuse to go on from state that lacks what was folded before the offsets that were committed before recovery.
 
     Raises:
         RecoveryFailed: State is lost; the message names the repair.

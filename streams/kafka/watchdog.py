@@ -54,12 +54,7 @@ class _LastMove(NamedTuple):
 
 
 class Watchdog:
-    """Remembers since when each partition has not moved.
-
-    Args:
-        stall_after: How long records may wait on a partition that does not move.
-        clock: Seconds of a monotonic clock.
-    """
+    """Remembers since when each partition has not moved."""
 
     def __init__(self, stall_after: timedelta, *, clock: Callable[[], float] = monotonic) -> None:
         self._limit_s = stall_after.total_seconds()
@@ -74,10 +69,7 @@ class Watchdog:
         self._still.clear()
 
     def look(self, places: Mapping[str, PartitionProgress] | None) -> None:
-        """Take in how far every partition is.
-
-        Args:
-            places: By name; None or a name that is missing forgets what was seen.
+        """Take in how far every partition is; one that is missing is forgotten.
 
         Raises:
             Stalled: Some partition has not moved for too long.
@@ -166,13 +158,7 @@ async def watch(watchdog: Watchdog, look: Look) -> None:
 async def watched(
     work: Coroutine[Any, Any, None], watchdog: Watchdog, look: Look, *, end_soon: Callable[[], None] | None = None
 ) -> None:
-    """Run `work` to its end, or end it when it stands still.
-
-    Args:
-        work: A role's run.
-        watchdog: Decides.
-        look: Tells it.
-        end_soon: Called on a stall, before `work` is cancelled; None: the process ends hard should that not help.
+    """Run `work` to its end, or cancel it when it stands still, after `end_soon` (by default a hard end).
 
     Raises:
         Stalled: A partition stood still; logged.

@@ -104,11 +104,7 @@ class ChangelogReplay:
         self._offset = table.progress.offset
 
     def apply(self, records: Sequence[Any], *, now_ms: int) -> None:
-        """Take records in log order. Records need `key`, `value`, `headers` and `offset`.
-
-        Args:
-            records: At least one.
-            now_ms: The wall clock when they were asked for.
+        """Take records, at least one, in log order. Records need `key`, `value`, `headers` and `offset`.
 
         Raises:
             RecoveryFailed: A record is none of ours.

@@ -121,12 +121,6 @@ def note(
 
     Also where this folder knows it: a worker with another one may have had the partition in between.
 
-    Args:
-        settings: Where, and the prefix.
-        first_offsets: By partition.
-        version: Which.
-        now: The time, aware; None: by the clock.
-
     Raises:
         StoreUnavailable: The folder cannot be written.
     """

@@ -44,11 +44,7 @@ _Places = dict[int, TopicPartition]
 
 
 class Outdated(Exception):  # noqa: N818 - it says what is so
-    """A table is not of this changelog: drop it and begin again. Never leaves this package.
-
-    Attributes:
-        numbers: Partitions of the tables to drop.
-    """
+    """Tables of these partitions are not of this changelog: drop them and begin again. Never leaves this package."""
 
     def __init__(self, numbers: Sequence[int], reason: str) -> None:
         super().__init__(reason)
@@ -110,10 +106,7 @@ class Recovery:
         self.progress = RecoveryProgress(topic)
 
     async def run(self, tables: Mapping[int, PartitionTable]) -> dict[int, set[bytes]]:
-        """Apply everything that the changelog holds beyond what the tables have.
-
-        Returns:
-            Partition → keys whose last record is stale (`ChangelogReplay.overruled`).
+        """Apply what the changelog holds beyond the tables; gives keys whose last record is stale, by partition.
 
         Raises:
             Outdated: Tables are not of this changelog.

@@ -72,11 +72,6 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
     A folder that another process holds – one that sleeps or is about to end – is left to it: the table is then
     rebuilt beside it, in `<folder>.1` and so on.
 
-    Args:
-        folder: Where it is kept.
-        cache_bytes: Of blocks in memory.
-        write_buffer_bytes: Kept in memory before they are written to a sorted file; there are two of them.
-
     Raises:
         RecoveryFailed: Nothing can be kept there.
     """
@@ -297,11 +292,6 @@ def drop_outdated(parent: Path, max_age: timedelta, *, now_s: float) -> None:
 
     They are of partitions that moved to another worker, or were made beside a table that was held. None of them would
     be gone on from: what was deleted meanwhile may no longer stand in the changelog (`streams.state.recovery`).
-
-    Args:
-        parent: Holds a folder for each table.
-        max_age: `state.max_age`.
-        now_s: The wall clock, seconds since 1970.
     """
     for place in parent.iterdir() if parent.is_dir() else ():
         if now_s - place.stat().st_mtime > max_age.total_seconds() and not _held(place):

@@ -28,13 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class StateTable:
-    """Parts of all entities on the partitions of this worker.
-
-    Args:
-        settings: Cluster, and where tables are kept.
-        topic: Full name of the changelog.
-        producer: Writes it; None for a reader, whose tables are in memory and who leaves the changelog as it is.
-    """
+    """Parts of all entities on this worker's partitions; without a producer it only reads, into memory."""
 
     def __init__(self, settings: Settings, topic: str, producer: Producer | None) -> None:
         self._settings = settings
@@ -63,16 +57,7 @@ class StateTable:
         self.keep_only(())
 
     async def write(self, number: int, offset: int, changes: Changes, *, erased: bool = False) -> int:
-        """Write through: changelog acknowledged first, then the table.
-
-        Args:
-            number: The partition.
-            offset: Source offset of the last input folded in.
-            changes: What changed.
-            erased: Whether by erasures: then the bytes of what was there are gone from files too, on return.
-
-        Returns:
-            Bytes written to the changelog.
+        """Write changes through: changelog acknowledged first, then the table; returns the bytes written.
 
         Raises:
             DeliveryFailed: Not acknowledged; the table is unchanged.
@@ -99,10 +84,7 @@ class StateTable:
         return sum(record.size_bytes for record in records)
 
     async def recover(self, numbers: Iterable[int]) -> None:
-        """Make the given partitions current; from where they stand if that can be trusted, else anew.
-
-        Args:
-            numbers: Partitions; others are released.
+        """Make these partitions current, from where they stand if that can be trusted, else anew; release others.
 
         Raises:
             RecoveryFailed: The changelog yields nothing for too long, or holds what is none of ours.
@@ -150,11 +132,7 @@ class StateTable:
             await asyncio.to_thread(drop_outdated, parent, max_age, now_s=time.time())
 
     async def _pass(self, recovery: Recovery) -> bool:
-        """Read to the end once.
-
-        Returns:
-            Whether it must be read again: tables were dropped, or the changelog was mended.
-        """
+        """Read to the end once; whether it must be read again: tables were dropped, or the changelog was mended."""
         try:
             overruled = await recovery.run(self._partitions)
         except Outdated as outdated:

@@ -34,13 +34,7 @@ _PARTS_OF_A_RECORD = {"risk_points": ("turn",)}
 
 
 class TableChanges:
-    """One table of the archive beside its marks; inside of the caller's transaction, so of one moment.
-
-    Args:
-        con: The archive.
-        table: Which table.
-        marks: How far it is published.
-    """
+    """One table of the archive beside its marks; inside of the caller's transaction, so of one moment."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, table: RawTable, marks: Marks) -> None:
         names = ddl()[table.name]
@@ -95,15 +89,7 @@ class TableChanges:
         )
 
     def compare(self, published: pa.RecordBatchReader, days: Collection[date] | None) -> tuple[set[date], int]:
-        """Hide again what was hidden before, and find the days that are not as they should be.
-
-        Args:
-            published: Places and dates of the Iceberg table's rows.
-            days: … which are those of these days only; None: all.
-
-        Returns:
-            Days on which rows went or are to come back, and how many went.
-        """
+        """Hide again what was hidden before; gives days on which rows went or are to come back, and how many went."""
         self._con.register("iceberg_rows", published)
         try:
             self._make(_PUBLISHED, "SELECT * FROM temp.main.iceberg_rows")

@@ -74,16 +74,7 @@ def publish(
     dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[PublishedTable]:
-    """Bring every Iceberg table to where the archive stands. Blocking.
-
-    Args:
-        con: A connection to the archive, outside of a transaction.
-        catalog: Where the tables are, see `catalog.opened`.
-        settings: Namespace, sizes, how long old snapshots stay.
-        now: The time, aware.
-        only: Names of tables; none: all.
-        dry_run: Only say what would be done.
-        progress: Told how many tables are done, and of how many.
+    """Bring every Iceberg table, or `only` some, to where the archive stands, or say what would be done. Blocking.
 
     Raises:
         ConfigurationError: A table is not of this archive, is partitioned otherwise, or a tag keeps erased rows.

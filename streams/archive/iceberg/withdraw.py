@@ -11,16 +11,9 @@ from streams.settings import Settings
 
 
 def withdraw(settings: Settings, *, now: datetime) -> list[ErasedStore]:
-    """Publish, so that rows and words that the archive has let go of leave every file of the Iceberg tables, too.
+    """Publish, so that what the archive has removed leaves every file of the Iceberg tables too.
 
     Reads beside a writer. Nothing is done, and nothing needed, where the archive has never been published.
-
-    Args:
-        settings: Where archive and tables are.
-        now: The time, aware.
-
-    Returns:
-        Rows looked at, removed, and found by a second look that the archive no longer has, by table.
 
     Raises:
         StoreUnavailable: Catalog or files do not serve: call again.

@@ -22,13 +22,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 
 class FileWriter:
-    """Writes the files of one commit. A commit that fails leaves them behind, see `tables`.
-
-    Args:
-        metadata: The table as the commit will have it.
-        io: Where its files go.
-        file_bytes: Of one file, as Arrow has it in memory.
-    """
+    """Writes the files of one commit. A commit that fails leaves them behind, see `tables`."""
 
     def __init__(self, metadata: TableMetadata, io: FileIO, *, file_bytes: int) -> None:
         self._metadata = metadata

@@ -245,11 +245,7 @@ VIEW_NAMES = tuple(dict.fromkeys((*_FIRST, *_OF_EVENTS)))
 
 
 def definitions(marks: Mapping[str, Marks]) -> dict[str, str]:
-    """Each view's query, in the order of creation.
-
-    Args:
-        marks: Table → up to where its repeats are in `raw.repeats`.
-    """
+    """Each view's query, in the order of creation. Marks: table → up to where its repeats are in `raw.repeats`."""
     return {
         view: ONCE[view].sql(marks.get(ONCE[view].table, {})) if view in ONCE else _ELSE[view] for view in VIEW_NAMES
     }

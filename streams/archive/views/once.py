@@ -60,11 +60,7 @@ class Once(NamedTuple):
         )
 
     def repeats(self, keys: str) -> str:
-        """Rows that do not stand, among those with certain keys.
-
-        Args:
-            keys: Query with the columns `k0`, `k1` …, see `keys_of`.
-        """
+        """Rows that do not stand, among those with certain keys, which a query gives as `k0`, `k1` …, see `keys_of`."""
         same = " AND ".join(f"c.k{n} IS NOT DISTINCT FROM wanted.k{n}" for n in range(len(self.key)))
         named = ", ".join(f"k{n}" for n in range(len(self.key)))
         every = self.keys_of(f"{RAW}.{self.table}", f", kafka_partition, kafka_offset, {self.part or 0} AS part")
