@@ -15,7 +15,7 @@ import structlog
 from streams.archive.catalog import summary_of
 from streams.archive.schema import RAW, REPEATS, TABLES
 from streams.archive.views.definitions import ONCE
-from streams.archive.views.once import Marks, Once
+from streams.archive.views.once import Once
 from streams.archive.views.published import marks_of, move_marks
 from streams.archive.writer import LakeWriter
 
@@ -38,7 +38,15 @@ def deduplicate(writer: LakeWriter) -> int | None:
     moved = [rule for rule in ONCE.values() if before.get(rule.table) != after.get(rule.table)]
     try:
         with writer.transaction() as con:
-            found = sum(_write_down(con, rule, before.get(rule.table, {})) for rule in moved)
+            found = 0
+            for rule in moved:
+                repeats = rule.repeats(rule.behind(before.get(rule.table, {})))
+                con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {repeats}")
+                con.execute(
+                    f"DELETE FROM temp.{_FOUND} WHERE (kafka_partition, kafka_offset, part) IN (SELECT "
+                    f"(kafka_partition, kafka_offset, part) FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}')"
+                )
+                found += _insert(con, rule)
             move_marks(con, before, after)
     except duckdb.Error as error:
         log.warning("archive_not_settled", error=summary_of(error))
@@ -72,15 +80,6 @@ def _stored_offsets(writer: LakeWriter) -> dict[str, Mapping[int, int]]:
             if place.topic.endswith(f".{table.topic.name}"):
                 offsets.setdefault(name, {})[place.partition] = move.next
     return {name: {n: of.get(n, 0) for n in range(max(of) + 1)} for name, of in offsets.items()}
-
-
-def _write_down(con: duckdb.DuckDBPyConnection, rule: Once, marks: Marks) -> int:
-    con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {rule.repeats(rule.behind(marks))}")
-    con.execute(
-        f"DELETE FROM temp.{_FOUND} WHERE (kafka_partition, kafka_offset, part) IN "
-        f"(SELECT (kafka_partition, kafka_offset, part) FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}')"
-    )
-    return _insert(con, rule)
 
 
 def _insert(con: duckdb.DuckDBPyConnection, rule: Once) -> int:

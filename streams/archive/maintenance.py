@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Any
 
 import structlog
 from msgspec import Struct
@@ -81,7 +80,10 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
     """
     before = now - keep_replaced if keep_replaced else _NO_READERS
     with writer.exclusively("merging files"):
-        skipped = _damaged_tables(writer)
+        # Damaged tables cannot be merged: the others are, and landing goes on.
+        if found := damaged(writer.con):
+            log.error("archive_damaged", damage=render_damage(found))
+        skipped = {file.table for file in found}
         with _packed_tightly(writer):
             merged = sum(
                 _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
@@ -118,14 +120,6 @@ def schedule_orphans(writer: LakeWriter, before: datetime) -> int:
     if len(found) > len(ours):
         log.warning("archive_foreign_files", files=len(found) - len(ours), place=writer.paths.data)
     return len(ours)
-
-
-def _damaged_tables(writer: LakeWriter) -> set[str]:
-    """Tables that cannot be merged: the others are, and landing goes on."""
-    found = damaged(writer.con)
-    if found:
-        log.error("archive_damaged", damage=render_damage(found))
-    return {file.table for file in found}
 
 
 def widen_text_bounds(writer: LakeWriter) -> None:
@@ -196,7 +190,8 @@ def _expire(writer: LakeWriter, before: datetime) -> int:
     ).fetchone()
     if versions is None or not versions[0]:
         return 0
-    return _called(writer, f"ducklake_expire_snapshots('{LAKE}', versions => ?)", versions[0])
+    expired = writer.con.execute(f"CALL ducklake_expire_snapshots('{LAKE}', versions => ?)", [versions[0]])
+    return len(expired.fetchall())
 
 
 def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
@@ -206,12 +201,7 @@ def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
             f"UPDATE {METADATA}.ducklake_files_scheduled_for_deletion SET schedule_start = "
             "strftime(schedule_start::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f+00')"
         )
-    return _called(writer, f"ducklake_cleanup_old_files('{LAKE}', older_than => ?)", before)
-
-
-def _called(writer: LakeWriter, call: str, value: Any) -> int:
-    rows: list[Any] = writer.con.execute(f"CALL {call}", [value]).fetchall()
-    return len(rows)
+    return len(writer.con.execute(f"CALL ducklake_cleanup_old_files('{LAKE}', older_than => ?)", [before]).fetchall())
 
 
 _ALL_FILES_EVERY = timedelta(hours=1)

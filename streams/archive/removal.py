@@ -78,20 +78,18 @@ def _write_anew(writer: LakeWriter) -> None:
 
 
 def _vacuum(paths: LakePaths) -> None:
-    in_the_way = _vacuum_sqlite(paths.catalog) if paths.postgres is None else postgres.vacuum(paths.postgres)
+    """Of a catalog in SQLite in a process of its own, see `vacuum`."""
+    if paths.postgres is not None:
+        in_the_way = postgres.vacuum(paths.postgres)
+    else:
+        command = [sys.executable, "-I", vacuum.__file__, str(paths.catalog)]
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own module
+        in_the_way = (done.stderr or "it failed") if done.returncode else ""
     if in_the_way:
         raise StoreUnavailable(
             f"removing rows left deleted bytes in {paths.shown}: {summary_of(RuntimeError(in_the_way))}. "
             "The rows are gone; call it again"
         )
-
-
-def _vacuum_sqlite(catalog: Path) -> str:
-    """In a process of its own, see `vacuum`; returns what was in the way."""
-    done = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-I", vacuum.__file__, str(catalog)], stderr=subprocess.PIPE, text=True, check=False
-    )
-    return (done.stderr or "it failed") if done.returncode else ""
 
 
 def _remove_empty_folders(data: Path) -> None:

@@ -96,20 +96,14 @@ def _rules(policy: RetentionPolicy, today: date) -> Iterator[tuple[str, Privacy,
                 yield table, Privacy.OPERATIONAL, "rows", today - timedelta(days=policy.operational_days)
     if policy.identified_days is not None:
         for table in TABLES:
-            if table not in _FOR_EVER and _names_somebody(table):
+            named = (column for column, meaning in meanings()[table].items() if meaning.privacy is Privacy.IDENTIFIER)
+            if table not in _FOR_EVER and any(column not in _NO_NAME for column in named):
                 yield table, Privacy.IDENTIFIER, "rows", today - timedelta(days=policy.identified_days)
     if policy.content_days is not None:
         for table in (*TABLES, SKIPPED):
             if table not in _FOR_EVER and words_of(table):
                 what = "rows" if table in _KEYED_BY_WORDS else "words"
                 yield table, Privacy.CONTENT, what, today - timedelta(days=policy.content_days)
-
-
-def _names_somebody(table: str) -> bool:
-    return any(
-        column not in _NO_NAME and meaning.privacy is Privacy.IDENTIFIER
-        for column, meaning in meanings()[table].items()
-    )
 
 
 def words_of(table: str) -> dict[str, str]:
@@ -119,13 +113,10 @@ def words_of(table: str) -> dict[str, str]:
     {'summary': "''", 'key_topics': '[]'}
     """
     return {
-        column: _EMPTY.get(kind, "[]" if kind.endswith("[]") else "NULL")
+        column: "''" if kind == "VARCHAR" else "[]" if kind.endswith("[]") else "NULL"
         for column, kind in ddl()[table].items()
         if meanings()[table][column].privacy is Privacy.CONTENT
     }
-
-
-_EMPTY = {"VARCHAR": "''"}
 
 
 def _day(table: str) -> str:

@@ -47,23 +47,19 @@ class ArchiveStatus(Struct, frozen=True, kw_only=True):
 
 def status(con: duckdb.DuckDBPyConnection) -> ArchiveStatus:
     """Look at every table of a reader's (or the writer's) connection."""
-    files = {
-        row[0]: (row[1], row[2])
-        for row in con.execute(
-            f"SELECT table_name, file_count, file_size_bytes FROM ducklake_table_info('{LAKE}')"
-        ).fetchall()
-    }
-    snapshots: Any = con.execute(f"SELECT count(*) FROM ducklake_snapshots('{LAKE}')").fetchone()
+    tables = con.execute(
+        f"SELECT table_name, file_count, file_size_bytes FROM ducklake_table_info('{LAKE}')"
+    ).fetchall()
+    files = {name: (count, size) for name, count, size in tables}
+    ((snapshots,),) = con.execute(f"SELECT count(*) FROM ducklake_snapshots('{LAKE}')").fetchall()
     partitions = con.execute(
         f"SELECT topic, kafka_partition, next_offset, landed_at FROM {RAW}.{OFFSETS} ORDER BY ALL"
     ).fetchall()
+    names = PartitionStatus.__struct_fields__
     return ArchiveStatus(
         tables=[_table(con, name, *files.get(name, (0, 0))) for name in TABLES],
-        partitions=[
-            PartitionStatus(topic=topic, kafka_partition=partition, next_offset=next_, landed_at=landed_at)
-            for topic, partition, next_, landed_at in partitions
-        ],
-        snapshots=snapshots[0],
+        partitions=[PartitionStatus(**dict(zip(names, row, strict=True))) for row in partitions],
+        snapshots=snapshots,
     )
 
 

@@ -7,7 +7,7 @@ Read-only, from one snapshot; opens every file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -59,39 +59,29 @@ class Verification(Struct, frozen=True, kw_only=True):
     findings: list[str]
 
 
-class _NotedPartition(NamedTuple):
-    """What is noted of a partition: its offsets, and how many have no row."""
+class _Partition(NamedTuple):
+    """What is noted of a partition, and what its tables hold."""
 
     partition: int
     first: int
     next: int
-    skipped: int
-    absent: int
-    expired: int
-
-
-class _Rows(NamedTuple):
-    """What a partition's tables hold."""
-
     rows: int
     distinct: int
     lowest: int
     highest: int
-
-
-_NO_ROWS = _Rows(0, 0, 0, 0)
+    skipped: int
+    absent: int
+    expired: int
 
 
 def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transactional: bool = False) -> Verification:
     """Check the whole archive. Where producers are `transactional`, absent offsets (markers) are no finding."""
     con.execute("BEGIN")
     try:
-        noted = _noted_partitions(con)
         partitions = [
             check
             for topic in REGISTRY.archived_topics
-            if (places := noted.get(topic.full_name(prefix)))
-            for check in _partitions(con, topic, topic.full_name(prefix), places, transactional=transactional)
+            for check in _partitions(con, topic, topic.full_name(prefix), transactional=transactional)
         ]
         tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
         waiting, overdue = _without_dead_letter(con, prefix, now)
@@ -106,87 +96,69 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     return Verification(partitions=partitions, tables=tables, waiting_dead_letters=waiting, findings=findings)
 
 
-def _noted_partitions(con: duckdb.DuckDBPyConnection) -> dict[str, list[_NotedPartition]]:
-    """What is noted of each topic's partitions, in their order: read once, not once for each topic."""
-    found = con.execute(
-        "WITH s AS (SELECT topic, kafka_partition, sum(last_offset - first_offset + 1)::BIGINT AS n, "
-        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS absent, "
-        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS expired "
-        f"  FROM {RAW}.{SKIPPED} GROUP BY ALL) "
-        "SELECT o.topic, o.kafka_partition, o.first_offset, o.next_offset, "
-        "  coalesce(s.n, 0), coalesce(s.absent, 0), coalesce(s.expired, 0) "
-        f"FROM {RAW}.{OFFSETS} o LEFT JOIN s USING (topic, kafka_partition) ORDER BY ALL",
-        [ABSENT, EXPIRED],
-    ).fetchall()
-    noted: dict[str, list[_NotedPartition]] = {}
-    for topic, *place in found:
-        noted.setdefault(topic, []).append(_NotedPartition(*place))
-    return noted
-
-
 def _partitions(
-    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, places: Sequence[_NotedPartition], *, transactional: bool
-) -> list[PartitionCheck]:
+    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, *, transactional: bool
+) -> Iterator[PartitionCheck]:
+    """The partitions of which something is noted, in their order."""
     tables = dict.fromkeys(TABLE_OF[event].name for event in carried_by(topic) if event in TABLE_OF)
     rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
+    length = "last_offset - first_offset + 1"
     found = con.execute(
-        "SELECT kafka_partition, count(*), count(DISTINCT kafka_offset), min(kafka_offset), max(kafka_offset) "
-        f"FROM ({rows}) GROUP BY ALL"
+        "WITH r AS (SELECT kafka_partition, count(*) AS n, count(DISTINCT kafka_offset) AS d, "
+        f"  min(kafka_offset) AS low, max(kafka_offset) AS high FROM ({rows}) GROUP BY ALL), "
+        f"s AS (SELECT kafka_partition, sum({length})::BIGINT AS n, "
+        f"  sum({length}) FILTER (reason = ?)::BIGINT AS absent, sum({length}) FILTER (reason = ?)::BIGINT AS expired "
+        f"  FROM {RAW}.{SKIPPED} WHERE topic = ? GROUP BY ALL) "
+        "SELECT kafka_partition, o.first_offset, o.next_offset, coalesce(r.n, 0), coalesce(r.d, 0), "
+        "  coalesce(r.low, 0), coalesce(r.high, 0), coalesce(s.n, 0), coalesce(s.absent, 0), coalesce(s.expired, 0) "
+        f"FROM {RAW}.{OFFSETS} o LEFT JOIN r USING (kafka_partition) LEFT JOIN s USING (kafka_partition) "
+        "WHERE o.topic = ? ORDER BY ALL",
+        [ABSENT, EXPIRED, name, name],
     ).fetchall()
-    counted = {partition: _Rows(*row) for partition, *row in found}
     normal = topic.cleanup is Cleanup.COMPACT or transactional
-    return [
-        _judge(con, rows, name, place, counted.get(place.partition, _NO_ROWS), absent_is_normal=normal)
-        for place in places
-    ]
+    for each in map(_Partition._make, found):
+        yield _judged(con, rows, name, each, absent_is_normal=normal)
 
 
-def _judge(
-    con: duckdb.DuckDBPyConnection,
-    sql: str,
-    topic: str,
-    stands: _NotedPartition,
-    rows: _Rows,
-    *,
-    absent_is_normal: bool,
+def _judged(
+    con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _Partition, *, absent_is_normal: bool
 ) -> PartitionCheck:
-    partition, first, next_, skipped, absent, expired = stands
-    n, distinct = rows.rows, rows.distinct
-    missing = next_ - first - distinct - skipped
-    outside = bool(n) and (rows.lowest < first or rows.highest >= next_)
-    place = f"{topic}-{partition}"
+    place = f"{topic}-{found.partition}"
+    missing = found.next - found.first - found.distinct - found.skipped
     findings = []
-    if n != distinct:
-        findings.append(f"{place}: {n - distinct} rows more than offsets, the same record was archived twice")
-    if missing:
-        gaps = _gaps(con, sql, (topic, partition), first, next_)
-        findings.append(f"{place}: {missing} offsets below {next_} are neither archived nor skipped: {gaps}")
-    if outside:
-        findings.append(f"{place}: rows outside of {first}-{next_ - 1}")
-    if expired:
-        findings.append(f"{place}: {expired} records were removed by retention before they were archived: lost")
-    if absent and not absent_is_normal:
+    if found.rows != found.distinct:
         findings.append(
-            f"{place}: {absent} offsets were not in the log when it was read: with --transactional this is expected "
-            "(markers), without transactions they are lost"
+            f"{place}: {found.rows - found.distinct} rows more than offsets, the same record was archived twice"
+        )
+    if missing:
+        gaps = _gaps(con, rows, topic, found)
+        findings.append(f"{place}: {missing} offsets below {found.next} are neither archived nor skipped: {gaps}")
+    if found.rows and (found.lowest < found.first or found.highest >= found.next):
+        findings.append(f"{place}: rows outside of {found.first}-{found.next - 1}")
+    if found.expired:
+        findings.append(f"{place}: {found.expired} records were removed by retention before they were archived: lost")
+    if found.absent and not absent_is_normal:
+        findings.append(
+            f"{place}: {found.absent} offsets were not in the log when it was read: with --transactional this is "
+            "expected (markers), without transactions they are lost"
         )
     return PartitionCheck(
         topic=topic,
-        kafka_partition=partition,
-        first_offset=first,
-        next_offset=next_,
-        rows=n,
-        distinct_offsets=distinct,
-        skipped=skipped,
-        absent=absent,
+        kafka_partition=found.partition,
+        first_offset=found.first,
+        next_offset=found.next,
+        rows=found.rows,
+        distinct_offsets=found.distinct,
+        skipped=found.skipped,
+        absent=found.absent,
         missing=missing,
         findings=findings,
     )
 
 
-def _gaps(con: duckdb.DuckDBPyConnection, rows: str, place: tuple[str, int], first: int, next_: int) -> str:
+def _gaps(con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _Partition) -> str:
     """The first few ranges without row or skip, as text."""
-    topic, partition = place
+    partition, first, next_ = found[:3]
     gaps = con.execute(
         f"WITH seen AS (SELECT kafka_offset AS low, kafka_offset AS high FROM ({rows}) WHERE kafka_partition = ? "
         f"  UNION ALL SELECT first_offset, last_offset FROM {RAW}.{SKIPPED} WHERE topic = ? AND kafka_partition = ? "

@@ -267,7 +267,7 @@ class LakeWriter:
                     [now],
                 ).fetchone()
             if changed[0] != len(known):
-                fenced += [place for place, move in known.items() if stored.get(place) != _untouched(move)]
+                fenced += [p for p, move in known.items() if stored.get(p) != move._replace(next=move.expected or 0)]
         if fenced:
             places = ", ".join(f"{place.topic}-{place.partition}" for place in fenced)
             raise Fenced(f"archive: another process has landed {places}; this buffer is dropped")
@@ -278,10 +278,6 @@ class LakeWriter:
                     f"SELECT topic, kafka_partition, first_offset, next_offset, ? FROM {name}",
                     [now],
                 )
-
-
-def _untouched(move: Move) -> Move:
-    return move._replace(next=move.expected if move.expected is not None else move.first)
 
 
 def _moves_frame(moves: Mapping[ArchivedPartition, Move]) -> pl.DataFrame:

@@ -148,7 +148,11 @@ class _Publisher:
         )
 
     def _publish(self) -> Table:
-        target = tables.checked(self._found_or_created())
+        target = tables.found(self._catalog, self._identifier)
+        if target is None:
+            columns = TableChanges(self._con, self._table, Marks()).columns
+            target = tables.created(self._catalog, self._identifier, columns)
+        target = tables.checked(target)
         # Before the state that the commit starts from: see `tables`.
         present = tables.listed(target)
         target.refresh()
@@ -163,12 +167,6 @@ class _Publisher:
         target.refresh()
         self._files_deleted += tables.remove(target, present - tables.named(target))
         return target
-
-    def _found_or_created(self) -> Table:
-        target = tables.found(self._catalog, self._identifier)
-        if target is not None:
-            return target
-        return tables.created(self._catalog, self._identifier, TableChanges(self._con, self._table, Marks()).columns)
 
     @contextmanager
     def _plan(self, target: Table | None) -> Iterator[_Plan]:
@@ -190,7 +188,11 @@ class _Publisher:
         columns = changes.columns
         published = {} if target is None else _files_by_day(target)
         emptied = changes.were_emptied(published)
-        stale = emptied | {day for day, found in published.items() if self._is_crowded(found)}
+        small = {
+            day: sum(file.file_size_in_bytes < self._settings.small_file_bytes for file in files)
+            for day, files in published.items()
+        }
+        stale = emptied | {day for day, files in small.items() if files > self._settings.small_files_per_day}
         changes.hide_repeats()
         gone = 0
         if target is not None and (stale or changes.some_went):
@@ -211,10 +213,6 @@ class _Publisher:
             withdraws=bool(gone or emptied),
             has_work=bool(stale) or changes.standing != marks or (target is not None and tables.lacks(target, columns)),
         )
-
-    def _is_crowded(self, found: Collection[DataFile]) -> bool:
-        small = sum(file.file_size_in_bytes < self._settings.small_file_bytes for file in found)
-        return small > self._settings.small_files_per_day
 
     def _commit(self, target: Table, plan: _Plan) -> None:
         """Write the files and commit them, with the marks."""
