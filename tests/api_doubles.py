@@ -51,8 +51,7 @@ from streams.http.security import ReadAccess, access_of
 from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
 from streams.index.server import ServerStore
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings.http import ApiToken, HttpSettings, TokenRole

@@ -17,8 +17,7 @@ from streams.api.live.service import LivePage
 from streams.http.health import Api, Endpoint, create_api
 from streams.http.security import access_of
 from streams.index.server import ServerStore
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import load_settings

@@ -10,8 +10,7 @@ from models.events import OutputEvent, Role, TopicChanged
 from models.policy import Policy
 from models.policy.topic import TopicPolicy
 from models.session.topics.conversation_topics import ConversationTopics
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.inference.intake import topic_text
 from streams.ports import VectorStore
 from tests.session_driver import Session, said

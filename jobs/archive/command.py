@@ -213,7 +213,7 @@ def retain(
 def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """Give an archive of an earlier release the tables, columns and views of this one; its rows have null there."""
     from streams.archive.catalog import paths_of
-    from streams.archive.upgrade import upgrade as upgrade_archive
+    from streams.archive.maintenance import upgrade as upgrade_archive
 
     added = upgrade_archive(paths_of(load_settings()))
     printed = Printer(output)

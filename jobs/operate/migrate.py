@@ -27,7 +27,7 @@ from models.partition.commands import FOLDS
 from models.partition.sessions import PARTITION_ENTITY
 from models.session import state as session_state
 from streams.kafka.client import read_to_end
-from streams.oracle.folded import FOLDED, SESSIONS, Folded
+from streams.oracle.replay import FOLDED, SESSIONS, Folded
 from streams.settings import Settings, load_settings
 from streams.state.changelog import OFFSET_BYTES, name_of
 
@@ -121,8 +121,8 @@ def apply(settings: Settings, found: list[Step]) -> None:
     if "topics" in wanted:
         asyncio.run(apply_topics(settings))
     if "archive" in wanted:
+        from streams.archive.maintenance import upgrade
         from streams.archive.place import paths_of
-        from streams.archive.upgrade import upgrade
 
         upgrade(paths_of(settings))
 

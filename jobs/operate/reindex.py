@@ -20,8 +20,15 @@ from jobs.shared.role_groups import commit_offsets, require_empty
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from streams.index.collections import COLLECTIONS
-from streams.index.generations import FIRST, GenerationRecord, generation_name
-from streams.index.reindex import Copied, CopiedStore, Report, copy_collections
+from streams.index.generations import (
+    FIRST,
+    Copied,
+    CopiedStore,
+    GenerationRecord,
+    Report,
+    copy_collections,
+    generation_name,
+)
 from streams.kafka.client import admin, consumer, require_topic
 from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of

@@ -25,7 +25,7 @@ from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
 from models.wire.codec import decode_output
 from streams.kafka.client import admin, read_to_end
-from streams.oracle.folded import FOLDED
+from streams.oracle.replay import FOLDED
 from streams.settings import Settings, load_settings
 
 _WITHIN_S = 30.0

@@ -24,8 +24,17 @@ from models.events.topics import TURNS
 from models.partition.sessions import PARTITION_ENTITY
 from streams.observe.telemetry import configure_logging
 from streams.oracle.comparison import Comparison
-from streams.oracle.folded import SESSIONS, USERS, Entities
-from streams.oracle.replay import LogReplay, Replayed, ReplayFeed, SessionReplay, UsersReplay, feed_log
+from streams.oracle.replay import (
+    SESSIONS,
+    USERS,
+    Entities,
+    LogReplay,
+    Replayed,
+    ReplayFeed,
+    SessionReplay,
+    UsersReplay,
+    feed_log,
+)
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 

@@ -27,7 +27,6 @@ from streams.oracle.comparison import (
     compare_outputs,
     compare_state,
 )
-from streams.oracle.folded import SESSIONS, USERS, Folded
 from streams.oracle.followers import (
     ANSWERS,
     INDEX,
@@ -43,7 +42,7 @@ from streams.oracle.followers import (
     states_of,
     unanswered,
 )
-from streams.oracle.replay import Replayed, SessionReplay, UsersReplay, feed_log
+from streams.oracle.replay import SESSIONS, USERS, Folded, Replayed, SessionReplay, UsersReplay, feed_log
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 

@@ -12,7 +12,7 @@ from models.events.topics import COMMANDS, Cleanup, Topic
 from models.wire.codec import decode_output
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.oracle.comparison import TopicOutputs
-from streams.oracle.folded import OUTPUT_TOPICS, Entities, Folded
+from streams.oracle.replay import OUTPUT_TOPICS, Entities, Folded
 from streams.settings import Settings
 from streams.state.table import StateTable
 

@@ -37,8 +37,7 @@ from streams.index.app_memory import AppMemoryIndex
 from streams.index.generations import WrappedStore
 from streams.index.hybrid_search import HybridSearch
 from streams.index.project_memory import ProjectMemories
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.tokens import token_counter
 from streams.ports import Condition, Embedder, StoredPoint, VectorStore

@@ -15,17 +15,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 import structlog
 from msgspec import Struct
 
-from streams.archive.catalog import LAKE, METADATA
+from streams.archive.catalog import LAKE, METADATA, open_any_reader
 from streams.archive.damage import damaged, is_ours, render_damage
 from streams.archive.deduplication import deduplicate
+from streams.archive.place import LakePaths
 from streams.archive.schema import OFFSETS, RAW
+from streams.archive.views.published import added, present_columns
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
 from streams.observe.telemetry import metrics
 from streams.settings.archive import ArchiveSettings
@@ -237,3 +239,16 @@ class ArchiveUpkeep:
         metrics.gauge("archive_unsettled").set(not done.settled)
         metrics.gauge("archive_upkeep_timestamp_seconds").set(datetime.now(UTC).timestamp())
         log.debug("archive_maintained", done=str(done))
+
+
+def upgrade(paths: LakePaths) -> list[str]:
+    """Add tables, columns and views; returns what the views have now and had not: `view`, or `view.column`.
+
+    Raises:
+        ConfigurationError: There is no archive, or it holds columns of other types.
+        StoreUnavailable: It cannot be written.
+    """
+    with closing(open_any_reader(paths)) as con:
+        before = present_columns(con)
+    with closing(LakeWriter(paths)) as writer:
+        return added(before, present_columns(writer.con))

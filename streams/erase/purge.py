@@ -17,9 +17,9 @@ moment, would keep other sessions and users that went meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 import structlog
@@ -30,14 +30,17 @@ from aiokafka.errors import KafkaError, for_code
 
 from models.entities import REGISTRY, entity_key
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events import SessionErased, UserErased
-from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TURNS, Cleanup, Topic
+from models.events import ErasureProved, SessionErased, UserErased
+from models.events.topics import COMMANDS, ERASURES, MEMORY_STATE, SESSION_STATE, TURNS, Cleanup, Topic
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.erase.concerned import filler_name
 from streams.erase.logs import Logs
 from streams.erase.readers import Readers
+from streams.erase.residual import CHANGELOGS, COMPACTED, names_of
+from streams.kafka.client import Extent, Extents
 from streams.kafka.producer import Record
+from streams.kafka.records import appended_at
 from streams.kafka.topics import existing_topics, set_config
 
 log = structlog.get_logger(__name__)
@@ -219,3 +222,65 @@ async def _replace(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[st
                     f"the broker refuses to restore the configuration of {name}: {for_code(code).__name__} "
                     f"{message or ''}. `turntide topics plan` shows what differs"
                 )
+
+
+_NULLS_AFTER = timedelta(hours=12)
+"""Beyond the second time-limit: the file that the first record began is old enough by then."""
+
+
+class IdlePartitions:
+    """Has Kafka clean partitions that nobody writes to, when it is due.
+
+    A broker closes a file only when the next record comes, and cleans closed files only. What an erasure replaced on a
+    quiet partition would stay beyond the date in the proof. So once `max.compaction.lag.ms` is over, each partition of
+    a compacted topic without a later record gets a filler, and another one when the null records' time is over. A new
+    object looks at every topic once more.
+    """
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self._done: dict[Topic, datetime] = {}
+
+    async def wake(self, proofs: Iterable[ErasureProved], now: datetime) -> int:
+        """Write to the partitions where it is due by the proofs of all erasures; returns how many.
+
+        Raises:
+            DeliveryFailed: Not acknowledged; it may be repeated.
+        """
+        idle: dict[Topic, list[TopicPartition]] = {}
+        for topic, since in due(proofs, now).items():
+            if self._done.get(topic) != since:
+                extents = await self._logs.extents(topic)
+                ends = {place: Extent(end - 1, end) for place, (start, end) in extents.items() if start < end}
+                idle[topic] = [place for place, last in ends.items() if not await self._since({place: last}, since)]
+                if not idle[topic]:
+                    self._done[topic] = since
+        woken = sum(map(len, idle.values()))
+        if woken:
+            await fill(self._logs, "idle", idle)
+            log.info("erasure_woke_partitions", partitions=woken)
+        return woken
+
+    async def _since(self, last: Extents, since: datetime) -> bool:
+        """Whether the last record of a partition is of after that."""
+        async with aclosing(self._logs.read(last)) as records:
+            return any([appended_at(record) >= since async for record in records])
+
+
+def due(proofs: Iterable[ErasureProved], now: datetime) -> Mapping[Topic, datetime]:
+    """Compacted topics, and the latest moment since which each of their partitions must have been written to."""
+    found: dict[Topic, datetime] = {}
+    for proof in proofs:
+        for topic in _left_in(proof):
+            lag = topic.compacted_within
+            for moment in (proof.timestamp + lag, proof.timestamp + 2 * lag + _NULLS_AFTER):
+                if moment <= now:
+                    found[topic] = max(found.get(topic, moment), moment)
+    return found
+
+
+def _left_in(proof: ErasureProved) -> Iterator[Topic]:
+    """Topics that time was to clean; the erasures' own held the request."""
+    left = {store.store for store in proof.stores if store.remaining}
+    yield ERASURES
+    yield from (topic for topic in (*COMPACTED, *CHANGELOGS) if not left.isdisjoint(names_of(topic)[1:]))

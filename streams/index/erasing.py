@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from models.events.erase import ErasedStore, VectorsErasureDue
 from streams.index.collections import COLLECTIONS, MEMORIES
-from streams.index.generations import GenerationStore
-from streams.index.reindex import PAGE_POINTS
+from streams.index.generations import PAGE_POINTS, GenerationStore
 from streams.ports import Condition, VectorStore
 
 _SESSIONS_AT_ONCE = 500

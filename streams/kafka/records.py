@@ -1,8 +1,8 @@
-"""The time of a record in the log."""
+"""Records as a role sees them: time, trace and event time; counters for a batch, gauges of its place in the log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from models.events import DeadLetter, Output
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
+from streams.observe.telemetry import metrics
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -60,3 +61,67 @@ def cause_of(event: Struct, traces: Traces) -> TraceParent | None:
     if isinstance(event, DeadLetter):
         return traces.get((event.topic, event.partition, event.offset))
     return None
+
+
+class AnyPartition(Protocol):
+    """A partition of a topic, whichever client names it."""
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic."""
+        ...
+
+    @property
+    def partition(self) -> int:
+        """Its number."""
+        ...
+
+
+def event_time_of(record: ConsumerRecord) -> datetime:
+    """When what a record tells of happened: `ce_time`, where it has one, else the record's own time.
+
+    Whatever a producer wrote there, it gives a time: a record that cannot be dated has no lag.
+    """
+    for name, value in record.headers or ():
+        if name == "ce_time" and value is not None:
+            try:
+                sent_at = datetime.fromisoformat(value.decode())
+            except ValueError:
+                break
+            return sent_at if sent_at.tzinfo is not None else sent_at.replace(tzinfo=UTC)
+    now = datetime.now(UTC)
+    return min(appended_at(record), now) if record.timestamp > 0 else now
+
+
+def show_event_time_lag(partition: int, event_time: datetime) -> None:
+    """How far a partition is behind in event time."""
+    lag = datetime.now(UTC) - event_time
+    metrics.gauge("event_time_lag_seconds", partition=str(partition)).set(lag.total_seconds())
+
+
+def count_records(batches: Mapping[AnyPartition, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
+    """Records that are done with, by topic; under its short name where it has one."""
+    for place, records in batches.items():
+        metrics.counter("records_total", topic=short_names.get(place.topic, place.topic)).inc(len(records))
+
+
+def show_lags(lags: Mapping[AnyPartition, int]) -> None:
+    """How many records of each partition are still to be done, over all topics."""
+    behind: dict[int, int] = {}
+    for place, lag in lags.items():
+        behind[place.partition] = behind.get(place.partition, 0) + lag
+    for partition, lag in behind.items():
+        metrics.gauge("offset_lag_records", partition=str(partition)).set(lag)
+
+
+class ShownPartitions:
+    """Drops the gauges of partitions that moved: a lag that stays here would look like a role that stands still."""
+
+    def __init__(self) -> None:
+        self.owned: frozenset[int] = frozenset()
+
+    def keep(self, owned: Iterable[int]) -> None:
+        """Only these are this worker's now."""
+        shown, self.owned = self.owned, frozenset(owned)
+        for moved in shown - self.owned:
+            metrics.forget_partition(moved)

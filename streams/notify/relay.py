@@ -23,8 +23,7 @@ from models.wire.trace_context import Traces
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.kafka.client import consumer, require_topic
-from streams.kafka.measures import count_records, event_time_of, show_event_time_lag
-from streams.kafka.records import traces_of
+from streams.kafka.records import count_records, event_time_of, show_event_time_lag, traces_of
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing

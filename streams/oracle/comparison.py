@@ -26,8 +26,7 @@ from models.partition.sessions import PARTITION_ENTITY
 from models.session.state import Open, SessionState
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.oracle.folded import OUTPUT_TOPICS, Entities
-from streams.oracle.replay import Replayed
+from streams.oracle.replay import OUTPUT_TOPICS, Entities, Replayed
 
 MAX_EXAMPLES = 20
 """Differences listed for each place and kind; counts are always exact."""

@@ -6,6 +6,8 @@
 | index | by session and number: each turn that the policy keeps, none of any other, and no more points than turns |
 | index of users | each user's active facts, episodes and number of turns |
 | index of projects | each project's memories, episodes, chunks, conversations and pending facts, all of each |
+| `users' turns` | every turn that the sessions' oracle forwards is counted once by its user's memory |
+| `answers` | every episode that was asked for has come |
 
 Texts are compared by their digest: differences are printed, and hold no text of a user.
 """

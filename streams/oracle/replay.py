@@ -1,6 +1,6 @@
 """Oracles: what state and outputs must be, from a log and its pure fold alone.
 
-One for each role of `streams.oracle.folded`: reads the role's source from its start to its present end and folds each
+One for each role of `streams.oracle.replay`: reads the role's source from its start to its present end and folds each
 partition as the role does, without its state, its offsets or its outputs; a record that breaks the fold becomes a dead
 letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. The log of
 `commands.v1` is taken as it is, with what the sessions role wrote again after a crash.
@@ -16,23 +16,50 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from models.entities import ERASURES, KIND_OF, SESSION, entity_key
+from models.entities import ERASURES, KIND_OF, REGISTRY, SESSION, entity_key
 from models.erasure import ErasureSubject
 from models.events import DeadLetter, OutputEvent, Position, SessionErased, SpaceErased, Turn, UserErased, UserTurnAdded
+from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
 from streams.inference.intake import Decoded, Intake, decode_commands, unfoldable
 from streams.kafka.client import read_to_end
-from streams.oracle.folded import SESSIONS, USERS, Entities, Folded
 from streams.ports import Embedder, TurnScorer
 from streams.settings import Settings
 from streams.state.memory import MemoryTable
 
+Entities = Mapping[str, Mapping[str, bytes]]
+"""State of one partition: entity (session, user or space of memories) → part → bytes."""
+
+
+class Folded(NamedTuple):
+    """A role that folds the log `source` into state, which it keeps in `changelog`."""
+
+    role: str
+    source: Topic
+    changelog: Topic
+
+    @property
+    def outputs(self) -> tuple[Topic, ...]:
+        """Public topics that it writes; dead letters are every folding role's, and stand with the first one's."""
+        return tuple(topic for topic in REGISTRY.topics if topic.public and topic.owner == self.role)
+
+
+SESSIONS = Folded("sessions", TURNS, SESSION_STATE)
+USERS = Folded("memory", COMMANDS, MEMORY_STATE)
+FOLDED = (SESSIONS, USERS)
+"""In the order in which the one's outputs are the other's inputs."""
+OUTPUT_TOPICS = tuple(topic for each in FOLDED for topic in each.outputs)
+
 
 class Forgotten:
-    """Collects the erasures of a log; `subjects` are the users and apps that went as a whole."""
+    """Collects the erasures of a log; `subjects` are the users and apps that went as a whole.
+
+    A fold sees an erasure in its log, so state needs no rule of its own. Its earlier outputs were emitted all the same:
+    compacted topics, archive and index lose them. What comes after the erasure, of the same session too, must be there.
+    """
 
     def __init__(self) -> None:
         self.subjects: set[ErasureSubject] = set()

@@ -12,7 +12,7 @@ from models.events.topics import Topic
 from streams.archive.buffer import ArchivedPartition, Move
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
-from streams.kafka.measures import event_time_of, show_event_time_lag, show_lags
+from streams.kafka.records import event_time_of, show_event_time_lag, show_lags
 from streams.observe.telemetry import metrics
 
 log = structlog.get_logger(__name__)

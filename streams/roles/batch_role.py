@@ -27,9 +27,15 @@ from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.kafka.app import create_app
-from streams.kafka.measures import ShownPartitions, count_records, event_time_of, show_event_time_lag, show_lags
 from streams.kafka.producer import Producer, Record, acknowledged
-from streams.kafka.records import traces_of
+from streams.kafka.records import (
+    ShownPartitions,
+    count_records,
+    event_time_of,
+    show_event_time_lag,
+    show_lags,
+    traces_of,
+)
 from streams.kafka.transport import BatchConsumer, Poll
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, watched
 from streams.observe.telemetry import metrics

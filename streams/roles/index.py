@@ -36,8 +36,7 @@ from streams.index import collections as index
 from streams.index.collections import latest_of
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.masking.records import masker_of

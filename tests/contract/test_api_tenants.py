@@ -23,8 +23,7 @@ from streams.http.security import access_of
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
 from streams.index.project_memory import ProjectMemories
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import VectorStore

@@ -24,13 +24,15 @@ from streams.index.collections import COLLECTIONS
 from streams.index.edge import EdgeStore
 from streams.index.generations import (
     FIRST,
+    Copied,
+    CopiedStore,
     CopyProgress,
     GenerationRecord,
     GenerationStore,
+    copy_collections,
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
-from streams.index.reindex import Copied, CopiedStore, copy_collections
 from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory

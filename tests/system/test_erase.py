@@ -23,8 +23,8 @@ from models.events.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, PROJEC
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.archive.catalog import open_reader, paths_of
-from streams.erase.idle import IdlePartitions
 from streams.erase.logs import opened
+from streams.erase.purge import IdlePartitions
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings

@@ -14,7 +14,7 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events import EpisodeSummarised
 from models.events.topics import COMMANDS, MEMORY_STATE, REQUESTS
-from streams.oracle.folded import FOLDED
+from streams.oracle.replay import FOLDED
 from streams.roles.enrich import EnrichRole
 from streams.roles.index import IndexRole
 from streams.roles.memory import MemoryRole

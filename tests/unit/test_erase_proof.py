@@ -15,8 +15,8 @@ from jobs.memory.erase import summary, waits_for
 from jobs.shared.role_groups import RoleGroup
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
-from streams.erase import idle
-from streams.erase.idle import IdlePartitions, due
+from streams.erase import purge
+from streams.erase.purge import IdlePartitions, due
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import ResidualRecord, ResidualRecords, Tally, compacted_by, count_found, expiry, stores_of
 from streams.kafka.client import Extent
@@ -275,7 +275,7 @@ async def test_only_partitions_that_are_quiet_are_written_to(monkeypatch: pytest
     async def fill(_logs: Any, _request_id: str, wanted: Mapping[Topic, Iterable[TopicPartition]]) -> None:
         filled.extend(place.partition for places in wanted.values() for place in places)
 
-    monkeypatch.setattr(idle, "fill", fill)
+    monkeypatch.setattr(purge, "fill", fill)
     partitions = IdlePartitions(logs)
     woken = [await partitions.wake([proof], NOW + timedelta(days=10))]
     logs.written = [first[0], first[0]]

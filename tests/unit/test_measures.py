@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from streams.kafka.measures import ShownPartitions, event_time_of
+from streams.kafka.records import ShownPartitions, event_time_of
 from streams.observe.memory_limit import memory_limit_bytes
 from streams.observe.telemetry import metrics
 

@@ -15,7 +15,7 @@ from models.entities import REGISTRY
 from models.events import topics
 from models.events.topics import Topic
 from streams.api.live import feed
-from streams.oracle.folded import FOLDED
+from streams.oracle.replay import FOLDED
 from streams.roles.enrich import EnrichRole
 from streams.roles.index import IndexRole
 from streams.roles.judge import JudgeRole

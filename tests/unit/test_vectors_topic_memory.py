@@ -19,7 +19,7 @@ from models.wire.arrival import SessionTimedOut
 from models.wire.codec import encode
 from streams.index.collections import TOPICS, latest_of
 from streams.index.server import ServerStore
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import TopicMemory
 from tests.session_driver import NOON
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.zero_embedder import ZeroEmbedder

@@ -14,8 +14,7 @@ from models.errors import ConfigurationError
 from models.events import AlertStatus
 from models.events.topics import ALERTS
 from streams.archive.catalog import open_reader
-from streams.archive.maintenance import maintain
-from streams.archive.upgrade import upgrade
+from streams.archive.maintenance import maintain, upgrade
 from streams.archive.views import VIEWS
 from streams.archive.views.published import VIEWS_VERSION, columns_of_views
 from streams.archive.writer import LakeWriter

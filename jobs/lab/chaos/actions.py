@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from streams.oracle.folded import FOLDED, USERS
+from streams.oracle.replay import FOLDED, USERS
 
 SESSIONS = ("sessions-0", "sessions-1")
 JOINER = "sessions-2"

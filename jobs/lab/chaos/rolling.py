@@ -23,7 +23,7 @@ from jobs.lab.chaos.traffic import traffic
 from jobs.replay.comparison import settle
 from models.errors import ConfigurationError
 from streams.oracle.comparison import TopicOutputs
-from streams.oracle.folded import FOLDED
+from streams.oracle.replay import FOLDED
 from streams.settings import Settings
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive")

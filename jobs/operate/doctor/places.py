@@ -131,7 +131,7 @@ def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
     from streams.archive.views.definitions import ONCE
     from streams.archive.views.published import marks_of
 
-    marks = marks_of(con, LAKE)
+    marks = marks_of(con)
     least: dict[tuple[str, int], int] = {}
     for rule in ONCE.values():
         topic = TABLES[rule.table].topic.name
@@ -152,7 +152,7 @@ def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
 
 def check_iceberg(settings: Settings) -> Verdict:
     """Whether the catalog answers, where one is configured or its file is there."""
-    from streams.archive.iceberg.place import place_of
+    from streams.archive.place import place_of
 
     place = place_of(settings)
     if place.file is not None and not place.file.exists():

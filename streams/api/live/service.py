@@ -19,8 +19,7 @@ from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
 from streams.http.answering import ServedRoute, served_routes
 from streams.index.hybrid_search import HybridSearch
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import VectorStore
 from streams.settings import Settings

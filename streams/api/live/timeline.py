@@ -35,8 +35,7 @@ from streams.http.audit import note
 from streams.http.problems import Problem, invalid_field
 from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.notify.wording import counterfactual
 

@@ -24,7 +24,7 @@ from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
 from streams.index.collections import RememberedTopic
-from streams.index.topic_memory import TopicMemory
+from streams.index.session_memory import TopicMemory
 
 _TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)

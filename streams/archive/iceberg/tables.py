@@ -1,4 +1,4 @@
-"""The Iceberg tables themselves: created, grown and found."""
+"""Iceberg tables: made, grown and found; how far each is published; its files, and removal of the rest."""
 
 from __future__ import annotations
 
@@ -116,7 +116,12 @@ class PublishedMark(NamedTuple):
 
 
 class Marks(Struct, frozen=True):
-    """How far a table is published."""
+    """How far a table is published, kept in the summary of the very snapshot that brought it there.
+
+    Rows and marks are one commit, so a publisher that dies at any moment neither loses nor doubles. Beside the next
+    offset stands how many rows the archive had below it: rows are only ever removed there, so fewer of them mean that
+    something was erased or grew too old, whoever noted that.
+    """
 
     topic: str = ""
     """Full name; empty where nothing has landed yet."""
@@ -167,7 +172,11 @@ def _property(snapshot: Snapshot, name: str) -> str | None:
 
 
 def listed(table: Table) -> set[str]:
-    """Every file under the table's location."""
+    """Every file under the table's location.
+
+    A file that nothing names is what a killed publisher left, or what another one is about to commit. It is removed
+    only when it was listed before a commit of ours: whoever wrote it began from an older snapshot, and will be refused.
+    """
     files, folder = _files_of(table, table.location())
     found = files.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
     return {each.path for each in found if each.type == FileType.File}
