@@ -19,7 +19,6 @@ from models.events import Role, Turn
 from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
-from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import COLLECTIONS
 from streams.index.edge import EdgeStore
 from streams.index.generations import (
@@ -37,7 +36,7 @@ from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Point, Vectors, VectorStore
-from tests import apps_indexed, projects_indexed
+from tests import projects_indexed
 from tests.api_tenants import user_events_of
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
@@ -183,32 +182,6 @@ async def test_the_copy_reads_as_if_it_had_been_indexed(
         (name, f"{name}-new", points) for name, points in (("turns", 11), ("episodes", 1), ("facts", 2), ("users", 1))
     ]
     await expected.close()
-
-
-async def test_memories_of_apps_are_copied(place: Place) -> None:
-    """With their words and new vectors, and where they are shared."""
-
-    async def fill_apps(store: VectorStore, embedder: Toy) -> AppMemoryIndex:
-        apps = AppMemoryIndex(store, embedder)
-        shared = apps_indexed.memory(0, SUBJECTS[1], app="app", shared_with=["b"])
-        await apps.add_changes([(shared, 0), (apps_indexed.memory(1, SUBJECTS[2], app="app"), 1)])
-        await apps.add_stats([(apps_indexed.stats("app"), 2)])
-        return apps
-
-    async def read(apps: AppMemoryIndex) -> list[object]:
-        found = [await apps.find("app", "", query, top_k=2) for query in (SUBJECTS[1], "sea January")]
-        scores = [(each.memory_id, round(score, 4)) for hits in found for each, score in hits]
-        return [await apps.memories("app"), await apps.shared_with("b"), await apps.stats("app"), scores]
-
-    target = await place.filled(fill_apps)
-    done = await place.copied(target)
-    anew = ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
-    expected = await read(await fill_apps(anew, NEW))
-
-    assert expected == await read(AppMemoryIndex(GenerationStore(target, "new"), NEW))
-    assert [("memories", 3), ("spaces", 1)] == [(each.collection, each.points) for each in done]
-    await anew.close()
-    await target.close()
 
 
 async def test_memory_of_projects_is_copied(place: Place) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from aiokafka.structs import TopicPartition
 from msgspec.structs import replace
 
 from jobs.lab.chaos.traffic import traffic
-from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events import ClockTicked, DeadLetter, SessionEnded
@@ -170,38 +167,6 @@ async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pyte
 
     assert before == [(0,)]
     assert ask(settings, "SELECT count(*), count(DISTINCT kafka_offset) FROM raw.turns") == [(200, 200)]
-
-
-@pytest.mark.fault("F11")
-async def test_killed_under_load(settings: Settings, tmp_path: Path) -> None:
-    """F11: kill −9 at random, also two at once on the same archive; each record is there exactly once."""
-    rng = random.Random(5)
-    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT1S"}
-    workers = [
-        RoleProcess("archive", settings, log=tmp_path / f"archive-{n}.log", extra_environment=eager) for n in range(2)
-    ]
-    try:
-        for worker in workers:
-            worker.start()
-        async with producing(settings) as producer:
-            for kill in range(6):
-                turns = [turn(n, session_id=f"s-{kill}-{n % 40}") for n in range(800)]
-                await send(producer, settings, TURNS, turns)
-                await send(producer, settings, PROFILES, [profile(f"p-{kill}-{n}", turns=3) for n in range(50)])
-                await asyncio.sleep(rng.uniform(0.5, 2.5))  # the moment of the kill is the point
-                victim = rng.choice(workers)
-                await victim.ready()  # one that has no partitions yet writes nothing
-                victim.kill()
-                victim.start()
-        found = await archived(settings, within_s=120)
-    finally:
-        for worker in workers:
-            worker.stop()
-
-    assert found.findings == []
-    assert ask(settings, "SELECT count(*) FROM raw.turns") == [(4_800,)]
-    assert ask(settings, "SELECT count(*) FROM turns") == [(4_800,)]
-    assert ask(settings, "SELECT count(*) FROM raw.risk_points") == [(900,)]
 
 
 async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> None:

@@ -15,12 +15,12 @@ from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore, tightened
-from streams.erase.readers import Readers, ReadersBehind
+from streams.erase.readers import Readers
 from streams.erase.sweep import look, sweep
 from streams.kafka.producer import Record
 from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
-from tests.fault_driver import commit, recorded, records_on, said
+from tests.fault_driver import recorded, records_on, said
 from tests.lake_records import profile
 
 pytestmark = pytest.mark.kafka
@@ -122,17 +122,6 @@ async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> No
     assert await values(settings, TURNS) == []
     assert await logs.ends(TURNS) == {turns: 4}
     assert await values(settings, CONVERSATION_TOPICS) == [(b"bert-1", True)]
-    assert await differences(settings) == []
-
-
-async def test_nothing_is_cut_before_all_have_read_it(settings: Settings, logs: Logs) -> None:
-    """A role that is away keeps the log; the configuration is as before all the same."""
-    turns = await talk(logs)
-    await commit(settings, "index", TURNS, 1)
-    with pytest.raises(ReadersBehind, match=r"index has not read 3 records on 1 partitions"):
-        await purge(logs, readers(logs, timedelta(0)), "r-1", {TURNS: [turns]}, clean)
-
-    assert [key for key, _ in await values(settings, TURNS)] == [b"anna-1", b"bert-1", b"anna-1", b"erasure r-1"]
     assert await differences(settings) == []
 
 

@@ -58,22 +58,6 @@ def test_the_next_run_adds_what_is_new(archive: Archive) -> None:
     assert archive.differing("turns") == []
 
 
-def test_a_dry_run_tells_and_does_nothing(archive: Archive) -> None:
-    """Before there is a table, and when there is one."""
-    archive.writer.land(buffer_of([turn(0), turn(1)]), now=NOW)
-
-    told = archive.publish("turns", dry_run=True)["turns"]
-    nothing = [path for path in archive.tables.rglob("*") if path.suffix in {".parquet", ".avro", ".json"}]
-    archive.publish("turns")
-    archive.writer.land(buffer_of([turn(2)], first=2, expected=2), now=NOW)
-    again = archive.publish("turns", dry_run=True)["turns"]
-
-    assert (told.rows_added, told.rows, told.snapshot_id) == (2, 0, None)
-    assert nothing == []
-    assert (again.rows_added, again.rows) == (1, 2)
-    assert archive.turns() == [("s-1", 0), ("s-1", 1)]
-
-
 def test_repeats_are_shown_once_as_the_views_do(archive: Archive) -> None:
     """Within a run and across runs; of turns by session and turn, of outputs by id, of risk points by turn."""
     archive.writer.land(buffer_of([turn(0), turn(1), turn(0, content="again")]), now=NOW)

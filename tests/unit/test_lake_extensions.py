@@ -6,7 +6,6 @@ import shutil
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -65,24 +64,6 @@ def test_sql_loads_nothing_unsigned_on_any_connection(tmp_path: Path) -> None:
                 con.execute(f"LOAD {literal(str(stranger))}")
             with pytest.raises(duckdb.InvalidInputException, match="while database is running"):
                 con.execute("SET GLOBAL allow_unsigned_extensions = true")
-
-
-def test_what_the_process_has_checked_is_not_checked_again(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB is asked to check once."""
-    asked: list[dict[str, Any]] = []
-    real = duckdb.connect
-
-    def connect(*, config: dict[str, Any]) -> Any:
-        asked.append(config)
-        return real(config=config)
-
-    monkeypatch.setattr(duckdb, "connect", connect)
-    for _ in range(2):
-        connected([NAME], {"threads": "1"}).close()
-
-    assert [each["allow_unsigned_extensions"] for each in asked] == ["false", "true"]
-    assert {each["threads"] for each in asked} == {"1"}
-    assert wheel.is_file()
 
 
 def test_an_extension_of_another_version_is_told(wheel: Path) -> None:

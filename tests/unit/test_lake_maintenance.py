@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from streams.archive import maintenance
-from streams.archive.catalog import LAKE, open_reader
+from streams.archive.catalog import LAKE
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.schema import OFFSETS, RAW
 from streams.archive.status import status
@@ -77,22 +77,6 @@ def test_memory_does_not_grow_with_landings(writer: LakeWriter) -> None:
     writer.offsets()
 
     assert sum(held(writer).values()) < 1.05 * first < grown
-
-
-def test_replaced_files_stay_for_running_readers(writer: LakeWriter) -> None:
-    """A reader that began before the merge finishes after it."""
-    land(writer, range(FILES_TO_MERGE))
-    reader = open_reader(writer.paths)
-    reader.execute("BEGIN")
-    before = reader.execute("SELECT count(*) FROM turns").fetchall()
-
-    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(minutes=1))
-    during = reader.execute("SELECT count(*), max(content) FROM turns").fetchall()
-    reader.close()
-
-    assert before == [(3 * FILES_TO_MERGE,)]
-    assert during == [(3 * FILES_TO_MERGE, f"text {FILES_TO_MERGE - 1}")]
-    assert len(files(writer)) == FILES_TO_MERGE + 1
 
 
 def test_past_offsets_leave_the_catalog(writer: LakeWriter) -> None:

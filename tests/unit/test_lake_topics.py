@@ -32,18 +32,6 @@ def keep(writer: LakeWriter, *changes: TopicChanged) -> None:
     writer.land(buffer_of(changes, topic=CONVERSATION_TOPICS), now=NOW)
 
 
-def test_repeats_are_seen_once_and_the_latest_stands(writer: LakeWriter) -> None:
-    """After a crash the same ids come again, in the same order."""
-    changes = [topic("e1"), topic("e2", cause="evicted", kept=False, active=False)]
-    keep(writer, *changes, *changes)
-
-    assert ask(writer, "SELECT id, cause FROM topic_changes ORDER BY kafka_offset") == [
-        ("e1", "started"),
-        ("e2", "evicted"),
-    ]
-    assert ask(writer, "SELECT topic_id, cause, kept FROM topics") == [("t-1", "evicted", False)]
-
-
 def test_compactions_have_their_lineage(writer: LakeWriter) -> None:
     """One row each, with what went in and what it cost."""
     keep(writer, topic("e1"), topic("e2", cause="compacted", packed_turns=[0, 1], compaction=lineage(0, 1)))

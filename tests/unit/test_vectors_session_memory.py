@@ -11,7 +11,6 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import Position, Role, Turn
-from models.retrieval.lexical import query_vector
 from streams.index.collections import TURNS, RememberedTurn
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
@@ -91,14 +90,6 @@ async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> Non
     assert (found[0].similarity or 0) > 0.66 > (found[1].similarity or 0)
 
 
-@pytest.mark.parametrize("query", ["", "   \n"])
-async def test_a_query_without_words_finds_nothing(memory: SessionVectorMemory, query: str) -> None:
-    """A zero vector is equally far from everything."""
-    await add(memory, turn(1))
-
-    assert await memory.find_similar(query, "s") == []
-
-
 @pytest.mark.parametrize("seed", range(5))
 async def test_the_limit_holds_for_any_cut_of_the_log(memory: SessionVectorMemory, seed: int) -> None:
     """Batches of random size over several sessions end on the newest ten of each."""
@@ -152,13 +143,6 @@ async def test_last_turns_are_the_newest_oldest_first(memory: SessionVectorMemor
     assert [t.turn for t in await memory.last_turns("s", 3)] == [2, 3, 4]
 
 
-async def test_an_empty_batch_does_nothing(memory: SessionVectorMemory) -> None:
-    """A batch may hold control events only."""
-    await memory.add_turns([], np.zeros((0, 256), dtype=np.float32))
-
-    assert await kept(memory) == []
-
-
 async def test_a_batch_whose_parts_differ_in_length_is_refused(memory: SessionVectorMemory) -> None:
     """A vector under another turn's name would never be noticed later."""
     with pytest.raises(ValueError, match="shorter"):
@@ -172,20 +156,3 @@ async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory)
     await memory.add_turns(turns, vectors, None, [Position("turns.v1", 3, 70), None])
 
     assert [(t.partition, t.event_offset) for t in await memory.last_turns("s")] == [(3, 70), (None, None)]
-
-
-@pytest.mark.parametrize("query", ["passwords", "January 2026"])
-async def test_turns_are_found_by_their_words_and_their_date(
-    memory: SessionVectorMemory, store: ServerStore, query: str
-) -> None:
-    """The lexical vector is of the content and of the day."""
-    await add(memory, turn(1, "How do I reset my password?"))
-    hits = await store.search_lexical(TURNS.name, query_vector(query), where={"session_id": "s"}, top_k=5)
-
-    assert ["s_1"] == [hit.key for hit in hits]
-
-
-async def test_places_of_another_number_are_refused(memory: SessionVectorMemory) -> None:
-    """An offset under another turn's name would let a reader in too early."""
-    with pytest.raises(ValueError, match="longer"):
-        await memory.add_turns([turn(1)], np.zeros((1, 256), dtype=np.float32), None, [None, None])

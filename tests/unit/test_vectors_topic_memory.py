@@ -184,10 +184,3 @@ async def test_a_restored_topic_is_found_again_whatever_its_id(session: IndexedS
 
     assert (topic.title, topic.kept, topic.active, topic.cause) == ("Old", True, False, "restored")
     assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0]
-
-
-async def test_an_empty_batch_does_nothing(store: ServerStore, session: IndexedSession) -> None:
-    """A poll may hold turns only."""
-    await session.memory.add_changes([], ZeroEmbedder().embed([]))
-
-    assert await store.count(TOPICS.name) == 0
