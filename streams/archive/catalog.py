@@ -245,9 +245,6 @@ def _catalog(con: duckdb.DuckDBPyConnection, paths: LakePaths) -> tuple[str, str
     return f"sqlite:{paths.catalog}", f"META_BUSY_TIMEOUT {_BUSY_TIMEOUT_MS}"
 
 
-_OURS_ALONE = 0o700
-
-
 def spill_folder(root: Path | None = None) -> Path:
     """A folder for the rows of one connection that do not fit into memory; not there before something is spilt.
 
@@ -256,7 +253,7 @@ def spill_folder(root: Path | None = None) -> Path:
     """
     root = root or Path(tempfile.gettempdir()) / f"turntide-spill-{os.getuid()}"
     with suppress(FileExistsError):
-        root.mkdir(mode=_OURS_ALONE)
+        root.mkdir(mode=0o700)
     for left in root.iterdir():
         if not _is_alive(left.name.partition("-")[0]):
             shutil.rmtree(left, ignore_errors=True)

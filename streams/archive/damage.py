@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -94,7 +94,9 @@ def foreign_files(con: duckdb.DuckDBPyConnection) -> list[str]:
     data = _data_path(con)
     known = {row[1] for row in con.execute(_PATHS, [data]).fetchall()}
     known |= {row[0] for row in con.execute(_SCHEDULED, [data]).fetchall()}
-    return sorted(path for path in _present(con, data) if path not in known and not is_ours(path))
+    on_disk = (str(path) for path in Path(data).rglob("*") if path.is_file())
+    present: Iterable[str] = _sizes(con, data) if data.startswith(S3) else on_disk
+    return sorted(path for path in present if path not in known and not is_ours(path))
 
 
 def is_ours(path: str) -> bool:
@@ -136,14 +138,8 @@ def _look(con: duckdb.DuckDBPyConnection) -> list[DamagedFile]:
         what = _wrong(file) if sizes is None else _wrong_size(file, sizes.get(file.path))
         if what:
             day = _DAY.search(file.path)
-            found.append(
-                DamagedFile(
-                    table=file.table,
-                    date=date.fromisoformat(day.group(1)) if day else None,
-                    path=file.path,
-                    what=what,
-                )
-            )
+            on = date.fromisoformat(day.group(1)) if day else None
+            found.append(DamagedFile(table=file.table, date=on, path=file.path, what=what))
     return found
 
 
@@ -158,13 +154,6 @@ def _data_path(con: duckdb.DuckDBPyConnection) -> str:
 def _files(con: duckdb.DuckDBPyConnection) -> list[_LakeFile]:
     rows = con.execute(f"FROM ({_PATHS}) WHERE present", [_data_path(con)]).fetchall()
     return [_LakeFile(*row[:4]) for row in rows]
-
-
-def _present(con: duckdb.DuckDBPyConnection, data: str) -> Iterator[str]:
-    if data.startswith(S3):
-        yield from _sizes(con, data)
-        return
-    yield from (str(path) for path in Path(data).rglob("*") if path.is_file())
 
 
 def _sizes(con: duckdb.DuckDBPyConnection, data: str) -> dict[str, int]:

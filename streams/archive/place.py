@@ -52,15 +52,7 @@ def s3_access_of(archive: ArchiveSettings) -> S3Access:
     """
     if (archive.s3_key_id is None) != (archive.s3_secret is None):
         raise ConfigurationError("archive.s3_key_id and archive.s3_secret belong together: set both, or none")
-    return S3Access(
-        endpoint=archive.s3_endpoint,
-        region=archive.s3_region,
-        key_id=archive.s3_key_id,
-        secret=archive.s3_secret,
-        session_token=archive.s3_session_token,
-        url_style=archive.s3_url_style,
-        tls=archive.s3_tls,
-    )
+    return S3Access(**{name: getattr(archive, f"s3_{name}") for name in S3Access._fields})
 
 
 LAKE = "lake"

@@ -207,11 +207,6 @@ def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> ErasureSu
     return ErasureSubject(request.scope, request.app_id, request.user_id, frozenset(session_ids))
 
 
-def filler_name(request_id: str) -> str:
-    """A session, app or user that never existed: forgetting it changes nothing, but begins a new log file."""
-    return f"erasure {request_id}"
-
-
 def _user_of(key: str) -> User:
     """App and user of an entity's key.
 

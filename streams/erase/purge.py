@@ -25,8 +25,7 @@ from time import monotonic
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import KafkaError
 
 from models.entities import REGISTRY, entity_key
 from models.errors import ConfigurationError, StoreUnavailable
@@ -34,14 +33,13 @@ from models.events import ErasureProved, SessionErased, UserErased
 from models.events.topics import COMMANDS, ERASURES, MEMORY_STATE, SESSION_STATE, TURNS, Cleanup, Topic
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.erase.concerned import filler_name
 from streams.erase.logs import Logs
 from streams.erase.readers import Readers
 from streams.erase.residual import CHANGELOGS, COMPACTED, names_of
 from streams.kafka.client import Extent, Extents
 from streams.kafka.producer import Record
 from streams.kafka.records import appended_at
-from streams.kafka.topics import existing_topics, set_config
+from streams.kafka.topics import existing_topics, replace_config, set_config
 
 log = structlog.get_logger(__name__)
 
@@ -128,7 +126,7 @@ async def fill(
 
 def _filler(topic: Topic, request_id: str, now: datetime) -> Record:
     """A record that changes nothing: somebody who never was is forgotten, or a key without a value."""
-    name = filler_name(request_id)
+    name = f"erasure {request_id}"
     if topic is TURNS:
         session = SessionErased(session_id=name, timestamp=now, request_id=request_id)
         return Record(name.encode(), encode(session), headers_for(session))
@@ -167,7 +165,7 @@ async def tightened(logs: Logs, topics: Iterable[Topic]) -> AsyncIterator[None]:
         await set_config(logs.admin, {name: _tight(topic) for name, topic in by_name.items()})
         yield
     finally:
-        await _replace(logs.admin, {name: _loosened(by_name[name], config) for name, config in before.items()})
+        await replace_config(logs.admin, {name: _loosened(by_name[name], config) for name, config in before.items()})
 
 
 async def restore(logs: Logs) -> list[str]:
@@ -181,7 +179,7 @@ async def restore(logs: Logs) -> list[str]:
     by_name = {logs.name(topic): topic for topic in REGISTRY.topics}
     existing = await existing_topics(logs.admin, [*by_name])
     left = {name: each.own_config for name, each in existing.items() if _is_tight(each.own_config)}
-    await _replace(logs.admin, {name: _loosened(by_name[name], config) for name, config in left.items()})
+    await replace_config(logs.admin, {name: _loosened(by_name[name], config) for name, config in left.items()})
     if left:
         log.warning("erasure_config_restored", topics=sorted(left))
     return sorted(left)
@@ -208,20 +206,6 @@ def _loosened(topic: Topic, config: Mapping[str, str]) -> dict[str, str]:
     if topic.segment is not None:
         kept["segment.ms"] = str(int(topic.segment.total_seconds() * 1000))
     return kept
-
-
-async def _replace(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
-    """Give topics exactly these entries of their own."""
-    if not configs:
-        return
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=dict(own)) for name, own in configs.items()]
-    for response in await client.alter_configs(resources):
-        for code, message, _, name in response.resources:
-            if code:
-                raise ConfigurationError(
-                    f"the broker refuses to restore the configuration of {name}: {for_code(code).__name__} "
-                    f"{message or ''}. `turntide topics plan` shows what differs"
-                )
 
 
 _NULLS_AFTER = timedelta(hours=12)

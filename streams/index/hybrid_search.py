@@ -92,7 +92,8 @@ class HybridSearch:
     """Search over the collections of `streams.index`, each query within a scope.
 
     A query without a known word is ranked by meaning alone, one without a meaning by words alone; one with neither
-    finds nothing.
+    finds nothing. The embedder must be the one whose vectors the store holds. All methods raise `StoreUnavailable` when
+    the store does not answer.
     """
 
     def __init__(self, store: VectorStore, embedder: Embedder, policy: RetrievalPolicy | None = None) -> None:
@@ -101,11 +102,7 @@ class HybridSearch:
         self._policy = policy or RetrievalPolicy()
 
     async def turns(self, query: str, scope: Scope, top_k: int) -> list[FoundTurn]:
-        """Turns that answer the query, best first.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
-        """
+        """Turns that answer the query, best first."""
         scores, own = await self._ranked_turns(query, scope, top_k)
         best, payloads = fusion.ranked(fusion.lifted(scores, own, self._policy)), dict[str, dict[str, PayloadValue]]()
         asked, wanted = 0, max(top_k, self._policy.reranked)
@@ -125,21 +122,13 @@ class HybridSearch:
         return [FoundTurn(TURNS.event_of(payload), score) for score, payload in reranked[:top_k]]
 
     async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[str, float]]:
-        """Sessions that speak of the query, best first, each with its score.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
-        """
+        """Sessions that speak of the query, best first, each with its score."""
         scores, own = await self._ranked_turns(query, scope, top_k)
         of_turns = {place: scores[place] for place in own}
         return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
-        """Episodes that speak of the query, best first, each with its fused score.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
-        """
+        """Episodes that speak of the query, best first, each with its fused score."""
         return await self.events(EPISODES, query, scope.where(), top_k)
 
     async def events(
@@ -151,11 +140,7 @@ class HybridSearch:
         *,
         by: Ranking = Ranking.HYBRID,
     ) -> list[tuple[_Event, float]]:
-        """Events of a collection that answer the query, best first, each with its score: fused, or that of the one.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
-        """
+        """Events of a collection that answer the query, best first, each with its score: fused, or that of the one."""
         best = await self.keys(collection.name, query, where, top_k, by=by)
         found = await collection.read(self._store, [key for key, _ in best], where)
         return [(found[key], score) for key, score in best if key in found]
@@ -169,11 +154,7 @@ class HybridSearch:
         *,
         by: Ranking = Ranking.HYBRID,
     ) -> list[tuple[str, float]]:
-        """Keys of points that answer the query, best first, each with its score: fused, or that of the one ranking.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
-        """
+        """Keys of points that answer the query, best first, each with its score: fused, or that of the one ranking."""
         lexical, dense = await self._rankings(collection, query, where, top_k, by)
         if by is Ranking.HYBRID:
             lexical, _ = fusion.fuse(lexical, dense, self._policy)

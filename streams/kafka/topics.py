@@ -149,19 +149,25 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
     if not configs:
         return
     existing = await existing_topics(client, sorted(configs))
-    resources = [
-        ConfigResource(ConfigResourceType.TOPIC, name, configs={**existing[name].own_config, **wanted})
-        for name, wanted in configs.items()
-    ]
-    for response in await client.alter_configs(resources):
-        for code, message, _, name in response.resources:
-            _require(code, f"set the configuration of {name}", message)
+    await replace_config(client, {name: {**existing[name].own_config, **wanted} for name, wanted in configs.items()})
 
     async def known() -> bool:
         found = await existing_topics(client, sorted(configs))
         return all(wanted.items() <= found[name].own_config.items() for name, wanted in configs.items())
 
     await _until(known, "a new configuration is not known")
+
+
+async def replace_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
+    """Give topics exactly these entries of their own.
+
+    Raises:
+        ConfigurationError: The broker refuses.
+    """
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=dict(own)) for name, own in configs.items()]
+    for response in await client.alter_configs(resources) if resources else ():
+        for code, message, _, name in response.resources:
+            _require(code, f"set the configuration of {name}", message)
 
 
 def _require(code: int, what: str, message: Any) -> None:

@@ -95,12 +95,7 @@ class Comparison(Struct, kw_only=True):
         self.repeats += other.repeats
 
     def ids(
-        self,
-        where: str,
-        expected: AbstractSet[str],
-        found: AbstractSet[str],
-        *,
-        may_miss: AbstractSet[str] = frozenset(),
+        self, where: str, expected: AbstractSet[str], found: AbstractSet[str], may_miss: AbstractSet[str] = frozenset()
     ) -> None:
         """Compare names; those of `may_miss` need not be there."""
         self.checked[where] = len(expected)
@@ -127,9 +122,8 @@ def compare_state(found: Mapping[int, Entities], oracle: Replayed, *, where: str
     result = Comparison()
     left, right = _parts(oracle.entities), _parts(found)
     result.ids(where, left.keys(), right.keys())
-    result.add(
-        where, DifferenceKind.CHANGED, (name for name in left.keys() & right.keys() if left[name] != right[name])
-    )
+    changed = (name for name in left.keys() & right.keys() if left[name] != right[name])
+    result.add(where, DifferenceKind.CHANGED, changed)
     return result
 
 
@@ -156,9 +150,8 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
             may_miss = superseded(expected.values()) | forgotten
         result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
         payloads = {i: encode(event) for i, event in expected.items() if i in on_topic.values}
-        result.add(
-            name, DifferenceKind.CHANGED, (i for i, p in payloads.items() if any(v != p for v in on_topic.values[i]))
-        )
+        changed = (i for i, payload in payloads.items() if set(on_topic.values[i]) != {payload})
+        result.add(name, DifferenceKind.CHANGED, changed)
         result.repeats += sum(len(values) - 1 for values in on_topic.values.values())
     return result
 
@@ -185,10 +178,9 @@ def superseded(events: Iterable[OutputEvent]) -> AbstractSet[str]:
 
 def turn_counts(partitions: Mapping[int, Entities]) -> dict[str, int]:
     """Turns counted by each open session, as its state has it."""
-    heads = {
-        session_id: SessionState.load(parts).head
+    return {
+        session_id: head.turn_count
         for entities in partitions.values()
         for session_id, parts in entities.items()
-        if session_id != PARTITION_ENTITY
+        if session_id != PARTITION_ENTITY and isinstance(head := SessionState.load(parts).head, Open)
     }
-    return {session_id: head.turn_count for session_id, head in heads.items() if isinstance(head, Open)}

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -36,9 +37,8 @@ class Version(Struct, frozen=True):
     policy: str
     """Digest."""
     scorer: str
-    """Name; empty: not known."""
+    """Name; empty: not known. Likewise …"""
     embedder: str
-    """Name; empty: not known."""
 
 
 class Stretch(Struct, frozen=True):
@@ -53,6 +53,7 @@ class Stretch(Struct, frozen=True):
     """When it was assigned, by the worker's clock, aware; None: a release before this one noted it."""
 
 
+_HISTORY = "history.jsonl"
 _BEFORE_TIMES = datetime.min.replace(tzinfo=UTC)
 """Lines without a time are older than any that has one, and stay in their order."""
 
@@ -69,10 +70,6 @@ def scorer_path(settings: Settings, name: str) -> Path:
 
 def _folder(settings: Settings) -> Path:
     return settings.data_dir / "versions"
-
-
-def _history_path(settings: Settings) -> Path:
-    return _folder(settings) / "history.jsonl"
 
 
 # --- keeping
@@ -124,7 +121,7 @@ def note(
     Raises:
         StoreUnavailable: The folder cannot be written.
     """
-    path, at = _history_path(settings), now or datetime.now(UTC)
+    path, at = _folder(settings) / _HISTORY, now or datetime.now(UTC)
     lines = [
         Stretch(settings.topic_prefix, partition, first, version, at) for partition, first in first_offsets.items()
     ]
@@ -150,14 +147,10 @@ def history(settings: Settings, partition: int) -> list[Stretch]:
     Raises:
         StoreUnavailable: It is there and cannot be read.
     """
-    return _in_force(_lines(settings), settings.topic_prefix, partition)
-
-
-def _in_force(lines: Iterable[Stretch], prefix: str, partition: int) -> list[Stretch]:
-    """A later line wins over what earlier ones said of the same offsets: after a loss of state they are folded anew."""
     found: list[Stretch] = []
-    for line in sorted(lines, key=lambda line: line.at or _BEFORE_TIMES):
-        if (line.prefix, line.partition) != (prefix, partition):
+    # A later line wins over what earlier ones said of the same offsets: after a loss of state they are folded anew.
+    for line in sorted(_lines(settings), key=lambda line: line.at or _BEFORE_TIMES):
+        if (line.prefix, line.partition) != (settings.topic_prefix, partition):
             continue
         while found and found[-1].first_offset >= line.first_offset:
             found.pop()
@@ -167,7 +160,7 @@ def _in_force(lines: Iterable[Stretch], prefix: str, partition: int) -> list[Str
 
 
 def _lines(settings: Settings) -> Sequence[Stretch]:
-    path = _history_path(settings)
+    path = _folder(settings) / _HISTORY
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -176,11 +169,8 @@ def _lines(settings: Settings) -> Sequence[Stretch]:
         raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
     found = []
     for line in data.splitlines():
-        try:
+        with suppress(msgspec.MsgspecError):  # empty, or cut short by a crash
             found.append(msgspec.json.decode(line, type=Stretch))
-        except msgspec.MsgspecError:
-            # Empty, or cut short by a crash.
-            continue
     return found
 
 

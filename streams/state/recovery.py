@@ -16,10 +16,8 @@ from its start; anything else fails after `kafka.recovery_silence` with a messag
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
 
@@ -29,6 +27,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from models.errors import RecoveryFailed
 from streams.kafka.client import consumer
+from streams.kafka.records import uncollected
 from streams.observe.telemetry import metrics
 from streams.settings import KafkaSettings
 from streams.state.changelog import ChangelogReplay, tail_of
@@ -40,7 +39,6 @@ POLL_RECORDS = 20_000
 PROGRESS_EVERY_S = 2.0
 _FETCH_BYTES = 16 * 1024 * 1024
 _POLL_MS = 1_000
-_Places = dict[int, TopicPartition]
 
 
 class Outdated(Exception):  # noqa: N818 - it says what is so
@@ -122,8 +120,7 @@ class Recovery:
             max_poll_records=POLL_RECORDS,
         ) as client:
             client.assign(list(places.values()))
-            now_ms = _now_ms()
-            assigned = list(places.values())
+            now_ms, assigned = _now_ms(), list(places.values())
             starts, ends = await client.beginning_offsets(assigned), await client.end_offsets(assigned)
             self._check(tables, {n: (starts[tp], ends[tp]) for n, tp in places.items()}, now_ms)
             replays = {}
@@ -132,7 +129,7 @@ class Recovery:
                 client.seek(tp, progress.tail.position if progress.tail else starts[tp])
                 replays[tp] = ChangelogReplay(tables[number])
             try:
-                with _collector_resting():
+                with uncollected():
                     await self._read(client, replays, ends)
             except OffsetOutOfRangeError as error:
                 raise Outdated(list(places), "the changelog was cut while it was read") from error
@@ -216,18 +213,6 @@ def _beyond_tail(
     if tail_of(records[0].offset, records[0]) != progress.tail:
         raise Outdated([tp.partition], "the changelog was made anew: another record stands at the table's tail")
     return records[1:]
-
-
-@contextmanager
-def _collector_resting() -> Iterator[None]:
-    """State and records hold no cycles: looking through all of them again and again is most of a recovery's time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _now_ms() -> int:

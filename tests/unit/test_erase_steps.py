@@ -211,7 +211,7 @@ async def test_a_changelog_keeps_its_null_records_while_it_is_cleaned(monkeypatc
 
     monkeypatch.setattr(purge, "existing_topics", AsyncMock(return_value=before))
     monkeypatch.setattr(purge, "set_config", set_config)
-    monkeypatch.setattr(purge, "_replace", replaced)
+    monkeypatch.setattr(purge, "replace_config", replaced)
     logs: Any = SimpleNamespace(name=lambda topic: topic.name, admin=None)
     with pytest.raises(RuntimeError, match="killed"):
         async with purge.tightened(logs, topics):
