@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import TypeVar
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
@@ -15,6 +15,7 @@ from models.events import DeadLetter, Output
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
 from streams.observe.telemetry import metrics
 
+_Place = TypeVar("_Place", bound=tuple[str, int])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 """Dates end with the year 9999: what is added to this one is a date still."""
@@ -36,20 +37,12 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-class Timed(Protocol):
-    """A record of whichever client."""
-
-    @property
-    def timestamp(self) -> int:
-        """Milliseconds since 1970; where the topic does not have the broker's own, whatever the producer says."""
+def appended_ms(record: ConsumerRecord) -> int:
+    """Milliseconds since 1970, 0 to the year 9000, whatever a producer wrote where the time is not the broker's."""
+    return min(max(int(record.timestamp), 0), _LATEST_MS)
 
 
-def appended_ms(record: Timed) -> int:
-    """Milliseconds since 1970, not negative, at most of the year 9000."""
-    return min(max(record.timestamp, 0), _LATEST_MS)
-
-
-def appended_at(record: Timed) -> datetime:
+def appended_at(record: ConsumerRecord) -> datetime:
     """When a record was appended; likewise always a date."""
     return _EPOCH + timedelta(milliseconds=appended_ms(record))
 
@@ -81,20 +74,6 @@ def cause_of(event: Struct, traces: Traces) -> TraceParent | None:
     return None
 
 
-class AnyPartition(Protocol):
-    """A partition of a topic, whichever client names it."""
-
-    @property
-    def topic(self) -> str:
-        """Full name of the topic."""
-        ...
-
-    @property
-    def partition(self) -> int:
-        """Its number."""
-        ...
-
-
 def event_time_of(record: ConsumerRecord) -> datetime:
     """When what a record tells of happened: `ce_time`, where it has one, else the record's own time.
 
@@ -117,17 +96,17 @@ def show_event_time_lag(partition: int, event_time: datetime) -> None:
     metrics.gauge("event_time_lag_seconds", partition=str(partition)).set(lag.total_seconds())
 
 
-def count_records(batches: Mapping[AnyPartition, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
+def count_records(batches: Mapping[_Place, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
     """Records that are done with, by topic; under its short name where it has one."""
-    for place, records in batches.items():
-        metrics.counter("records_total", topic=short_names.get(place.topic, place.topic)).inc(len(records))
+    for (topic, _), records in batches.items():
+        metrics.counter("records_total", topic=short_names.get(topic, topic)).inc(len(records))
 
 
-def show_lags(lags: Mapping[AnyPartition, int]) -> None:
+def show_lags(lags: Mapping[_Place, int]) -> None:
     """How many records of each partition are still to be done, over all topics."""
     behind: dict[int, int] = {}
-    for place, lag in lags.items():
-        behind[place.partition] = behind.get(place.partition, 0) + lag
+    for (_, partition), lag in lags.items():
+        behind[partition] = behind.get(partition, 0) + lag
     for partition, lag in behind.items():
         metrics.gauge("offset_lag_records", partition=str(partition)).set(lag)
 

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from streams.state.changelog import SEPARATOR, key_of, name_of
 from streams.state.partition import Parts
 
+if TYPE_CHECKING:
+    from streams.state.rocksdb import RocksTable
+
 HEAD = "head"
 _HEAD_SUFFIX = f"{SEPARATOR}{HEAD}".encode()
-
-
-class StoredHeads(Protocol):
-    """The table underneath."""
-
-    heads: int
-
-    def get(self, key: bytes) -> bytes | None:
-        """One stored value."""
-        ...
-
-    def between(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Everything whose key begins with the prefix, in order."""
-        ...
 
 
 def stored_key(key: bytes) -> bytes:
@@ -34,7 +23,7 @@ def stored_key(key: bytes) -> bytes:
 class RocksEntities(Mapping[str, Parts]):
     """See `PartitionTable.entities`: entities by their heads, and the partition's own, which has none."""
 
-    def __init__(self, table: StoredHeads) -> None:
+    def __init__(self, table: RocksTable) -> None:
         self._table = table
 
     def __getitem__(self, entity: str) -> Parts:
