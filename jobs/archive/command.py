@@ -129,7 +129,7 @@ def _without_findings(check: msgspec.Struct) -> dict[str, object]:
 def status(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """Show rows, files, bytes (and their ratio to the topics' JSON), and how far each partition is archived."""
     from streams.archive.catalog import paths_of, reading
-    from streams.archive.status import status as status_of
+    from streams.archive.verify import status as status_of
 
     with reading(paths_of(load_settings())) as con:
         found = status_of(con)
@@ -187,7 +187,7 @@ def retain(
     """
     from streams.archive.catalog import paths_of, reading
     from streams.archive.iceberg.withdraw import withdraw
-    from streams.archive.mined import FOLDER, forget_mined
+    from streams.archive.removal import FOLDER, forget_mined
     from streams.archive.retention import due
     from streams.archive.retention import retain as retain_in
     from streams.archive.writer import LakeWriter

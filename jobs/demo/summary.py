@@ -15,8 +15,7 @@ from jobs.demo.state import DemoState
 from models.events import AlertChanged
 from streams.archive.catalog import open_reader, paths_of
 from streams.archive.maintenance import maintain
-from streams.archive.status import status
-from streams.archive.verify import verify
+from streams.archive.verify import status, verify
 from streams.archive.writer import LakeWriter
 from streams.settings import Settings
 

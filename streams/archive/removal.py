@@ -10,14 +10,17 @@ blocks: that is up to the file system.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
+from filelock import FileLock, Timeout
 
 from models.errors import StoreUnavailable
+from models.events.erase import ErasedStore
 from streams.archive import postgres, vacuum
 from streams.archive.catalog import LAKE, METADATA, LakePaths, summary_of
 from streams.archive.maintenance import maintain, schedule_orphans
@@ -97,3 +100,33 @@ def _remove_empty_folders(data: Path) -> None:
     for folder in sorted((path for path in data.glob("**/") if path != data), reverse=True):
         if next(folder.iterdir(), None) is None:
             folder.rmdir()
+
+
+FOLDER = "mining"
+"""Under the data directory: a folder for each job."""
+LOCK = ".lock"
+"""In the folder of a job, held by whoever makes or removes its days."""
+_TIMEOUT_S = 60
+
+
+def forget_mined(folder: Path) -> ErasedStore:
+    """Remove every day and result that mining keeps beside the archive, and count the days; they are made again.
+
+    Call it with every erasure and every retention, when the archive's rows are gone: a run of mining that saw them
+    holds the lock until it has written.
+
+    Raises:
+        StoreUnavailable: A run of mining holds a job's folder; call again.
+    """
+    days = remaining = 0
+    for job in sorted(path for path in folder.glob("*") if path.is_dir()):
+        try:
+            with FileLock(job / LOCK, timeout=_TIMEOUT_S):
+                days += sum(1 for _ in (job / "parts").glob("*"))
+                for kept in ("parts", "results"):
+                    shutil.rmtree(job / kept, ignore_errors=True)
+                # Before the lock is free: what is kept from then on was made of rows that are left.
+                remaining += sum(1 for _ in (job / "parts").glob("*"))
+        except Timeout:
+            raise StoreUnavailable(f"`turntide mine {job.name}` is at work in {job}: wait for it, or end it") from None
+    return ErasedStore(store="mined days", looked_at=days, removed=days - remaining, remaining=remaining)

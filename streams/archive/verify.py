@@ -1,6 +1,6 @@
-"""Does the archive hold every record exactly once? Each offset below `next` is one row or one noted skip.
+"""Status of the archive, and its verification: is every record there exactly once?
 
-Read-only, from one snapshot; opens every file.
+Each offset below `next` is one row or one noted skip. Read-only, from one snapshot; verification opens every file.
 """
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
@@ -16,7 +16,20 @@ from msgspec import Struct
 
 from models.entities import REGISTRY, carried_by
 from models.events.topics import TURNS, Cleanup, Topic
-from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF, ddl
+from streams.archive.place import LAKE
+from streams.archive.schema import (
+    ABSENT,
+    AGED,
+    ERASED,
+    EXPIRED,
+    LETTER_ERASED,
+    OFFSETS,
+    RAW,
+    SKIPPED,
+    TABLE_OF,
+    TABLES,
+    ddl,
+)
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
 """A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""
@@ -83,7 +96,7 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
             for topic in REGISTRY.archived_topics
             for check in _partitions(con, topic, topic.full_name(prefix), transactional=transactional)
         ]
-        tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
+        tables = [_table_check(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
         waiting, overdue = _without_dead_letter(con, prefix, now)
     finally:
         con.execute("ROLLBACK")
@@ -171,7 +184,7 @@ def _gaps(con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _Partiti
     return shown + (", …" if len(gaps) > _GAPS_SHOWN else "")
 
 
-def _table(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
+def _table_check(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
     key = {"turns": "(session_id, turn)", "risk_points": "(id, turn)"}.get(name, "id" if "id" in ddl()[name] else None)
     if key is None:
         count: Any = con.execute(f"SELECT count(*) FROM {RAW}.{name}").fetchone()
@@ -191,3 +204,59 @@ def _without_dead_letter(con: duckdb.DuckDBPyConnection, prefix: str, now: datet
         [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, AGED, LETTER_ERASED],
     ).fetchone()
     return int(found[0]), int(found[1])
+
+
+class TableStatus(Struct, frozen=True, kw_only=True):
+    """Size of one table."""
+
+    table: str
+    rows: int
+    files: int
+    bytes: int
+    """Of Parquet."""
+    json_bytes: int
+    """Of the records' values on the topic."""
+    ratio: float | None
+    """Parquet per JSON; below 1 the archive is smaller."""
+
+
+class PartitionStatus(Struct, frozen=True, kw_only=True):
+    """How far one partition is archived."""
+
+    topic: str
+    kafka_partition: int
+    next_offset: int
+    landed_at: datetime
+
+
+class ArchiveStatus(Struct, frozen=True, kw_only=True):
+    """The whole archive."""
+
+    tables: list[TableStatus]
+    partitions: list[PartitionStatus]
+    snapshots: int
+
+
+def status(con: duckdb.DuckDBPyConnection) -> ArchiveStatus:
+    """Look at every table of a reader's (or the writer's) connection."""
+    tables = con.execute(
+        f"SELECT table_name, file_count, file_size_bytes FROM ducklake_table_info('{LAKE}')"
+    ).fetchall()
+    files = {name: (count, size) for name, count, size in tables}
+    ((snapshots,),) = con.execute(f"SELECT count(*) FROM ducklake_snapshots('{LAKE}')").fetchall()
+    partitions = con.execute(
+        f"SELECT topic, kafka_partition, next_offset, landed_at FROM {RAW}.{OFFSETS} ORDER BY ALL"
+    ).fetchall()
+    names = PartitionStatus.__struct_fields__
+    return ArchiveStatus(
+        tables=[_table(con, name, *files.get(name, (0, 0))) for name in TABLES],
+        partitions=[PartitionStatus(**dict(zip(names, row, strict=True))) for row in partitions],
+        snapshots=snapshots,
+    )
+
+
+def _table(con: duckdb.DuckDBPyConnection, name: str, files: int, size: int) -> TableStatus:
+    found: Any = con.execute(f"SELECT count(*), coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.{name}").fetchone()
+    rows, json_bytes = found
+    ratio = round(size / json_bytes, 3) if json_bytes else None
+    return TableStatus(table=name, rows=rows, files=files, bytes=size, json_bytes=json_bytes, ratio=ratio)

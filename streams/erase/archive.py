@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 from models.erasure import ErasureSubject
 from models.events import ErasedStore, EraseRequested
 from streams.archive.erasing import erase
-from streams.archive.mined import forget_mined
+from streams.archive.removal import forget_mined
 from streams.archive.schema import RAW
 from streams.archive.writer import LakeWriter
 from streams.erase.readers import Positions

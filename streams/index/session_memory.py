@@ -45,8 +45,6 @@ class SessionVectorMemory:
         places: Sequence[Position | None] | None = None,
     ) -> None:
         """Index turns in log order, with vectors `(n_turns, dim)`; durable on return, repeating it changes nothing."""
-        if not turns:
-            return
         missing = [None] * len(turns)
         parts = zip(turns, vectors, risks or missing, places or missing, strict=True)
         await self._store.upsert(TURNS.name, [_point(*each) for each in parts])
@@ -181,8 +179,6 @@ class TopicMemory:
 
     async def add_changes(self, changes: Sequence[tuple[TopicChanged, int]], vectors: Vectors) -> None:
         """Index changes in log order, with vectors `(n_changes, dim)`; durable, and repeating it changes nothing."""
-        if not changes:
-            return
         await TOPICS.write(self._store, changes, vectors)
         await forget_older(self._store, TOPICS, [event for event, _ in changes], self._keep_turns, {"kept": 0})
 

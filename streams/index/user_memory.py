@@ -54,15 +54,11 @@ class UserMemory:
 
     async def add_episodes(self, events: Sequence[tuple[EpisodeCompressed, int]]) -> None:
         """Index episodes; durable on return, and repeating it changes nothing."""
-        if not events:
-            return
         vectors = await self._vectors([event for event, _ in events])
         await EPISODES.write(self._store, events, vectors)
 
     async def add_facts(self, events: Sequence[tuple[FactChanged, int]]) -> None:
         """Index facts with their earlier values; durable on return, and repeating it changes nothing."""
-        if not events:
-            return
         blank = np.zeros(self._embedder.dim, dtype=np.float32)
         await self._store.upsert(FACTS.name, [point for event in events for point in _points(*event, blank)])
         for event, offset in events:

@@ -36,7 +36,7 @@ from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.landed import land_all
 from streams.archive.maintenance import ArchiveUpkeep
-from streams.archive.mined import FOLDER
+from streams.archive.removal import FOLDER
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive

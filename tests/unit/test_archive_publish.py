@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from models.erasure import ErasureSubject
 from models.events.topics import PROFILES
 from streams.archive.iceberg.withdraw import withdraw_now
-from streams.archive.mined import FOLDER
 from streams.archive.place import paths_of
+from streams.archive.removal import FOLDER
 from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive

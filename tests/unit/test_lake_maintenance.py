@@ -15,8 +15,7 @@ from streams.archive import maintenance
 from streams.archive.catalog import LAKE
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.schema import OFFSETS, RAW
-from streams.archive.status import status
-from streams.archive.verify import verify
+from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 

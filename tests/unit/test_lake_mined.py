@@ -26,9 +26,9 @@ from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
 from models.events.erase import ErasedStore
 from models.policy.archive import ArchivePolicy, RetentionPolicy
-from streams.archive import mined
+from streams.archive import removal
 from streams.archive.catalog import LakePaths, reading, spill_folder
-from streams.archive.mined import LOCK, forget_mined
+from streams.archive.removal import LOCK, forget_mined
 from streams.archive.retention import retain
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
@@ -61,7 +61,7 @@ def _waiting(work: Callable[[Path], None]) -> Iterator[list[str]]:
             work(job)
             return super().acquire(*arguments, **options)
 
-    with patch.object(mined, "FileLock", Lock):
+    with patch.object(removal, "FileLock", Lock):
         yield waited
 
 
@@ -142,7 +142,7 @@ def test_days_that_cannot_be_removed_are_told(folder: Path) -> None:
 
 def test_a_run_that_does_not_end_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the erasure stays pending and is tried again; nothing of that job is touched meanwhile."""
-    monkeypatch.setattr(mined, "_TIMEOUT_S", 0)
+    monkeypatch.setattr(removal, "_TIMEOUT_S", 0)
 
     with FileLock(folder / "topics" / LOCK), pytest.raises(StoreUnavailable, match="`turntide mine topics` is at work"):
         forget_mined(folder)

@@ -128,7 +128,7 @@ def period_of(source: MiningSource, *, days: int | None, since: date | None, unt
 def mined(name: str, source: MiningSource, period: Period) -> JobResult:
     """A job's result of the period, with a progress bar where days are to be made."""
     from jobs.analyse.mining.run import run
-    from streams.archive.mined import FOLDER
+    from streams.archive.removal import FOLDER
     from streams.wiring import policy_of
 
     settings = load_settings()

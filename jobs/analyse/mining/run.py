@@ -20,7 +20,7 @@ from jobs.analyse.mining.source import Day, MiningSource
 from jobs.shared.progress import Progress
 from models.errors import StoreUnavailable
 from models.policy.archive import ArchivePolicy
-from streams.archive.mined import LOCK
+from streams.archive.removal import LOCK
 
 _MARK = "made-of.txt"
 

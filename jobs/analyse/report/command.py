@@ -80,7 +80,7 @@ def gathered(
     """
     from jobs.analyse.report.gathering import MiningReport, facts_of, part_of
     from models.policy.digest import policy_digest
-    from streams.archive.mined import forget_mined
+    from streams.archive.removal import forget_mined
     from streams.wiring import policy_of
 
     begun, made_at = time.monotonic(), datetime.now(UTC)
