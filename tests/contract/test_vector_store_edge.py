@@ -76,20 +76,6 @@ async def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     await successor.close()
 
 
-async def test_vectors_of_another_embedder_are_refused(tmp_path: Path) -> None:
-    """Also with the same dimension, and for reading as for writing."""
-    first = EdgeStore(tmp_path, embedder="wordllama")
-    await first.upsert("turns", _points(range(1)))
-    await first.close()
-    other = EdgeStore(tmp_path, embedder="minilm")
-
-    with pytest.raises(ConfigurationError, match=r"wordllama with 4 dimensions.*minilm"):
-        await other.upsert("turns", _points(range(1)))
-    with pytest.raises(ConfigurationError, match=r"set vectors\.embedder back"):
-        await other.read("turns", ["a_0"], where={})
-    await other.close()
-
-
 async def test_a_collection_half_made_is_made_anew(tmp_path: Path) -> None:
     """A process that died while creating leaves a shard without its info file."""
     first = EdgeStore(tmp_path, embedder="test")

@@ -87,20 +87,6 @@ async def test_recovery_keeps_what_nobody_else_wrote_to(settings: Settings, prod
     await producer.stop()
 
 
-async def test_a_zombies_late_write_does_not_replace_newer_state(settings: Settings, producer: Producer) -> None:
-    """Recovering again after an older value was appended keeps the newer one, in memory as in a fresh table."""
-    zombie = await table(settings, producer)
-    owner = await table(settings, producer)
-    await owner.write(0, 7, {"a": {"head": b"new", "b0": b"new"}, "gone": {"head": None}})
-    with pytest.raises(Fenced):
-        await zombie.write(0, 6, {"a": {"head": b"old"}, "gone": {"head": b"old"}})
-
-    await owner.recover([0, 1])
-
-    assert owner.partition(0).entities == {"a": {"head": b"new", "b0": b"new"}}
-    await producer.stop()
-
-
 async def test_large_state_is_one_batch(settings: Settings, producer: Producer) -> None:
     """Several megabytes of one fold arrive whole."""
     first = await table(settings, producer)
