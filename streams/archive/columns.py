@@ -44,11 +44,7 @@ class Column(NamedTuple):
 
 def plain(sql: str, polars: Any) -> ColumnType:
     """A type whose values polars takes as they are; an enum's members are text already."""
-    return ColumnType(sql, polars, partial(_series, dtype=polars))
-
-
-def _series(values: Sequence[Any], *, dtype: Any) -> pl.Series:
-    return pl.Series("", values, dtype=dtype)
+    return ColumnType(sql, polars, partial(pl.Series, "", dtype=polars))
 
 
 def _times(values: Sequence[Any]) -> pl.Series:

@@ -66,14 +66,6 @@ class Past(Struct):
         self.newest = max(self.newest, record.appended_at)
 
 
-def _latest() -> defaultdict[TopicPartition, dict[bytes | None, ResidualRecord]]:
-    return defaultdict(dict)
-
-
-def _past() -> defaultdict[TopicPartition, Past]:
-    return defaultdict(Past)
-
-
 class ResidualRecords(Struct):
     """Records of the subject on one topic.
 
@@ -90,8 +82,10 @@ class ResidualRecords(Struct):
     keys: set[bytes | None] = field(default_factory=set)
     nulls: Counter[TopicPartition] = field(default_factory=Counter)
     lasting_nulls: int = 0
-    latest: defaultdict[TopicPartition, dict[bytes | None, ResidualRecord]] = field(default_factory=_latest)
-    past: defaultdict[TopicPartition, Past] = field(default_factory=_past)
+    latest: defaultdict[TopicPartition, dict[bytes | None, ResidualRecord]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    past: defaultdict[TopicPartition, Past] = field(default_factory=lambda: defaultdict(Past))
 
     def take(self, place: TopicPartition, key: bytes | None, record: ResidualRecord | None) -> None:
         """Take in a record of a compacted topic; None where it has no value, or is nothing of the subject's."""

@@ -129,7 +129,9 @@ class Producer:
         try:
             future: asyncio.Future[Any] = await self._producer.send_batch(batch, topic, partition=partition)
         except KafkaError as error:
-            raise _failed(topic, partition, error) from error
+            raise DeliveryFailed(
+                f"cannot write to {topic}[{partition}]: {error!r}. Check the topic, its limits and ACLs."
+            ) from error
         return future
 
 
@@ -155,10 +157,6 @@ async def acknowledged(pending: Iterable[asyncio.Future[Any]]) -> list[RecordMet
         raise DeliveryFailed(
             f"the broker did not acknowledge a batch: {error!r}. Check topic limits and ACLs."
         ) from error
-
-
-def _failed(topic: str, partition: int, error: Exception) -> DeliveryFailed:
-    return DeliveryFailed(f"cannot write to {topic}[{partition}]: {error!r}. Check the topic, its limits and ACLs.")
 
 
 class _Connected:

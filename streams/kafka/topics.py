@@ -92,7 +92,10 @@ async def create(client: AIOKafkaAdminClient, topics: Sequence[BrokerTopic]) -> 
 
 async def _await_leaders(client: AIOKafkaAdminClient, counts: Mapping[str, int]) -> None:
     async def led() -> bool:
-        found = {topic["topic"]: _led_partitions(topic) for topic in await client.describe_topics()}
+        found = {
+            topic["topic"]: sum(each["leader"] >= 0 and not each["error_code"] for each in topic["partitions"])
+            for topic in await client.describe_topics()
+        }
         return all(found.get(name, 0) >= count for name, count in counts.items())
 
     await _until(led, "new partitions have no leaders")
@@ -112,10 +115,6 @@ async def _until(holds: Callable[[], Awaitable[bool]], trouble: str) -> None:
         raise StoreUnavailable(
             f"{trouble} after {_KNOWN_WITHIN_S:.0f} s: look at the brokers, then repeat `turntide topics apply`"
         ) from None
-
-
-def _led_partitions(topic: Mapping[str, Any]) -> int:
-    return sum(partition["leader"] >= 0 and not partition["error_code"] for partition in topic["partitions"])
 
 
 async def add_partitions(client: AIOKafkaAdminClient, counts: Mapping[str, int]) -> None:

@@ -138,7 +138,8 @@ class StateTable:
         except Outdated as outdated:
             log.warning("state_dropped", topic=self._topic, partitions=outdated.numbers, reason=str(outdated))
             for number in outdated.numbers:
-                self._partitions[number] = self._emptied(number)
+                self._partitions[number].drop()
+                self._partitions[number] = self._open(number)
             return True
         mended = [await self._mend(number, keys) for number, keys in overruled.items() if keys]
         return any(mended)
@@ -168,7 +169,3 @@ class StateTable:
 
     def _folder(self, number: int) -> Path:
         return self._settings.data_dir / "state" / self._topic / str(number)
-
-    def _emptied(self, number: int) -> PartitionTable:
-        self._partitions[number].drop()
-        return self._open(number)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from jobs.operate.topics import apply_topics
-from models.entities import entity_key
 from models.errors import Fenced
-from models.events import Position, UserErased, UserTurnAdded
-from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE
+from models.events.topics import MEMORY_STATE, SESSION_STATE
 from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
-from models.wire.codec import encode
-from streams.kafka.producer import Producer, Record
+from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
 from streams.state.table import StateTable
-from streams.wiring import ROLES
-from tests.fault_driver import working, write
 from tests.unit.test_state_rocksdb_erasure import content
-from tests.user_driver import NOON, added, user_erased
 
 pytestmark = pytest.mark.kafka
 
@@ -148,41 +140,3 @@ async def test_an_erasure_reaches_the_disk_of_every_worker(kafka: str, topic_pre
     assert "user:a/u" not in earlier.partition(0).entities
     earlier.close()
     await producer.stop()
-
-
-async def test_the_role_has_the_disk_give_it_up(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
-    """A user who is erased among others: once the next user's turn is folded no file holds the text."""
-    settings = settings_of(kafka, topic_prefix, tmp_path)
-    await apply_topics(settings)
-    said = [
-        added(
-            f"My name is {CANARY.decode() if user == 'u' else 'Alex'}.", "s", 0, Position("t", 0, n), NOON, user_id=user
-        )
-        for n, user in enumerate("uvw")
-    ]
-    async with working(partial(ROLES["memory"], settings)) as (role,):
-        await send(settings, *said[:2])
-        await until(settings, {"u", "v"}, role)
-        await send(settings, user_erased(), said[2])
-        await until(settings, {"v", "w"}, role)
-        held_meanwhile = held(tmp_path)
-    role.result()
-
-    assert (held_meanwhile, held(tmp_path)) == (False, False)
-
-
-async def send(settings: Settings, *events: UserTurnAdded | UserErased) -> None:
-    """Write commands."""
-    await write(settings, COMMANDS, [Record(entity_key(event).encode(), encode(event)) for event in events])
-
-
-async def until(settings: Settings, users: set[str], role: asyncio.Future[None]) -> None:
-    """Wait until the changelog holds these users of an app and no others."""
-    state = StateTable(settings, MEMORY_STATE.full_name(settings.topic_prefix), None)
-    async with asyncio.timeout(60):
-        while True:
-            assert not role.done()
-            await state.recover([0])
-            if {*state.partition(0).entities} == {PARTITION_ENTITY, *(f"user:a/{user}" for user in users)}:
-                return
-            await asyncio.sleep(0.2)  # poll the changelog

@@ -198,7 +198,7 @@ def named(table: Table) -> set[str]:
         paths.add(path)
         paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
     places = {_files_of(table, path)[1] for path in paths}
-    return places | {_checksum_of(place) for place in places}
+    return places | {f"{folder}{slash}.{name}.crc" for folder, slash, name in (each.rpartition("/") for each in places)}
 
 
 def remove(table: Table, paths: Iterable[str]) -> int:
@@ -238,11 +238,6 @@ def expire(table: Table, before: datetime) -> None:
             f"Iceberg table {'.'.join(table.name())}: {', '.join(sorted(holding))} keeps a snapshot with rows that "
             "were erased: drop it (tag or branch), then run `turntide archive publish` again"
         )
-
-
-def _checksum_of(path: str) -> str:
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}.crc"
 
 
 def _files_of(table: Table, location: str) -> tuple[FileSystem, str]:

@@ -50,7 +50,8 @@ class Once(NamedTuple):
         """The rows that stand, with the table's columns."""
         columns = ", ".join(f'"{column}"' for column in ddl()[self.table])
         if not marks:
-            return f"SELECT {columns} FROM {RAW}.{self.table} QUALIFY row_number() OVER ({self._window}) = 1"
+            window = f"PARTITION BY {', '.join(self.key)} ORDER BY {self.order}"
+            return f"SELECT {columns} FROM {RAW}.{self.table} QUALIFY row_number() OVER ({window}) = 1"
         known = f"SELECT kafka_partition, kafka_offset, part FROM {RAW}.{REPEATS} WHERE rule = '{self.name}'"
         same = f" AND t.{self.part} = again.part" if self.part else ""
         return (
@@ -87,10 +88,6 @@ class Once(NamedTuple):
     def behind(self, marks: Marks) -> str:
         """Keys of the rows that are not settled; of all rows, if there are no marks, those that may be repeated."""
         return self._behind(marks) if marks else self.repeated_keys()
-
-    @property
-    def _window(self) -> str:
-        return f"PARTITION BY {', '.join(self.key)} ORDER BY {self.order}"
 
     def _behind(self, marks: Marks) -> str:
         # The plain bounds are for the files' statistics; a partition beyond the marks is one that they do not know.
