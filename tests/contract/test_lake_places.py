@@ -220,20 +220,6 @@ def test_erased_bytes_are_nowhere(writer: LakeWriter, here: Place) -> None:
     assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
 
 
-def test_an_older_archive_gets_the_columns_it_lacks(writer: LakeWriter, here: Place) -> None:
-    """Its rows have null there."""
-    writer.land(buffer_of([turn(0)]), now=NOW)
-    writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
-    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'an older version'")
-
-    again = LakeWriter(here.paths)
-    again.land(buffer_of([turn(1, risk=0.5)], first=1, expected=1), now=NOW)
-    rows = again.con.execute("SELECT turn, risk FROM turns ORDER BY turn").fetchall()
-    again.close()
-
-    assert rows == [(0, None), (1, 0.5)]
-
-
 def test_orphans_go_and_foreign_files_stay(writer: LakeWriter, here: Place) -> None:
     """What a killed writer left is told from what somebody put there by its name; not even an erasure removes that."""
     writer.land(buffer_of([turn(0)]), now=NOW)

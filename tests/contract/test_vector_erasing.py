@@ -23,7 +23,6 @@ from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
 from tests.apps_indexed import memory, stats
-from tests.bytes_left import files_with
 from tests.projects_indexed import changed, chunk, conversation, episode, pending, remembered, source, stands, went
 from tests.users_indexed import MatterEmbedder
 
@@ -211,17 +210,3 @@ async def test_every_generation_is_gone_through(tmp_path: Path) -> None:
     ]
     assert [0, 1] == [await whole.count("turns"), await whole.count("turns-new")]
     await whole.close()
-
-
-async def test_no_byte_of_a_user_is_left_on_qdrant_edge(tmp_path: Path) -> None:
-    """The same points go as on a server; searched in every file of the folder, in what was said as in ids."""
-    store = EdgeStore(tmp_path, embedder="matter")
-    await fill(store)
-    before = await keys_of(store)
-    (told,) = await VectorErasing(store).erase([due("user", [MINE, "s3"], user_id="u")])
-    after = await keys_of(store)
-    await store.close()
-
-    assert {name: before[name] - after[name] for name in before} == USER
-    assert [len(USER[name]) for name in sorted(before)] == [each.removed for each in told]
-    assert files_with(tmp_path, CANARY) == []

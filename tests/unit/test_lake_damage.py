@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date, timedelta
@@ -22,7 +20,6 @@ from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.verify import verify
 from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
-from tests import lake_merge_child
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
 
 TODAY, TOMORROW = NOW.date(), NOW.date() + timedelta(days=1)
@@ -170,23 +167,3 @@ def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> No
     proof = erase(writer, subject, now=NOW)
 
     assert {store.store: store.removed for store in proof}["archive turns"] == 6
-
-
-@pytest.mark.fault("F10")
-def test_a_full_disk_in_the_middle_of_a_merge_loses_nothing(tmp_path: Path) -> None:
-    """The message says so, the archive is as before, and the next merge does it and clears what was begun."""
-    done = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, lake_merge_child.__file__, str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    with closing(LakeWriter(paths(tmp_path))) as writer:
-        before = writer.con.execute("SELECT count(*), count(DISTINCT kafka_offset) FROM turns").fetchall()
-        found = verify(writer.con, prefix=PREFIX, now=NOW)
-        merged = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
-        after = writer.con.execute("SELECT count(*), count(DISTINCT kafka_offset) FROM turns").fetchall()
-        files = list(Path(writer.paths.data).glob("raw/turns/**/*.parquet"))
-
-    assert done.returncode == 1
-    assert "merging files failed at" in done.stderr
-    assert "the file system refuses files of this size" in done.stderr
-    assert (found.findings, before) == ([], [(lake_merge_child.TURNS, lake_merge_child.TURNS)])
-    assert (before, merged.merged_files, len(files)) == (after, FILES_TO_MERGE, 1)
