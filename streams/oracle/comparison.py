@@ -5,7 +5,7 @@
 | state | every part byte for byte |
 | outputs | by id: none missing, none false, payload as the oracle's; a repeat with the same id and payload is counted |
 
-`streams.oracle.followers` has the invariants of users' memories, `streams.oracle.followers` compares archive and index.
+`streams.oracle.followers` has the invariants of users' memories, and compares archive and index.
 
 Where the broker removed records of a compacted topic, only the last event of each key must be there, unless an erasure
 took it; where retention or an erasure removed the oldest of another topic, none must.

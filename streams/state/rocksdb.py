@@ -79,9 +79,20 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
     for number in range(_MAX_FOLDERS):
         place = folder if number == 0 else folder.with_name(f"{folder.name}.{number}")
         try:
-            return _open(place, options)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return _opened(place, options)
+            except _Unusable as error:
+                log.warning("state_cache_dropped", folder=str(place), reason=str(error))
+                shutil.rmtree(place)
+                return _opened(place, options)
         except _FolderLocked:
             log.warning("state_folder_held", folder=str(place))
+        except (OSError, _Unusable) as error:
+            raise RecoveryFailed(
+                f"state folder {place} cannot be made: {error}. Set TURNTIDE_DATA_DIR to a folder that this user may "
+                "write"
+            ) from error
     raise RecoveryFailed(
         f"state folder {folder} and {_MAX_FOLDERS - 1} beside it are held by other processes: "
         "end workers that are not needed, or give this one its own TURNTIDE_DATA_DIR"
@@ -90,21 +101,6 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
 
 class _FolderLocked(Exception):  # noqa: N818 - it says what is so
     """Another process has the folder open."""
-
-
-def _open(place: Path, options: Options) -> RocksTable:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            return _opened(place, options)
-        except _Unusable as error:
-            log.warning("state_cache_dropped", folder=str(place), reason=str(error))
-            shutil.rmtree(place)
-            return _opened(place, options)
-    except (OSError, _Unusable) as error:
-        raise RecoveryFailed(
-            f"state folder {place} cannot be made: {error}. Set TURNTIDE_DATA_DIR to a folder that this user may write"
-        ) from error
 
 
 class _Unusable(Exception):  # noqa: N818 - it says what is so
