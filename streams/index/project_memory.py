@@ -76,16 +76,9 @@ class _CachedView:
 class ProjectMemories:
     """Items and stats of all projects, and views of those that were asked for lately.
 
-    A view is changed in place when its project went on: it belongs to the event loop, and who awaits something may
-    find it newer afterwards.
-
-    Args:
-        store: Where points live; over the tenants' border for those who serve requests. It needs no ensuring.
-        embedder: Embeds items and queries.
-        policy: How views retrieve, and how many items are held.
-        reads: Whether whoever asks may read an app (`streams.api.assembly.reads`), by default every app. The store
-            knows too; this spares it, and what is held for others stays held.
-        clock: Seconds.
+    A view is changed in place when its project went on: it belongs to the event loop, and who awaits something may find
+    it newer afterwards. `reads` tells whether whoever asks may read an app (`streams.api.assembly.reads`); the store
+    knows too, but this spares it, and what is held for others stays held.
     """
 
     def __init__(

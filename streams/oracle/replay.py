@@ -1,6 +1,6 @@
 """Oracles: what state and outputs must be, from a log and its pure fold alone.
 
-One for each role of `streams.oracle.replay`: reads the role's source from its start to its present end and folds each
+One for each role of `FOLDED`: reads the role's source from its start to its present end and folds each
 partition as the role does, without its state, its offsets or its outputs; a record that breaks the fold becomes a dead
 letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. The log of
 `commands.v1` is taken as it is, with what the sessions role wrote again after a crash.

@@ -1,7 +1,7 @@
 """Publishing the archive: each table of `raw` becomes an Iceberg table of the same name, partitioned by day.
 
 For each table, from one snapshot of the archive and one of the Iceberg table: rows beyond the marks are appended, days
-that lost rows are written anew (`changes`), and the new marks go with them in one commit (`tables`). A commit is refused
+that lost rows are written anew (`changes`), and the new marks go with them in one commit. A commit is refused
 when another publisher was quicker; then all of it starts again from what that one left.
 
 After a removal the old snapshots are forgotten at once and every file that only they named is deleted; a further,
