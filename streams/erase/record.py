@@ -123,43 +123,31 @@ def _joined(before: VectorsErased | None, answer: VectorsErased) -> VectorsErase
 
 
 class KafkaEraseRequests:
-    """Asks for erasures, for the HTTP API and the command line. Each call opens its own clients: they are rare."""
+    """Asks for erasures, for the HTTP API and the command line. Each call opens its own clients: they are rare.
+
+    All methods raise `ConfigurationError` where the topic is missing, `StoreUnavailable` where Kafka does not answer,
+    and `DeliveryFailed` where the log did not confirm what was written.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     async def request(self, wanted: EraseRequested) -> None:
-        """Ask for one; on return the log has it.
-
-        Raises:
-            ConfigurationError: It names too much or too little, or the topic is missing.
-            DeliveryFailed: The log did not confirm it.
-            StoreUnavailable: Kafka does not answer.
-        """
+        """Ask for one; on return the log has it. `ConfigurationError`, too, where it names too much or too little."""
         event = checked(wanted)
         async with opened(self._settings, IntakePolicy()) as logs:
             await logs.ends(ERASURES)  # a topic that is missing is said so, rather than waited for
             await logs.write({TopicPartition(logs.name(ERASURES), PLACE): [recorded(event)]})
 
     async def proof(self, request_id: str) -> ErasureProved | None:
-        """What came of it; None while it is under way, and for one that nobody asked for.
-
-        Raises:
-            ConfigurationError: The topic is missing.
-            StoreUnavailable: Kafka does not answer.
-        """
+        """What came of it; None while it is under way, and for one that nobody asked for."""
         records = ErasureRecords()
         async with opened(self._settings, IntakePolicy()) as logs:
             await records.refresh(logs)
         return records.proved.get(request_id)
 
     async def watched(self, every_s: float) -> AsyncGenerator[ErasureRecords, None]:
-        """All erasures, now and again after each interval.
-
-        Raises:
-            ConfigurationError: The topic is missing.
-            StoreUnavailable: Kafka does not answer.
-        """
+        """All erasures, now and again after each interval."""
         records = ErasureRecords()
         async with opened(self._settings, IntakePolicy()) as logs:
             while True:

@@ -78,7 +78,8 @@ class ProjectMemories:
 
     A view is changed in place when its project went on: it belongs to the event loop, and who awaits something may find
     it newer afterwards. `reads` tells whether whoever asks may read an app (`streams.api.assembly.reads`); the store
-    knows too, but this spares it, and what is held for others stays held.
+    knows too, but this spares it, and what is held for others stays held. Where the store does not answer
+    (`StoreUnavailable`), what was held stays held.
     """
 
     def __init__(
@@ -130,11 +131,7 @@ class ProjectMemories:
         return await PROJECTS.latest(self._store, where, limit)
 
     async def view(self, app_id: str, project_id: str) -> ProjectView | None:
-        """Everything of a project, as of its standing in the store; None for one that nothing happened to.
-
-        Raises:
-            StoreUnavailable: The store does not answer. What was held stays held.
-        """
+        """Everything of a project, as of its standing in the store; None for one that nothing happened to."""
         if not self._reads(app_id):
             return None
         key = project_key(app_id, project_id)
@@ -152,9 +149,6 @@ class ProjectMemories:
         the context speaks of too is lifted. More is looked at while filters leave fewer hits than are asked for,
         whatever is pulled in besides. Without a term in the query and its context the source's scores answer: what is
         important and recent.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
         """
         text, around = (query.text, query.context) if terms(query.text) else (query.context, "")
         if not terms(text):

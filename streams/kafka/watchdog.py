@@ -101,9 +101,8 @@ class Watchdog:
 class LogEnds:
     """Where logs end that are not read to their end, asked of the broker now and then.
 
-    Args:
-        ask: Gives the end of every partition on which something is left to fetch. By the position of the consumer, not
-            by the last record: a log may end with what is no record (markers of transactions, compacted records).
+    `ask` gives the end of every partition on which something is left to fetch: by the consumer's position, for a log
+    may end with what is no record (markers of transactions, compacted records).
     """
 
     def __init__(
