@@ -242,7 +242,7 @@ class ArchiveUpkeep:
 
 
 def upgrade(paths: LakePaths) -> list[str]:
-    """Add tables, columns and views; returns what the views have now and had not: `view`, or `view.column`.
+    """Add tables, columns and views; returns what the views have now and had not: views, or columns of views.
 
     Raises:
         ConfigurationError: There is no archive, or it holds columns of other types.

@@ -72,7 +72,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     findings: list[str]
 
 
-class _Partition(NamedTuple):
+class _CountedPartition(NamedTuple):
     """What is noted of a partition, and what its tables hold."""
 
     partition: int
@@ -129,12 +129,12 @@ def _partitions(
         [ABSENT, EXPIRED, name, name],
     ).fetchall()
     normal = topic.cleanup is Cleanup.COMPACT or transactional
-    for each in map(_Partition._make, found):
+    for each in map(_CountedPartition._make, found):
         yield _judged(con, rows, name, each, absent_is_normal=normal)
 
 
 def _judged(
-    con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _Partition, *, absent_is_normal: bool
+    con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _CountedPartition, *, absent_is_normal: bool
 ) -> PartitionCheck:
     place = f"{topic}-{found.partition}"
     missing = found.next - found.first - found.distinct - found.skipped
@@ -169,7 +169,7 @@ def _judged(
     )
 
 
-def _gaps(con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _Partition) -> str:
+def _gaps(con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _CountedPartition) -> str:
     """The first few ranges without row or skip, as text."""
     partition, first, next_ = found[:3]
     gaps = con.execute(

@@ -79,7 +79,7 @@ def test_an_archive_is_refused_completed_or_left_alone(tmp_path: Path, monkeypat
     does = [migrating._archive(settings).does]
     LakeWriter(paths_of(settings)).close()
     does.append(migrating._archive(settings).does)
-    monkeypatch.setattr(published, "lacking", lambda _con, _lake: ["a_view"])
+    monkeypatch.setattr(published, "lacking", lambda _con: ["a_view"])
     does.append(migrating._archive(settings).does)
     monkeypatch.setattr(published, "VIEWS_VERSION", published.VIEWS_VERSION - 1)
     does.append(migrating._archive(settings).does)
