@@ -28,7 +28,6 @@ from streams.http.answering import ServedRoute
 from streams.http.health import Api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
-from streams.oracle.replay import OUTPUT_TOPICS
 from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
 from streams.oracle.replay import OUTPUT_TOPICS
 from streams.settings import Settings, load_settings

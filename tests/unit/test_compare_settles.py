@@ -14,8 +14,7 @@ from jobs.shared.role_groups import RoleGroup
 from models.events.topics import Topic
 from models.risk.scorer import RuleScorer
 from streams.oracle.comparison import Comparison, DifferenceKind, TopicOutputs
-from streams.oracle.replay import USERS, Folded
-from streams.oracle.replay import Replayed, UsersReplay
+from streams.oracle.replay import USERS, Folded, Replayed, UsersReplay
 from streams.settings import Settings, load_settings
 from tests.users_replayed import Commands, conversation
 

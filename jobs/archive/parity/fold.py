@@ -29,8 +29,7 @@ from streams.archive.catalog import LAKE, literal
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.landed import land
 from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, TABLE_OF, TABLES, Skipped
-from streams.oracle.replay import SESSIONS
-from streams.oracle.replay import SessionReplay
+from streams.oracle.replay import SESSIONS, SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of

@@ -126,7 +126,6 @@ def check_archive(settings: Settings) -> Verdict:
 
 def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
     """Records that landed behind the marks below which repeats are written down (`streams.archive.deduplication`)."""
-    from streams.archive.catalog import LAKE
     from streams.archive.schema import OFFSETS, RAW, TABLES
     from streams.archive.views.definitions import ONCE
     from streams.archive.views.published import marks_of
