@@ -1,4 +1,4 @@
-"""Fixtures of all suites: no network below `unit` and `property`, one real broker for the rest."""
+"""Fixtures of all suites: no network in unit and property tests, one real broker for the rest."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import gc
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import psutil
@@ -26,7 +29,11 @@ hypothesis.settings.register_profile("turntide", deadline=None, derandomize=True
 hypothesis.settings.load_profile("turntide")
 
 # Test processes draw ports before they are bound: each from its own.
-broker_config.PORTS = broker_config.PORTS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) :: 16]
+_PROCESS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw-1").removeprefix("gw")) + 1
+broker_config.PORTS = broker_config.PORTS[_PROCESS::16]
+
+# Brokers live for seconds or minutes: what the second compiler costs never pays.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # Hundreds of child processes import the same modules; so do the test processes of the next run.
 if sys.dont_write_bytecode:
@@ -52,7 +59,45 @@ if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and _has_room_for_
 gc.disable()
 
 _HERE = Path(__file__).parent
-_WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property")
+_WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property", _HERE / "lab" / "unit")
+_WITH_BROKER = (_HERE / "integration", _HERE / "system", _HERE / "upgrades", _HERE / "lab" / "system")
+_BROKER_WITHIN_S = 90.0
+
+
+class SharedBroker:
+    """The broker of all test processes, run by the one that gives them tests; it starts while they collect."""
+
+    def __init__(self, folder: Path) -> None:
+        self._broker = LocalKafka(folder)
+        self._starting = ThreadPoolExecutor(1)
+        self._starting.submit(self._broker.start)
+        self.bootstrap = self._broker.bootstrap
+
+    def stop(self) -> None:
+        """Stop it, also where it has just begun to start."""
+        self._starting.shutdown()
+        self._broker.stop()
+
+
+_SHARED = pytest.StashKey[SharedBroker]()
+
+
+def pytest_configure_node(node: Any) -> None:
+    """Tell a test process where the shared broker is; there is none for a run of suites that need none."""
+    config = node.config
+    asked = [Path(config.invocation_params.dir, each.partition("::")[0]).resolve() for each in config.args]
+    if not any(suite.is_relative_to(path) or path.is_relative_to(suite) for path in asked for suite in _WITH_BROKER):
+        return
+    if _SHARED not in config.stash:
+        config.stash[_SHARED] = SharedBroker(config._tmp_path_factory.getbasetemp() / "broker")
+    node.workerinput["kafka"] = config.stash[_SHARED].bootstrap
+
+
+@pytest.hookimpl(tryfirst=True)  # before its files are removed
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Stop the shared broker."""
+    if shared := session.config.stash.get(_SHARED, None):
+        shared.stop()
 
 
 def pytest_collection_finish() -> None:
@@ -93,15 +138,24 @@ def archives_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Bootstrap address of a real broker: the one `TURNTIDE_KAFKA` names, else one of this session's own."""
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap address of a real broker: the one `TURNTIDE_KAFKA` names, the shared one, or one of this process."""
     if existing := os.environ.get("TURNTIDE_KAFKA"):
         if not answers(existing):
             pytest.fail(f"no broker answers at TURNTIDE_KAFKA={existing}: start it or unset the variable")
         yield existing
-        return
-    with LocalKafka(tmp_path_factory.mktemp("broker")) as broker:
-        yield broker.bootstrap
+    elif shared := getattr(request.config, "workerinput", {}).get("kafka"):
+        give_up_s = time.monotonic() + _BROKER_WITHIN_S
+        while not answers(shared):
+            if time.monotonic() > give_up_s:
+                pytest.fail(
+                    f"the broker of the test processes does not answer at {shared}: see broker/kafka/broker.log"
+                )
+            time.sleep(0.2)  # it starts
+        yield shared
+    else:
+        with LocalKafka(tmp_path_factory.mktemp("broker")) as broker:
+            yield broker.bootstrap
 
 
 @pytest.fixture
