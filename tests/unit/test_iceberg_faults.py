@@ -56,13 +56,10 @@ STEPS = [
     lambda: _killed_after(FileWriter, "_write"),
     lambda: _killed_before(SqlCatalog, "commit_table"),
     lambda: _killed_after(SqlCatalog, "commit_table"),
-    lambda: _killed_before(publish, "_append_nothing"),
     lambda: _killed_after(publish, "_append_nothing"),
-    lambda: _killed_before(tables, "expire"),
     lambda: _killed_after(tables, "expire"),
-    lambda: _killed_before(tables, "remove"),
 ]
-_NAMES = ["created", "written", "uncommitted", "committed", "listed", "unlisted", "kept", "expired", "left"]
+_NAMES = ["created", "written", "uncommitted", "committed", "unlisted", "expired"]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=_NAMES)
