@@ -17,6 +17,7 @@ import hypothesis
 import psutil
 import pytest
 from pytest_socket import disable_socket, enable_socket
+from xdist.scheduler import LoadFileScheduling
 
 from jobs.operate.broker.local_kafka import LocalKafka, answers
 from jobs.shared import broker_config
@@ -62,6 +63,7 @@ _HERE = Path(__file__).parent
 _WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property", _HERE / "lab" / "unit")
 _WITH_BROKER = (_HERE / "integration", _HERE / "system", _HERE / "upgrades", _HERE / "lab" / "system")
 _BROKER_WITHIN_S = 90.0
+_SHARING = "tests/system/stack/"
 
 
 class SharedBroker:
@@ -104,6 +106,19 @@ def pytest_collection_finish() -> None:
     """Look for garbage again, in what tests make."""
     gc.freeze()
     gc.enable()
+
+
+class Scheduling(LoadFileScheduling):
+    """A file's tests go to one process, and so do those of the files that share a running system."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return _SHARING if file.startswith(_SHARING) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Give tests to processes so."""
+    return Scheduling(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -5,27 +5,19 @@ The memory role is killed in the middle; what it made is what an undisturbed run
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from jobs.demo.conversations import CueAct, load_project_conversation, schedule
-from jobs.shared.role_process import RoleProcess
-from jobs.shared.sending import send_to_turns
 from models.events import InputEvent, Turn
-from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, recorded, started, until
+from tests.fault_driver import assert_equal_to_replay, until
+from tests.stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 
-PARTITIONS = 2
-
-_ROLES = ("sessions", "memory", "index")
 _KILLED_AT = 150
 _PIVOTS = {
     100: ("Which frontend did we choose?", "React for the frontend", "from React to HTMX"),
@@ -37,18 +29,12 @@ _PIVOTS = {
 class Project:
     """The conversation as it was said, and its memory over HTTP."""
 
-    def __init__(self, settings: Settings, roles: dict[str, RoleProcess], http: httpx.AsyncClient) -> None:
+    def __init__(self, http: httpx.AsyncClient) -> None:
         cues = schedule([load_project_conversation()])
         began = datetime.now(UTC) - cues[-1].at
         self.events: list[InputEvent] = [cue.event(began) for cue in cues]
         self.said_at = {cue.turn: began + cue.at for cue in cues if cue.act is CueAct.TURN}
-        self.roles = roles
-        self._settings = settings
         self._http = http
-
-    async def produce(self, events: Sequence[InputEvent]) -> None:
-        """Send these."""
-        await send_to_turns(self._settings, map(recorded, events))
 
     async def get(self, end: str, **params: Any) -> Any:
         """An answer about the project."""
@@ -86,33 +72,24 @@ class Project:
         return {each["content"] for each in found if each["type"] == "decision"}
 
 
-@asynccontextmanager
-async def running(settings: Settings, tmp_path: Path) -> AsyncIterator[Project]:
-    """All roles ready, and a client of the index role."""
-    roles = {name: RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in _ROLES}
-    async with started(*roles.values()), httpx.AsyncClient(base_url=roles["index"].url, timeout=30) as http:
-        yield Project(settings, roles, http)
-
-
 @pytest.mark.fault("F1")
-async def test_project_memory(settings: Settings, tmp_path: Path) -> None:
-    """One system for everything, since starting it takes longer than all of it does."""
-    async with running(settings, tmp_path) as project:
-        await takes_in_the_conversation_though_it_is_killed(project)
+async def test_project_memory(stack: Stack) -> None:
+    """One conversation for everything: it takes longer than what is asked of it."""
+    async with httpx.AsyncClient(base_url=stack.url, timeout=30) as http:
+        project = Project(http)
+        await takes_in_the_conversation_though_it_is_killed(stack, project)
         await keeps_what_was_said(project)
         await travels_in_time(project)
         await takes_in_what_was_accessed(project)
-        await assert_equal_to_replay(settings, project.roles["index"].url)
+        await assert_equal_to_replay(stack.settings, stack.url)
 
 
-async def takes_in_the_conversation_though_it_is_killed(project: Project) -> None:
+async def takes_in_the_conversation_though_it_is_killed(stack: Stack, project: Project) -> None:
     """Every turn counts once, whatever the role was doing when it was killed."""
-    await project.produce(project.events[:_KILLED_AT])
+    await stack.send(project.events[:_KILLED_AT])
     await until(project.known, "the first turns are in")
-    await project.produce(project.events[_KILLED_AT:])
-    project.roles["memory"].kill()
-    project.roles["memory"].start()
-    await project.roles["memory"].ready()
+    await stack.send(project.events[_KILLED_AT:])
+    await stack.kill_memory()
     await until(project.ended, "the end of the conversation is in")
     stats = await project.get("standing")
 

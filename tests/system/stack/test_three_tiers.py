@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,17 +14,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from jobs.shared.role_process import RoleProcess
-from jobs.shared.sending import send_to_turns
 from models.events import Role, Turn
-from streams.settings import Settings
-from tests.fault_driver import recorded, said, started
+from tests.fault_driver import said
+from tests.stack import Stack
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 
-PARTITIONS = 1
-
-_ROLES = ("sessions", "memory", "enrich", "index")
 _SUBJECTS = ("the garden", "a bicycle", "bread", "databases", "the violin")
 _ASKED = {
     "the garden": "When should I prune the {n}th rose in the garden, before or after the frost?",
@@ -83,20 +77,17 @@ async def _tool(url: str, name: str, **arguments: Any) -> str:
     return "".join(part.text for part in result.content if isinstance(part, TextContent))
 
 
-async def test_a_hundred_turns_are_remembered(settings: Settings, tmp_path: Path) -> None:
+async def test_a_hundred_turns_are_remembered(stack: Stack) -> None:
     """The name from facts, databases from the right episode, over HTTP and MCP; five episodes, ten turns at hand."""
-    roles = [RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in _ROLES]
-    async with started(*roles):
-        await send_to_turns(settings, map(recorded, turns()))
-        url = roles[-1].url
-        async with httpx.AsyncClient(base_url=url, timeout=30) as http, asyncio.timeout(60):
-            after = {"session_id": "s-4", "turn": 19, "timeout_ms": 10_000}
-            named = await _ask(http, "/v1/retrieve", query="What's my name?", after=after, format=True)
-            ranges, stats = await _episodes(http, 5)
-            found = await _ask(http, "/v1/retrieve", query="What did we discuss about databases?", format=True)
-            facts = await _tool(url, "list_facts")
-            searched = await _tool(url, "search_memory", query="What did we discuss about databases?")
-            context = await _tool(url, "get_context", query="What's my name?")
+    await stack.send(turns())
+    async with stack.client() as http:
+        after = {"session_id": "s-4", "turn": 19, "timeout_ms": 10_000}
+        named = await _ask(http, "/v1/retrieve", query="What's my name?", after=after, format=True)
+        ranges, stats = await _episodes(http, 5)
+        found = await _ask(http, "/v1/retrieve", query="What did we discuss about databases?", format=True)
+        facts = await _tool(stack.url, "list_facts")
+        searched = await _tool(stack.url, "search_memory", query="What did we discuss about databases?")
+        context = await _tool(stack.url, "get_context", query="What's my name?")
 
     assert "- name: Alex\n" in named["injection"]
     assert [f"turns {first}-{first + 19}" for first in (81, 61, 41, 21, 1)] == ranges
