@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from pytest_socket import disable_socket, enable_socket
 from xdist.scheduler import LoadFileScheduling
 
 from jobs.operate.broker.local_kafka import LocalKafka, answers
+from jobs.operate.topics import apply_topics
 from jobs.shared import broker_config
 from jobs.shared.bytecode import with_bytecode
+from streams.settings import Settings, load_settings
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what
 # passed passes again; `pytest --hypothesis-profile=searching` tries others.
@@ -177,3 +180,22 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def topic_prefix() -> str:
     """Return a prefix for topics and groups that no other test has."""
     return f"test-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def settings(request: pytest.FixtureRequest, kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Topics of the test's own as its module says (`PARTITIONS`, by default two, and `KAFKA`); HTTP on free ports."""
+    made = load_settings(
+        kafka={
+            "bootstrap": kafka,
+            "partitions": getattr(request.module, "PARTITIONS", 2),
+            "session_timeout": timedelta(seconds=6),
+            "heartbeat_interval": timedelta(seconds=1),
+            **getattr(request.module, "KAFKA", {}),
+        },
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path / "data",
+        http={f"{role}_port": 0 for role in ("sessions", "memory", "enrich", "judge", "index", "archive", "notify")},
+    )
+    await apply_topics(made)
+    return made

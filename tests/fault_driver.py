@@ -223,7 +223,7 @@ async def assert_equal_to_replay(settings: Settings, index_url: str | None = Non
     nobody_there = settings.model_copy(update={"http": HttpSettings(index_port=0)})
     settled = await settle(nobody_there, within_s=WITHIN_S, index_url=index_url)
 
-    assert (settled.comparison.counts, settled.comparison.examples) == ({}, [])
+    assert (settled.comparison.counts, settled.comparison.examples) == ({}, []), settled.comparison.counts
     return settled
 
 

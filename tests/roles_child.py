@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.operate.worker import run_until_stopped
@@ -22,7 +23,7 @@ class RolesProcess(RoleProcess):
         settings: Cluster, prefix, data directory and policy.
         names: The roles, the index among them.
         log: Where their output goes.
-        module: What runs them.
+        command: Module that runs them, and arguments before their names.
         environment: Wins over the settings.
     """
 
@@ -31,12 +32,12 @@ class RolesProcess(RoleProcess):
         settings: Settings,
         *names: str,
         log: Path,
-        module: str = __name__,
+        command: Sequence[str] = (__name__,),
         environment: dict[str, str] | None = None,
     ) -> None:
         unserved = {f"TURNTIDE_HTTP__{name.upper()}_PORT": "0" for name in names if name != "index"}
         super().__init__("index", settings, log=log, extra_environment={**unserved, **(environment or {})})
-        self._arguments = [module, *names]
+        self._arguments = [*command, *names]
 
     def _command(self) -> list[str]:
         return [sys.executable, "-m", *self._arguments]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from jobs.shared.role_process import RoleProcess
+from models.errors import TurntideError
 from models.events import DeadLetter, ProfileUpdated
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
 from streams.kafka.producer import Record
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, events, send, started, until
+from tests.fault_driver import assert_equal_to_replay, events, send, sessions_role, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -83,14 +84,6 @@ def configured(settings: Settings, tmp_path: Path) -> Settings:
     return settings.model_copy(update={"policy_file": policy})
 
 
-@pytest.fixture
-async def role(configured: Settings, tmp_path: Path) -> AsyncIterator[RoleProcess]:
-    """A ready sessions role."""
-    role = RoleProcess("sessions", configured, log=tmp_path / "sessions.log")
-    async with started(role):
-        yield role
-
-
 async def told_of(settings: Settings, last_turn: int) -> ProfileUpdated | None:
     """The profile of session `s` after a given turn."""
     profiles = [p for p in await events(settings, PROFILES) if p.session_id == "s"]
@@ -99,21 +92,23 @@ async def told_of(settings: Settings, last_turn: int) -> ProfileUpdated | None:
 
 @pytest.mark.fault("F7")
 async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
-    settings: Settings, configured: Settings, role: RoleProcess
+    settings: Settings, configured: Settings
 ) -> None:
     """Bad and good records mixed: reasons as stated, bytes kept, good turns counted once; all as the replay has it."""
     bad = [Record(key, value) for key, value, _ in REFUSED.values()]
     good = [Record(b"s", value) for value in ACCEPTED]
     mixed = [record for n, record in enumerate(bad) for record in (record, *good[n : n + 1])]
-    await send(settings, mixed, partition=0)
-    # Letters are written before what came with them is folded.
-    await send(settings, [Record(b"s", turn(turn=LAST))], partition=0)
-    profile: ProfileUpdated = await until(partial(told_of, settings, LAST), "the last profile")
-    letters: list[DeadLetter] = await events(settings, DEAD_LETTERS)
+    with capture_logs() as logs:
+        async with sessions_role(configured) as role:
+            await send(settings, mixed, partition=0)
+            # Letters are written before what came with them is folded.
+            await send(settings, [Record(b"s", turn(turn=LAST))], partition=0)
+            profile: ProfileUpdated = await until(partial(told_of, settings, LAST), "the last profile")
+            letters: list[DeadLetter] = await events(settings, DEAD_LETTERS)
+            settled = await assert_equal_to_replay(configured)
+            ended = role.done()
 
-    settled = await assert_equal_to_replay(configured)
-
-    assert role.running()
+    assert not ended
     assert settled.oracle.turns == len(ACCEPTED) + 1
     reasons = {name: reason for name, (_, _, reason) in REFUSED.items()}
     by_record = {(letter.key, letter.value): letter for letter in letters}
@@ -121,12 +116,15 @@ async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
     assert (len(letters), profile.turn_count, profile.duplicate_turns) == (len(REFUSED), 9, 1)
     assert all((letter.partition, letter.topic) == (0, TURNS.full_name(settings.topic_prefix)) for letter in letters)
     assert all(letter.detail and "parcel" not in letter.detail for letter in letters)
-    assert "parcel" not in role.log.read_text()
+    assert logs
+    assert "parcel" not in str(logs)
 
 
-async def test_a_flood_stops_the_role_with_a_message(settings: Settings, role: RoleProcess) -> None:
+async def test_a_flood_stops_the_role_with_a_message(settings: Settings, configured: Settings) -> None:
     """When everything is bad, the role ends with an error that says what to do, and commits nothing of it."""
     await send(settings, [Record(b"s", b"junk")] * 60, partition=0)
+    async with sessions_role(configured) as role:
+        await asyncio.wait({role}, timeout=60)
 
-    assert role.wait(60) != 0
-    assert "turntide dlq list" in role.log_tail()
+    with pytest.raises(TurntideError, match="turntide dlq list"):
+        role.result()

@@ -22,6 +22,8 @@ from tests.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
+PARTITIONS = 4
+
 TURNS = 2_400
 TURNS_PER_S = 150.0
 """A pace that the kills can fall into."""

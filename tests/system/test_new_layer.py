@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from jobs.shared.role_process import RoleProcess, environment_of
+from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
 from models.events import Role, Turn
 from models.wire.codec import encode
@@ -29,21 +28,14 @@ from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings
 from tests import new_layer
-from tests.fault_driver import until
+from tests.fault_driver import started, until
+from tests.roles_child import RolesProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
 
-ROLES = ("sessions", "memory", "index", "archive")
 SAID = ("Hello, where is my parcel?", "And what does it weigh?", "Good morning! Is it there?")
 COUNTED = {"anna/shop": 2, "anna/travel": 2, "bert/shop": 2}
 """Greetings by user and app."""
-
-
-class LayeredRole(RoleProcess):
-    """A role that knows the layer."""
-
-    def _command(self) -> list[str]:
-        return [sys.executable, "-m", new_layer.__name__, "worker", self.role, "--exit-with-parent"]
 
 
 @pytest.fixture
@@ -75,20 +67,6 @@ def turns() -> Iterator[Turn]:
                 content=content,
                 timestamp=began + timedelta(seconds=number),
             )
-
-
-@asynccontextmanager
-async def working(settings: Settings, folder: Path) -> AsyncIterator[str]:
-    """All roles that the layer passes through; gives where the index answers."""
-    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S"}
-    roles = {each: LayeredRole(each, settings, log=folder / f"{each}.log", extra_environment=eager) for each in ROLES}
-    try:
-        for role in roles.values():
-            role.start()
-        await asyncio.gather(*(role.ready() for role in roles.values()))
-        yield roles["index"].url
-    finally:
-        await asyncio.gather(*(asyncio.to_thread(role.stop) for role in roles.values()))
 
 
 async def on_topic(settings: Settings) -> dict[str, int]:
@@ -152,7 +130,16 @@ async def test_a_layer_of_one_file(settings: Settings, tmp_path: Path) -> None:
     everywhere = ("topic", "archive", "http", "mcp")
     left = {name: greetings for name, greetings in COUNTED.items() if name != "anna/shop"}
     turntide(settings, "topics", "apply")
-    async with working(settings, tmp_path / "logs") as url:
+    # All that the layer passes through, in one process that knows it.
+    roles = RolesProcess(
+        settings,
+        *("sessions", "memory", "index", "archive"),
+        log=tmp_path / "roles.log",
+        command=(new_layer.__name__, "roles"),
+        environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S"},
+    )
+    async with started(roles):
+        url = roles.url
         await send_to_turns(settings, (Record(turn.session_id.encode(), encode(turn)) for turn in turns()))
         await until(lambda: counted(settings, url, COUNTED), "greetings everywhere")
         compared = turntide(settings, "replay", "--compare", "--output", "json")

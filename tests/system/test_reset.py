@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from jobs.operate.reset import SOURCES, ResetRole, reset_role
 from jobs.operate.topics import apply_topics
-from jobs.shared.role_process import RoleProcess
+from jobs.replay.comparison import Settled
+from models.errors import TurntideError
 from models.events import EpisodeSummarised
 from models.events.topics import COMMANDS, MEMORY_STATE, REQUESTS
 from streams.oracle.replay import FOLDED
@@ -20,48 +19,44 @@ from streams.roles.index import IndexRole
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, delete_topic, disorder, events, send, started, until
+from streams.wiring import ROLES
+from tests.fault_driver import assert_equal_to_replay, delete_topic, disorder, events, running, send, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
 TURNS = 600
 
 
-@asynccontextmanager
-async def workers(settings: Settings, folder: Path, *names: str) -> AsyncIterator[dict[str, RoleProcess]]:
-    """Ready workers of these roles, stopped at the end."""
-    roles = {name: RoleProcess(name, settings, log=folder / f"{name}.log") for name in names}
-    async with started(*roles.values()):
-        yield roles
+async def folded(settings: Settings) -> Settled:
+    """What the roles make of the log; compared once all of them are known to the broker."""
+    async with running(settings, "sessions", "memory", "enrich"):
+        await until(partial(_has_answers, settings, 1), "the first answer")
+        return await assert_equal_to_replay(settings)
 
 
-async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settings, tmp_path: Path) -> None:
+async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settings) -> None:
     """The memory role refuses to go on from nothing; after the reset all is as never lost, and nothing is new."""
     await send(settings, disorder(12, TURNS))
-    async with workers(settings, tmp_path, "sessions", "memory", "enrich"):
-        before = await assert_equal_to_replay(settings)
+    before = await folded(settings)
     await delete_topic(settings, MEMORY_STATE)
     await apply_topics(settings)
-    refusing = RoleProcess("memory", settings, log=tmp_path / "refusing.log")
-    refusing.start()
-    code = refusing.wait(60)
+    with pytest.raises(TurntideError, match="turntide reset memory --from-beginning"):
+        await ROLES["memory"](settings, asyncio.Event())
     done = await reset_role(settings, ResetRole.MEMORY)
-    async with workers(settings, tmp_path, "memory", "enrich"):
+    async with running(settings, "memory", "enrich"):
         after = await assert_equal_to_replay(settings)
 
-    assert (code == 0, "turntide reset memory --from-beginning" in refusing.log.read_text()) == (False, True)
     assert (MEMORY_STATE.full_name(settings.topic_prefix), 0) == (done.changelog, done.expired_records)
     assert done.records >= TURNS
     assert before.users.outputs == after.users.outputs
     assert after.comparison.repeats > before.comparison.repeats
 
 
-async def test_answers_that_come_again_change_nothing(settings: Settings, tmp_path: Path) -> None:
+async def test_answers_that_come_again_change_nothing(settings: Settings) -> None:
     """The enrich role answers every request once more: no second episode, and no difference."""
     await send(settings, disorder(13, TURNS))
-    async with workers(settings, tmp_path, "sessions", "memory", "enrich"):
-        before = await assert_equal_to_replay(settings)
+    before = await folded(settings)
     done = await reset_role(settings, ResetRole.ENRICH)
-    async with workers(settings, tmp_path, "memory", "enrich"):
+    async with running(settings, "memory", "enrich"):
         answers = 2 * before.comparison.checked["answers"]
         await until(partial(_has_answers, settings, answers), "every answer twice")
         after = await assert_equal_to_replay(settings)

@@ -14,6 +14,8 @@ from tests.fault_driver import assert_equal_to_replay, disorder, send
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F4")]
 
+PARTITIONS = 4
+
 CHANGES = 6
 MOST = 4
 TURNS = 2_000

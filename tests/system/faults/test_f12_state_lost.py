@@ -33,6 +33,8 @@ from tests.fault_driver import (
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
+
+PARTITIONS = 4
 POISON = Record(b"s", b"{broken")
 
 
