@@ -91,12 +91,15 @@ async def test_produces_and_consumes_in_a_group(kafka: str, topic_prefix: str) -
     assert await consume(kafka, topic_prefix, group=topic_prefix) == value
 
 
-async def test_kill_and_restart_keep_data_and_port(tmp_path: Path) -> None:
-    """An acknowledged record outlives a kill -9, and clients find the broker where it was."""
+async def test_a_brokers_life(tmp_path: Path) -> None:
+    """A second start on its data is refused; a record outlives a kill -9; stopped, nothing runs, and that is seen."""
+    children = set(psutil.Process().children(recursive=True))
     with LocalKafka(tmp_path) as broker:
         bootstrap, killed = broker.bootstrap, process_of(broker)
         await create_topic(bootstrap, "kept")
         await produce(bootstrap, "kept", b"before")
+        with pytest.raises(BrokerError, match=rf"{bootstrap}.*turntide kafka stop"):
+            LocalKafka(tmp_path).start()
 
         broker.kill()
         assert not killed.is_running()
@@ -105,15 +108,8 @@ async def test_kill_and_restart_keep_data_and_port(tmp_path: Path) -> None:
 
         assert broker.bootstrap == bootstrap
         assert await consume(bootstrap, "kept") == b"before"
-
-
-def test_stop_leaves_no_process_and_stale_state_is_seen(tmp_path: Path) -> None:
-    """After the context nothing runs, and the record that stays is not taken for a broker."""
-    children = set(psutil.Process().children(recursive=True))
-    with LocalKafka(tmp_path) as broker:
-        serving = process_of(broker)
         started = set(psutil.Process().children(recursive=True)) - children
-        assert serving in started
+        assert process_of(broker) in started
 
     assert not any(process.is_running() for process in started)
     assert broker.record()
@@ -137,15 +133,6 @@ def test_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
 
         _, alive = psutil.wait_procs([broker, keeper], timeout=30)
         assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
-def test_second_start_on_the_same_data_is_refused(tmp_path: Path) -> None:
-    """The message names who serves the data already, and that broker is left alone."""
-    with LocalKafka(tmp_path) as broker:
-        with pytest.raises(BrokerError, match=rf"{broker.bootstrap}.*turntide kafka stop"):
-            LocalKafka(tmp_path).start()
-
-        assert answers(broker.bootstrap)
 
 
 def test_taken_port_is_refused(tmp_path: Path) -> None:

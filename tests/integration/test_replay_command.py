@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
@@ -18,25 +16,27 @@ from models.events.topics import COMMANDS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.kafka.producer import Record
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
+from tests.command_line import refused, turntide
 from tests.fault_driver import recorded, said, write
 from tests.user_driver import added
 
 pytestmark = [pytest.mark.kafka]
 
 
-def replay(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as its users do, where no index role answers."""
-    environment = {**os.environ, **environment_of(settings), "TURNTIDE_HTTP__INDEX_PORT": "0"}
-    return subprocess.run(  # noqa: S603 - our own command line
-        [sys.executable, "-m", "jobs.cli", "replay", *arguments, "--output", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
+@pytest.fixture
+def environment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings as a command's users give them; no index role answers."""
+    for name, value in {**environment_of(settings), "TURNTIDE_HTTP__INDEX_PORT": "0"}.items():
+        monkeypatch.setenv(name, value)
 
 
+async def replay(*arguments: str) -> Result:
+    """Run the command."""
+    return await asyncio.to_thread(turntide, "replay", *arguments, "--output", "json")
+
+
+@pytest.mark.usefixtures("environment")
 async def test_digests_and_differences(settings: Settings) -> None:
     """Three turns and a broken record: a digest of their session, and all of it missing where nothing folded them.
 
@@ -47,26 +47,23 @@ async def test_digests_and_differences(settings: Settings) -> None:
         settings, [*(recorded(said(n, session_id="s-1")) for n in range(3)), Record(b"s-1", b"{broken")]
     )
     await write(settings, COMMANDS, [Record(key_of(forwarded), encode(forwarded))])
-    whole, again, first = (replay(settings, "--session", "s-1", *limit) for limit in ((), (), ("--limit", "1")))
-    single = replay(settings, "--sessions")
-    compared = replay(settings, "--compare", "--wait-s", "0")
+    whole, again, first = [await replay("--session", "s-1", *limit) for limit in ((), (), ("--limit", "1"))]
+    single = await replay("--sessions")
+    compared = await replay("--compare", "--wait-s", "0")
 
-    assert (whole.returncode, whole.stdout) == (0, again.stdout)
+    assert (whole.exit_code, whole.stdout) == (0, again.stdout)
     (digest,), (digest_of_first,) = json.loads(whole.stdout), json.loads(first.stdout)
     assert (digest["entity"], digest["sha256"] == digest_of_first["sha256"]) == ("s-1", False)
     assert [("sessions", "s-1"), ("memory", "user:a/u")] == [
         (each["role"], each["entity"]) for each in json.loads(single.stdout)
     ]
     found = json.loads(compared.stdout)
-    assert (compared.returncode, found["counts"]["dead-letters.v1 missing"]) == (1, 1)
+    assert (compared.exit_code, found["counts"]["dead-letters.v1 missing"]) == (1, 1)
     assert found["counts"]["state missing"] == found["checked"]["state"] > 3
     assert {"archive", "index", "users' state"} == found["not_checked"].keys()
     assert (3, 1) == (found["counts"]["commands.v1 missing"], found["counts"]["commands.v1 false"])
 
 
-def test_compare_refuses_a_part(tmp_path: Path) -> None:
+def test_compare_refuses_a_part() -> None:
     """A comparison of one session would hide the others' differences."""
-    settings = load_settings(kafka={"bootstrap": "127.0.0.1:9"}, data_dir=tmp_path)
-    refused = replay(settings, "--compare", "--session", "s-1")
-
-    assert (refused.returncode, "--compare looks at everything" in refused.stderr) == (2, True)
+    assert "--compare looks at everything" in refused("replay", "--compare", "--session", "s-1")

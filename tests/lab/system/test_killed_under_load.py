@@ -1,0 +1,95 @@
+"""Workers and the broker killed −9 again and again under load: state and outputs equal those of an undisturbed run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from streams.settings import Settings, StateSettings, load_settings
+from tests.fault_driver import assert_equal_to_replay, disorder, send, started
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system]
+
+PARTITIONS = 4
+TURNS = 2_400
+TURNS_PER_S = 150.0
+"""A pace that the kills can fall into."""
+MIN_KILLS = 5
+
+
+async def produce(settings: Settings, seed: int) -> None:
+    """Chaos's traffic by seed: interleaved sessions, some of it twice, late, out of order or poison."""
+    await send(settings, disorder(seed, TURNS), per_s=TURNS_PER_S)
+
+
+async def assert_nothing_differs(settings: Settings) -> None:
+    """As the oracle has it; every turn was folded there."""
+    settled = await assert_equal_to_replay(settings)
+
+    assert len(settled.oracle.turn_keys) == TURNS
+
+
+@asynccontextmanager
+async def workers(settings: Settings, folder: Path, count: int = 2) -> AsyncIterator[list[RoleProcess]]:
+    """Ready session workers, static members of their group, stopped at the end."""
+    roles = [
+        RoleProcess("sessions", settings, log=folder / f"sessions-{n}.log", worker_id=f"w{n}") for n in range(count)
+    ]
+    async with started(*roles):
+        yield roles
+
+
+def start_again(ended: list[RoleProcess]) -> None:
+    """What a supervisor does."""
+    for worker in ended:
+        if not worker.running():
+            worker.start()
+
+
+@pytest.mark.fault("F1")
+async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Path) -> None:
+    """F1: two workers, killed at random while turns arrive; what is left equals the oracle's fold of the log."""
+    rng = random.Random(11)
+    settings = settings.model_copy(update={"state": StateSettings(store="rocksdb")})
+    async with workers(settings, tmp_path) as running:
+        producing = asyncio.create_task(produce(settings, seed=11))
+        kills = 0
+        while not producing.done() or kills < MIN_KILLS:
+            victim = rng.choice(running)
+            if kills % 3:
+                await victim.ready()  # else it may be recovering from the kill before
+            await asyncio.sleep(rng.uniform(0.1, 1.0))  # the moment of the kill is the point
+            victim.kill()
+            kills += 1
+            victim.start()
+        await producing
+        await assert_nothing_differs(settings)
+
+
+@pytest.mark.fault("F3")
+async def test_broker_killed_under_load(tmp_path: Path, topic_prefix: str) -> None:
+    """F3: the only broker is killed and comes back after seconds; producers and workers wait it out."""
+    with LocalKafka(tmp_path / "broker") as broker:
+        settings = load_settings(
+            kafka={"bootstrap": broker.bootstrap, "partitions": 4},
+            topic_prefix=topic_prefix,
+            data_dir=tmp_path / "data",
+        )
+        await apply_topics(settings)
+        async with workers(settings, tmp_path) as running:
+            producing = asyncio.create_task(produce(settings, seed=3))
+            await asyncio.sleep(2)  # in the middle of producing
+            await asyncio.to_thread(broker.kill)
+            await asyncio.sleep(5)  # an outage
+            await asyncio.to_thread(broker.restart)
+            await producing
+            start_again(running)
+            await assert_nothing_differs(settings)
