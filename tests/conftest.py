@@ -27,9 +27,10 @@ from jobs.shared.bytecode import with_bytecode
 from streams.settings import Settings, load_settings
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what
-# passed passes again; `pytest --hypothesis-profile=searching` tries others.
-hypothesis.settings.register_profile("searching", deadline=None)
-hypothesis.settings.register_profile("turntide", deadline=None, derandomize=True)
+# passed passes again: `.ci/slow` more of them, and `pytest --hypothesis-profile=searching` others.
+hypothesis.settings.register_profile("turntide", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=150)
+hypothesis.settings.register_profile("searching", deadline=None, max_examples=150)
 hypothesis.settings.load_profile("turntide")
 
 # Test processes draw ports before they are bound: each from its own.

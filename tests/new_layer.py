@@ -1,7 +1,7 @@
 """A memory layer in one file: how often each user said hello, and where.
 
-Whoever adds a layer writes what stands here: an event, a state, a fold, and its kind; `python -m tests.new_layer` is
-`turntide` with this layer beside the others.
+Whoever adds a layer writes what stands here: an event, a state, a fold, and its kind.
+`python -m tests.new_layer` is `turntide` with this layer beside the others.
 """
 
 from __future__ import annotations

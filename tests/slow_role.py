@@ -1,4 +1,4 @@
-"""A worker that is caught in a slow call (`tests/slow_role_child.py`), for tests that stop, kill or freeze it there."""
+"""A worker in a slow call (`tests/slow_role_child.py`), for tests that stop, kill or freeze it there."""
 
 from __future__ import annotations
 

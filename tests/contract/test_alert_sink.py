@@ -194,13 +194,6 @@ async def test_nobody_listens(sink: AlertSink, receiver: Receiver, pauses: list[
     assert "top-secret" not in str(refusal.value)
 
 
-async def test_nothing_to_deliver(sink: AlertSink, receiver: Receiver) -> None:
-    """No alerts, no request."""
-    await sink.deliver([])
-
-    assert receiver.received == []
-
-
 async def test_webhook_is_signed(receiver: Receiver) -> None:
     """A receiver can verify each delivery as Standard Webhooks say: over id, time and the very bytes of the body."""
     sink = WebhookSink(Poster("webhook", f"{receiver.url}/hook"), KEY, clock=lambda: NOW)

@@ -171,16 +171,3 @@ async def test_the_standing_is_the_last_one(apps: AppMemoryIndex) -> None:
     assert [(own.user_id, own.uninstalled), (other.user_id, other.uninstalled)] == [("", False), ("", True)]
     assert (of_user.user_id, await apps.stats("a", "v")) == ("u", None)
     assert {("a", ""), ("b", ""), ("a", "u")} == {(each.app_id, each.user_id) for each in await apps.spaces(10)}
-
-
-async def test_indexing_again_changes_nothing(apps: AppMemoryIndex, store: VectorStore) -> None:
-    """A batch that comes again after a crash, also one of before the last."""
-    first, last = [memory(0, shared_with=["b"]), memory(1)], [memory(0, "changed", shared_with=["c"]), gone(1)]
-    await index(apps, *first)
-    await apps.add_changes([(event, 2 + offset) for offset, event in enumerate(last)])
-    before = [await apps.memories(app, shared=True) for app in "abc"]
-    await index(apps, *first)
-    await apps.add_changes([(event, 2 + offset) for offset, event in enumerate(last)])
-
-    assert before == [await apps.memories(app, shared=True) for app in "abc"]
-    assert await store.count(MEMORIES.name) == 2

@@ -241,26 +241,6 @@ async def test_nothing_hides_behind_a_long_preface(tmp_path: Path) -> None:
 
 
 @needs_onnx
-async def test_a_class_has_a_label(tmp_path: Path) -> None:
-    """As the config beside the model has it."""
-    judge = OnnxJudge(write_classifier(tmp_path, classes=3, labels=["fine", "odd", "harmful"]), harmful="harmful")
-
-    assert await judge.judge(HARMFUL, within=WITHIN) > 0.5
-
-
-@needs_onnx
-def test_another_model_has_another_name(tmp_path: Path) -> None:
-    """By its bytes, whatever its file is called."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    names = [
-        OnnxJudge(write_classifier(tmp_path / place, classes=n)).name for place, n in (("a", 2), ("a", 2), ("b", 3))
-    ]
-
-    assert (names[0] == names[1], names[0] == names[2]) == (True, False)
-
-
-@needs_onnx
 def test_a_model_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
     """Each at the start, before anything is judged."""
 

@@ -62,15 +62,6 @@ async def test_a_compaction_is_asked_for_in_the_seeds_words(server: StandIn, wri
     }
 
 
-async def test_another_number_of_memories_is_told(server: StandIn, writer: MemoryWriter) -> None:
-    """The policy may keep fewer."""
-    says(server, MERGE)
-    await writer.decide(eleven(kept=4))
-    system, _ = asked(server)
-
-    assert "You have 5 memories but can only keep 4." in system
-
-
 async def test_the_models_decision_is_taken(server: StandIn, writer: MemoryWriter) -> None:
     """For the space of the user who is asked about; tokens are estimated where the server counts none."""
     says(server, MERGE)

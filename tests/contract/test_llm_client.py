@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
 from streams.inference.llm_answers import LlmReply, json_schema
-from streams.inference.llm_client import JsonMode, OpenAiLlm
+from streams.inference.llm_client import OpenAiLlm
 from tests.openai_stand_in import SECRET, Mode, StandIn, guarding
 
 
@@ -45,17 +45,6 @@ async def test_asks_as_the_api_says(server: StandIn, llm: OpenAiLlm) -> None:
         "temperature": 0.0,
         "response_format": {"type": "json_schema", "json_schema": {"name": "Weather", "schema": json_schema(Weather)}},
     }
-
-
-@pytest.mark.parametrize(("mode", "sent"), [("json_object", {"type": "json_object"}), ("text", {"type": "text"})])
-async def test_servers_without_schemas_are_asked_plainly(
-    server: StandIn, llm_of: Callable[..., OpenAiLlm], mode: JsonMode, sent: object
-) -> None:
-    """By what the settings say."""
-    await llm_of(json_mode=mode).complete_json("", "", Weather)
-    (asked,) = server.asked
-
-    assert asked.body["response_format"] == sent
 
 
 async def test_the_environment_s_key_is_not_sent_elsewhere(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,10 +189,3 @@ async def test_what_it_took_is_taken_from_the_server(
     server.usage = usage
 
     assert await llm.complete("", "", Weather) == LlmReply(GOOD, tokens)
-
-
-async def test_nobody_listens(server: StandIn, llm: OpenAiLlm) -> None:
-    """A refused connection is unavailable."""
-    server.server.socket.close()
-    with pytest.raises(LlmUnavailable, match="APIConnectionError"):
-        await llm.complete_json("", "", Weather)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -112,23 +111,6 @@ def test_trouble_is_that_of_a_store(server: StandIn, mode: Mode, tries: int) -> 
     assert len(server.asked) == tries
 
 
-def test_a_server_that_hangs_is_left(server: StandIn) -> None:
-    """After the time-out of a try."""
-    server.mode = Mode.HANG
-    began = time.monotonic()
-    with pytest.raises(EmbedderUnavailable, match="APITimeoutError"):
-        client_of(server, timeout=0.2).embed(["hello"])
-
-    assert time.monotonic() - began < 5
-
-
-def test_nobody_listens(server: StandIn) -> None:
-    """A refused connection is unavailable; without a dimension set there is no embedder at all."""
-    server.server.socket.close()
-    with pytest.raises(EmbedderUnavailable, match="APIConnectionError"):
-        client_of(server, dim=None)
-
-
 def test_vectors_of_another_size_are_refused(server: StandIn) -> None:
     """Another model under the same name would spoil the collection."""
     client = client_of(server)
@@ -163,11 +145,3 @@ def test_a_text_that_is_refused_at_any_length_has_a_zero_row(server: StandIn) ->
     vectors = client_of(server).embed(["hello", "poison", "there"])
 
     assert vectors.any(axis=1).tolist() == [True, False, True]
-
-
-@pytest.mark.parametrize("dim", [256, None])
-def test_a_server_that_refuses_everything_is_unavailable(server: StandIn, dim: int | None) -> None:
-    """A model that is none for embeddings must not fill the index with zero rows."""
-    server.mode = Mode.REFUSED
-    with pytest.raises(EmbedderUnavailable, match="refuses all texts"):
-        client_of(server, dim=dim).embed(["hello", "there"])

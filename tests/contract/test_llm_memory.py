@@ -68,13 +68,6 @@ async def test_the_model_s_summary_is_taken(server: StandIn, llm: OpenAiLlm) -> 
     assert (made.summarised_by, made.fell_back) == ("openai:small", False)
 
 
-async def test_a_model_that_does_not_stop_is_cut(server: StandIn, llm: OpenAiLlm) -> None:
-    """At the policy's length and number."""
-    made = await summarised(server, llm, {"summary": "word " * 50_000, "key_topics": ["t"] * 900})
-
-    assert (len(made.text), len(made.key_topics)) == (Policy().users.summary_chars, Policy().memory.key_topics)
-
-
 @pytest.mark.parametrize("mode", EVERY_TROUBLE)
 async def test_the_default_serves_when_the_model_fails(server: StandIn, impatient: OpenAiLlm, mode: Mode) -> None:
     """The very summary that it would have made, and the record says whose it is."""
@@ -84,12 +77,6 @@ async def test_the_default_serves_when_the_model_fails(server: StandIn, impatien
 
     assert (made.text, made.summarised_by) == (default.text, "extractive")
     assert made.fell_back
-
-
-@pytest.mark.parametrize("summary", ["", "  \n", None, 7])
-async def test_a_summary_of_nothing_is_rubbish(server: StandIn, llm: OpenAiLlm, summary: object) -> None:
-    """Turns must not leave memory behind an empty text."""
-    assert (await summarised(server, llm, {"summary": summary})).summarised_by == "extractive"
 
 
 async def test_what_is_said_cannot_leave_its_string(server: StandIn, llm: OpenAiLlm) -> None:
@@ -189,15 +176,6 @@ async def test_an_empty_retraction_forgets_nothing(server: StandIn, llm: OpenAiL
     assert await extracted(server, llm, {"facts": [], "retractions": [empty]}) is None
 
 
-async def test_of_one_key_the_surest_is_taken(server: StandIn, llm: OpenAiLlm) -> None:
-    """Of equals the last one said."""
-    said = [fact(confidence=0.6), fact(value="Mia", confidence=0.9), fact(value="Mina", confidence=0.9)]
-    found = await extracted(server, llm, {"facts": [*said, fact(value="M", confidence=0.5)]})
-
-    assert found is not None
-    assert [one.value for one in found.facts] == ["Mina"]
-
-
 async def test_no_more_is_taken_than_an_event_holds(server: StandIn, llm: OpenAiLlm) -> None:
     """A model that floods is cut."""
     said = {
@@ -217,10 +195,3 @@ async def test_a_model_that_fails_finds_nothing(server: StandIn, impatient: Open
     server.mode = mode
 
     assert await LlmFactExtractor(impatient).extract("My name is Mira") is None
-
-
-@pytest.mark.parametrize("content", ["", " \n\t"])
-async def test_no_text_is_not_asked_about(server: StandIn, llm: OpenAiLlm, content: str) -> None:
-    """It would cost a request."""
-    assert await LlmFactExtractor(llm).extract(content) is None
-    assert server.asked == []

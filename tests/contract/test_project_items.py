@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from models.events.project_items import Relationship
 from models.policy import Policy
-from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
 from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
-from streams.index.hybrid_search import HybridSearch
 from streams.index.project_memory import ProjectMemories
 from streams.ports import VectorStore
 from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
@@ -64,28 +60,6 @@ async def test_filters_are_looked_for_beyond_the_best(
     assert [remembered(99).id] == [each.id for each in found]
 
 
-async def test_what_is_pulled_in_widens_no_search(store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it takes places of hits, those were found all the same: the project is not gone through for more."""
-    monkeypatch.setattr(project_memory, "_FEWEST_CANDIDATES", 3)
-    policy = ProjectPolicy(retrieval=ProjectRetrievalPolicy(neighbour_share=1.0))
-    projects = ProjectMemories(store, MatterEmbedder(), policy)
-    edge = Relationship(target_id=remembered(0).id, type="related_to", created_at=NOW)
-    boats = [changed(remembered(n, relationships=[edge]), n, 1) for n in range(1, 31)]
-    await index(projects, changed(remembered(0, "Bread."), 0, 1), *boats, stands(1))
-    looked_at, keys = list[int](), HybridSearch.keys
-
-    async def noted(search: HybridSearch, *asked: Any) -> list[tuple[str, float]]:
-        """Note how many are looked at."""
-        looked_at.append(asked[-1])
-        return await keys(search, *asked)
-
-    monkeypatch.setattr(HybridSearch, "keys", noted)
-    query = RetrievalQuery(text="boats", top_k=3, related_depth=1)
-    found = await projects.find(await view_of(projects), query, LATER)
-
-    assert (looked_at, len(found), [each.id for each in found if each.via]) == ([3], 3, [remembered(0).id])
-
-
 @pytest.mark.parametrize(("text", "context", "expected"), [("", "", 3), ("What was it?", "", 3), ("", "boats", 1)])
 async def test_without_a_word_what_is_important_is_found(
     projects: ProjectMemories, text: str, context: str, expected: int
@@ -124,19 +98,6 @@ async def test_the_standing_is_the_last_one(projects: ProjectMemories) -> None:
     ]
     assert ["web", "a/web"] == [each.project_id for each in await projects.projects("a", 10)]
     assert ["web"] == [each.project_id for each in await projects.projects("a", 1)]
-
-
-async def test_an_access_embeds_nothing_anew(projects: ProjectMemories, store: VectorStore) -> None:
-    """A memory that was only read, or said again, has the vector it had."""
-    embedder = MatterEmbedder()
-    writing = ProjectMemories(store, embedder, POLICY)
-    await index(writing, changed(remembered(1), 0, 1), changed(remembered(2), 1, 1))
-    await index(writing, changed(remembered(1, access_count=1), 0, 2, cause="accessed"), stands(2))
-
-    assert ["We use boats."] == embedder.embedded
-    assert {0: 1, 1: 0} == {
-        slot: (await view_of(projects)).memories[remembered(slot + 1).id].access_count for slot in (0, 1)
-    }
 
 
 async def test_what_went_names_nobody(projects: ProjectMemories, store: VectorStore) -> None:

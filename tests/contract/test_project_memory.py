@@ -12,7 +12,6 @@ import pytest
 
 from models.errors import StoreUnavailable
 from models.policy import Policy
-from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalQuery
 from streams.api.assembly import ScopedStore, reads
 from streams.index import project_memory
@@ -105,15 +104,6 @@ async def test_projects_stay_apart(projects: ProjectMemories) -> None:
     ]
 
 
-async def test_a_view_that_is_up_to_date_is_given_as_it_is(projects: ProjectMemories, noting: Noting) -> None:
-    """Nothing but the standing is read for it."""
-    await index(projects, *EVERYTHING, stands(3))
-    first = await projects.view("a", "web")
-    noting.asked.clear()
-
-    assert (await projects.view("a", "web"), noting.asked) == (first, [])
-
-
 async def test_only_what_changed_is_read(projects: ProjectMemories, noting: Noting) -> None:
     """Of what came, changed, went, and took the place of another."""
     await index(projects, *EVERYTHING, stands(3))
@@ -167,14 +157,6 @@ async def test_more_items_of_one_revision_than_a_page_holds(
     await index(projects, *(changed(remembered(n), n, revision) for n, revision in enumerate(revisions)), stands(4))
 
     assert {remembered(n).id for n in range(len(revisions))} == set((await view_of(projects)).memories)
-
-
-async def test_readers_at_once_share_one_reading(projects: ProjectMemories, noting: Noting) -> None:
-    """Of a project that nobody asked for yet."""
-    await index(projects, *EVERYTHING, stands(3))
-    views = await asyncio.gather(*(projects.view("a", "web") for _ in range(5)))
-
-    assert (1, 4) == (len({id(view) for view in views}), len(noting.asked))
 
 
 async def test_what_changes_while_a_view_is_read_is_in_it(
@@ -248,22 +230,6 @@ async def test_a_caller_reads_its_own_apps(projects: ProjectMemories) -> None:
 
     assert (others, found, listed) == ([None, None], [], ["b"])
     assert await view_of(projects) is mine
-
-
-async def test_what_was_asked_for_longest_ago_is_let_go(noting: Noting) -> None:
-    """Where there are more items than may be held."""
-    policy = ProjectPolicy(retrieval=ProjectRetrievalPolicy(cached_items=1_000))
-    projects = ProjectMemories(noting, MatterEmbedder(), policy)
-    for name in ("x", "y", "z"):
-        items = [changed(remembered(n), n, 1, project=name) for n in range(400)]
-        await index(projects, *items, stands(project=name))
-    views = {name: await view_of(projects, "a", name) for name in ("x", "y")}
-    again = await view_of(projects, "a", "x")
-    await view_of(projects, "a", "z")
-
-    assert again is views["x"]
-    assert await view_of(projects, "a", "x") is views["x"]
-    assert await view_of(projects, "a", "y") is not views["y"]
 
 
 async def test_what_nobody_asks_for_is_let_go(store: VectorStore) -> None:

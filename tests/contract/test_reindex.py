@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -218,28 +217,6 @@ async def test_memory_of_projects_is_copied(place: Place) -> None:
     await target.close()
 
 
-async def test_an_episode_without_its_turns_is_embedded_by_its_summary(place: Place) -> None:
-    """Sessions keep their newest turns only; older episodes must still be found."""
-    target = await place.filled(partial(fill, with_turns=False))
-    await place.copied(target)
-    users = UserMemory(GenerationStore(target, "new"), NEW)
-    near = await users.find_episodes("a", "u", SUMMARY, max_distance=0.01, top_k=3)
-
-    assert [episode.turn_range for episode, _ in near] == ["turns 1-20"]
-    await target.close()
-
-
-async def test_the_generation_before_stays(place: Place, copied: tuple[VectorStore, list[Copied]]) -> None:
-    """Its roles go on with it meanwhile."""
-    target, _ = copied
-    if isinstance(target, EdgeStore):
-        await target.close()
-    before = place.store(OLD)
-
-    assert await before.count("turns") == 11
-    await before.close()
-
-
 class Failing:
     """A store that fails at the nth write, as if the process had been killed there."""
 
@@ -271,14 +248,6 @@ async def test_a_copy_cut_short_goes_on(place: Place, writes: int) -> None:
     assert [each.now for each in again] == [0, 0, 0, 0]
     assert [await target.count(f"{each.collection}-new") for each in done] == [11, 1, 2, 1]
     assert len(embedder.texts) <= 14 + 4
-    await target.close()
-
-
-async def test_nothing_to_copy(place: Place) -> None:
-    """A store that was never written has no collections; no generation is made."""
-    target = place.store(NEW)
-
-    assert await place.copied(target) == []
     await target.close()
 
 

@@ -42,32 +42,6 @@ async def test_nothing_is_known_of_a_user_who_never_spoke(store: VectorStore) ->
         await user.index()
 
 
-@pytest.mark.parametrize(
-    ("least", "keys"),
-    [
-        (0.0, ["name", "language", "city", "editor", "tea"]),
-        (0.5, ["name", "language", "city"]),
-        (0.4991, ["name", "language", "city"]),
-        (0.8, ["name", "language"]),
-        (1.0, ["name"]),
-    ],
-)
-async def test_facts_below_the_asked_importance_stay_away(store: VectorStore, least: float, keys: list[str]) -> None:
-    """The bound is inside (user memory, stage 1: 0.5)."""
-    user = await with_facts(store)
-
-    assert keys == [f.key for f in await user.memory.facts("a", "u", min_importance=least)]
-
-
-async def test_facts_of_one_category(store: VectorStore) -> None:
-    """And of one that has none."""
-    user = await with_facts(store)
-    found = await user.memory.facts("a", "u", category=PREFERENCE, min_importance=0.5)
-
-    assert [(f.category, f.key) for f in found] == [("preference", "language")]
-    assert await user.memory.facts("a", "u", category=FactCategory.CONSTRAINT) == []
-
-
 async def test_past_values_come_behind_the_active_ones(store: VectorStore) -> None:
     """Those before the active value, and those taken back, with the times between which they were true."""
     user = await with_facts(store)
@@ -141,14 +115,6 @@ async def test_the_nearest_episodes_come_first(store: VectorStore) -> None:
     assert [e.turn_range for e, _ in near] == ["turns 1-2", "turns 3-4"]
     assert [distance for _, distance in near] == pytest.approx([0.0, 0.29289], abs=1e-4)
     assert [e.turn_range for e, _ in nearest] == [e.turn_range for e, _ in one] == ["turns 1-2"]
-
-
-@pytest.mark.parametrize("query", ["", "   ", "zebras", "\x00", "x" * 1_000_000])
-async def test_a_query_without_known_words_finds_no_episode(store: VectorStore, query: str) -> None:
-    """Instead of any three."""
-    user = await episodes(store)
-
-    assert await user.memory.find_episodes("a", "u", query, max_distance=2.0, top_k=3) == []
 
 
 async def test_the_standing_is_the_last_one(store: VectorStore) -> None:

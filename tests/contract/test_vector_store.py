@@ -122,14 +122,6 @@ async def test_every_entry_of_a_filter_must_hold(
     assert len(expected) == await store.count(TURNS, where=where)
 
 
-async def test_booleans_are_no_conditions(store: VectorStore) -> None:
-    """Edge's binding takes `True` for 1 and would find nothing, so both stores say no."""
-    await store.upsert(TURNS, [point("a", 1, flagged=True)])
-
-    with pytest.raises(ConfigurationError, match="filter on flagged"):
-        await store.count(TURNS, where={"flagged": True})
-
-
 async def test_delete_below_keeps_the_bound_and_other_sessions(store: VectorStore) -> None:
     """`below` is exclusive; a session's clean-up touches no other."""
     await store.upsert(TURNS, [point(session, turn) for session in "ab" for turn in range(10)])
@@ -170,14 +162,6 @@ async def test_vectors_that_cannot_be_compared_are_refused(store: VectorStore, w
     assert await store.count(TURNS) == 1
 
 
-async def test_a_zero_vector_is_kept_and_resembles_nothing(store: VectorStore) -> None:
-    """Turns without words stay readable."""
-    await store.upsert(TURNS, [point("a", 1, 0), point("a", 2, 1)])
-    hits = await store.search(TURNS, unit(1), where={"session_id": "a"}, top_k=5)
-
-    assert [(hit.key, round(hit.score, 5)) for hit in hits] == [("a_2", 1.0), ("a_1", 0.0)]
-
-
 async def test_collections_do_not_mix(store: VectorStore) -> None:
     """Each collection has its own points and may have its own dimension."""
     await store.upsert(TURNS, [point("a", 1)])
@@ -186,13 +170,6 @@ async def test_collections_do_not_mix(store: VectorStore) -> None:
     assert (await store.count(TURNS), await store.count("episodes")) == (1, 1)
     with pytest.raises(ConfigurationError, match="8 dimensions"):
         await store.upsert(TURNS, [Point("e", np.ones(3, dtype=np.float32), {"session_id": "a"})])
-
-
-@pytest.mark.parametrize("name", ["", "../x", "a/b", "lock.", "x" * 65])
-async def test_collection_names_are_plain(store: VectorStore, name: str) -> None:
-    """A collection's name is a folder and part of an address."""
-    with pytest.raises(ConfigurationError, match="letters, digits"):
-        await store.upsert(name, [point("a", 1)])
 
 
 async def test_a_batch_larger_than_a_request_arrives_whole(store: VectorStore) -> None:

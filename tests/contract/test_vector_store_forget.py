@@ -13,7 +13,6 @@ from models.errors import StoreUnavailable
 from models.retrieval.lexical import document_vector, query_vector
 from streams.index import edge, edge_shard
 from streams.index.edge import EdgeStore
-from streams.index.generations import GenerationStore
 from streams.ports import PayloadValue, Point, VectorStore
 from tests.bytes_left import files_with
 
@@ -69,13 +68,6 @@ async def test_forgetting_changes_nothing_for_readers(store: VectorStore) -> Non
     assert await store.count(TURNS, where={"session_id": f"s-{CANARY}"}) == 0
 
 
-async def test_there_is_nothing_to_forget_before_the_first_write(store: VectorStore) -> None:
-    """No collection comes of it."""
-    await store.forget(TURNS)
-
-    assert (await store.collections(), await store.page(TURNS, "", 5)) == ([], ([], ""))
-
-
 async def test_pages_hold_every_point_once(store: VectorStore) -> None:
     """Whoever must look at all of them misses none."""
     await fill(store)
@@ -89,16 +81,6 @@ async def test_pages_hold_every_point_once(store: VectorStore) -> None:
         [each.payload for each in seen], key=lambda payload: payload["turn"] or 0
     )
     assert {f"kept_{turn}" for turn in KEPT} == {each.key for each in seen}
-
-
-async def test_collections_are_named_within_a_generation(store: VectorStore) -> None:
-    """A generation names its own as it takes them; below it stand those of all."""
-    new = GenerationStore(store, "new")
-    await store.upsert(TURNS, [point("a", 1)])
-    await new.upsert("facts", [point("a", 1)])
-
-    assert (await new.collections(), await store.collections()) == (["facts"], ["facts-new", "turns"])
-    assert new.all_generations() is store
 
 
 async def test_no_byte_of_it_is_left(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from qdrant_client import AsyncQdrantClient, models
 
 from models.errors import ConfigurationError
 from models.retrieval.lexical import AVERAGE_TERMS, K1, B, document_vector, query_vector
-from streams.index import edge_shard
 from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.ports import Condition, Point, SearchHit, VectorStore
@@ -88,25 +87,6 @@ async def test_other_users_words_change_nothing(store: VectorStore) -> None:
     assert alone == among_others
 
 
-async def test_the_same_key_again_replaces_its_words(store: VectorStore) -> None:
-    """What a turn said before it was sent again is not found any more."""
-    await store.upsert(TURNS, [said("boat", 0)])
-    await store.upsert(TURNS, [said("tower", 0)])
-
-    assert await found(store, "boat", user_id="u") == []
-    assert [hit.key for hit in await found(store, "tower", user_id="u")] == ["u_0"]
-
-
-async def test_points_with_and_without_words_share_a_collection(store: VectorStore) -> None:
-    """Words are no duty; meaning is found either way."""
-    without = Point("plain", np.ones(DIM, dtype=np.float32), {"user_id": "u"})
-    await store.upsert(TURNS, [said("boat", 0), without])
-    nearest = await store.search(TURNS, np.ones(DIM, dtype=np.float32), where={"user_id": "u"}, top_k=5)
-
-    assert {hit.key for hit in nearest} == {"u_0", "plain"}
-    assert [hit.key for hit in await found(store, "boat", user_id="u")] == ["u_0"]
-
-
 async def test_only_the_fields_asked_for_come(store: VectorStore) -> None:
     """None gives all, names give those, nothing gives the key alone; with words as with vectors."""
     point = said("boat", 0)
@@ -173,20 +153,3 @@ async def test_words_outlive_the_process(tmp_path: Path) -> None:
 
     assert before == after
     assert len(after) == 1
-
-
-async def test_remembered_keys_are_bounded_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Edge remembers keys of ranked points: with room for three, every ranking still has the right ones."""
-    monkeypatch.setattr(edge_shard, "_REMEMBERED_KEYS", 3)
-    edge = EdgeStore(tmp_path, embedder="test")
-    await edge.upsert(TURNS, [said("boat", n, user=user) for user in "abc" for n in range(2)])
-    rankings = [
-        {hit.key for hit in await edge.search_lexical(TURNS, query_vector("boat"), where=where, top_k=9, fields=())}
-        for user in "abca"
-        for where in [{"user_id": user}]
-    ]
-    remembered = len(edge._open[TURNS]._keys)
-    await edge.close()
-
-    assert rankings == [{f"{user}_0", f"{user}_1"} for user in "abca"]
-    assert remembered <= 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,6 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.index import server
 from streams.index.server import ServerStore
 from streams.ports import Point
 
@@ -139,36 +138,3 @@ async def test_a_collection_of_somebody_else_is_not_touched(memory_client: Async
 
     with pytest.raises(ConfigurationError, match="was not made by Turntide"):
         await ServerStore(memory_client, embedder="test").upsert("turns", [POINT])
-
-
-def _with_content(chars: Sequence[int]) -> list[Point]:
-    return [Point(f"a_{n}", POINT.vector, {"content": "x" * size}) for n, size in enumerate(chars)]
-
-
-@pytest.mark.parametrize(
-    ("content_chars", "expected"),
-    [
-        ([10] * 600, [256, 256, 88]),
-        ([10] * 256, [256]),
-        ([256 * 1024] * 12, [5, 5, 2]),
-        ([10, 3_000_000, 10], [1, 1, 1]),
-    ],
-)
-async def test_requests_stay_below_what_the_server_accepts(content_chars: list[int], expected: list[int]) -> None:
-    """By number and by bytes; a point larger than a request travels alone."""
-    client = FailingClient()
-    store = ServerStore(client, embedder="test")
-    await store.upsert("turns", _with_content(content_chars))
-
-    assert expected == client.requests
-    assert server.MAX_BYTES_PER_REQUEST * 4 <= 32 * 1024 * 1024
-
-
-async def test_nothing_listening_is_an_outage() -> None:
-    """The real client's connection error is one that is retried and reported."""
-    store = ServerStore.connect("http://127.0.0.1:9", api_key=None, embedder="test")
-    store._retry_delays = AT_ONCE
-
-    with pytest.raises(StoreUnavailable, match="did not answer"):
-        await store.count("turns")
-    await store.close()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.app.rules import compose, conflicts, decide, merged_into, oldest, refusal
+from models.app.rules import compose, decide, merged_into, oldest, refusal
 from models.events import Position, Role
 from models.events.app import MemoryToKeep, NotableKind, NotableSentence
 from models.language.notable import notables_of
@@ -77,9 +77,3 @@ def test_decisions_can_be_carried_out(kept: list[tuple[str, float, bool, int]], 
     assert refusal(oldest(known, new), known, new, policy) == ""
     if made.action == "edit":
         assert merged_into(made, known, new) == made.merged_memory_id
-
-
-@given(SAID, SAID)
-def test_conflicts_go_both_ways(one: str, other: str) -> None:
-    """And no text contradicts another that is the same, sentence by sentence."""
-    assert conflicts(one, other) == conflicts(other, one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
@@ -219,19 +219,3 @@ def test_an_erasure_is_one_write(of_user: bool) -> None:
     assert (result.erased, len(user) > policy.users.facts.most) == (1, True)
     assert ({*user.values()} == {None}) is of_user
     assert CHUNK_STATE_BYTES < written_bytes(result) <= STATE_WRITE_BYTES
-
-
-def test_a_policy_of_many_long_memories_is_refused() -> None:
-    """One compaction tells of all of them."""
-    with pytest.raises(ValueError, match="most times most_content_chars exceeds 40000"):
-        AppPolicy(most=50, most_content_chars=4_000)
-
-
-def test_a_turn_that_is_forwarded_fits() -> None:
-    """Of the longest content, with the longest names."""
-    more: Any = {"app_id": ESCAPED * 256, "user_id": ESCAPED * 256, "timestamp": NOON, "source": place(0), "id": "i"}
-    said: Any = {"session_id": ESCAPED * 256, "turn": 2**53, "role": Role.ASSISTANT, "content": ESCAPED * 256 * 1024}
-    forwarded = [events.UserTurnAdded(**more, **said), events.ProjectTurnAdded(**more, **said, project_id=WIDE * 256)]
-
-    assert {*map(type, forwarded)} < {*get_args(events.Forwarded)}
-    assert [event for event in forwarded if too_large(event)] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import polars as pl
 import pytest
 from hypothesis import given
@@ -106,17 +105,6 @@ def assert_same(of: Topic, records: list[Record]) -> None:
 def test_turns_land_as_each_alone(values: list[tuple[bytes | None, bytes | None]]) -> None:
     """Good turns, controls, refusals, fields of their own and U+0000 in any order."""
     records = [record(value, offset)._replace(key=key) for offset, (value, key) in enumerate(values)]
-
-    assert_same(TURNS, records)
-
-
-@given(st.integers(-400_000, 400_000), st.integers(-2_000, 2_000))
-def test_the_edge_of_the_future_is_the_same(apart_ms: int, shift_us: int) -> None:
-    """Arrival times of one batch lie apart, and a turn may be a microsecond too early or not."""
-    edge = NOW + INTAKE.future_skew + timedelta(microseconds=shift_us)
-    at_ms = int(NOW.timestamp() * 1000)
-    early, late = encode(turn(0)), encode(msgspec.structs.replace(turn(1), timestamp=edge))
-    records = [Record(0, 0, at_ms + apart_ms, b"s-1", early), Record(0, 1, at_ms, b"s-1", late)]
 
     assert_same(TURNS, records)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.kafka.ledger import Ledger
@@ -93,7 +93,6 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(ACTIONS)
 def test_nothing_is_lost_or_committed_before_it_is_processed(actions: list[tuple[str, int]]) -> None:
     """After any sequence, letting the consumer run empty leaves every offset in the state once, in order."""

@@ -41,36 +41,6 @@ def test_the_order_of_arrival_changes_no_interval(statements: list[tuple[int, st
         assert end == begin
 
 
-@given(STATEMENTS, st.randoms(use_true_random=False))
-def test_also_those_that_are_listed_no_longer(statements: list[tuple[int, str]], random: Random) -> None:
-    """Only the latest two of a subject are listed; what is older is found along what superseded it."""
-    random.shuffle(statements)
-    project = Project(LongTermPolicy(rivals=2))
-    for day, choice in statements:
-        project.say(choice, day, SUBJECT)
-
-    assert expected_intervals(statements) == project.intervals()
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 12), st.one_of(st.none(), st.integers(0, 9))), max_size=12, unique_by=lambda s: s[0]
-    ),
-    st.sampled_from((1, 2, 3)),
-)
-def test_what_is_deleted_leaves_no_two_decisions(deeds: list[tuple[int, int | None]], rivals: int) -> None:
-    """Each of a subject holds until the next that is left, also those that were listed no longer."""
-    project, said = Project(LongTermPolicy(rivals=rivals)), {}
-    for day, place in deeds:
-        said[day] = project.say(f"Use db{day}.", day, SUBJECT)
-        if place is not None:
-            gone = sorted(said)[-1 - place % len(said)]
-            project.long_term().delete(said.pop(gone), "deleted")
-
-    ends = [*map(float, sorted(said)), None][1:]
-    assert [(f"Use db{day}.", day, end) for day, end in zip(sorted(said), ends, strict=True)] == project.intervals()
-
-
 @given(STATEMENTS, st.data())
 def test_what_is_erased_was_never_said(statements: list[tuple[int, str]], data: st.DataObject) -> None:
     """Once a session is erased, the intervals are those of the others, also of those that were listed no longer."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
-from models.language.narrative_sentences import valence
 from models.policy.project import NarrativePolicy
 from models.project.narrative import ConversationTurn, NarrativeState, detect, merge_overlapping, narrative_arc
 from tests.narrative_episodes import KEY, POLICY, episode, taken, turn
@@ -113,12 +112,6 @@ def test_an_arc_has_each_episode_once(episodes: list[ProjectEpisode], conversati
 
     assert sorted(expected) == sorted(each.id for each in parts)
     assert {each.id for each in arc.key_moments} <= set(expected)
-
-
-@given(st.text(max_size=300) | st.lists(st.sampled_from(["not", "very", "bad", "great", "!", "solved"])).map(" ".join))
-def test_valence_stays_in_range(content: str) -> None:
-    """−1 to 1 for any text."""
-    assert -1.0 <= valence(content) <= 1.0
 
 
 @given(st.permutations(range(4)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, SessionErased
@@ -74,7 +74,6 @@ def fold_and_keep(
     return entities, outputs, fold
 
 
-@settings(max_examples=150, deadline=None)
 @given(events_of(3, 30, 60), st.lists(st.integers(1, 10), min_size=1), st.lists(st.integers(0, 8), min_size=1))
 def test_batches_and_crashes_change_nothing(events: list[Event], cuts: list[int], rewinds: list[int]) -> None:
     """One call over the whole log equals many calls with a fresh fold and repeated records each time."""
@@ -88,7 +87,6 @@ CROWDED_POLICY = Policy(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(events_of(9, 6, 80), st.lists(st.integers(1, 10), min_size=1))
 def test_bounds_act_alike_wherever_the_partition_is_recovered(events: list[Event], cuts: list[int]) -> None:
     """What is closed, evicted and forgotten, one per record, follows from the state alone, not from who folded it."""

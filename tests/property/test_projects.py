@@ -218,14 +218,3 @@ def by_cause(outputs: Sequence[OutputEvent]) -> list[list[OutputEvent]]:
         assert isinstance(event, Output)
         found.setdefault(event.source.offset, []).append(event)
     return list(found.values())
-
-
-@given(STEPS)
-def test_what_is_erased_leaves_nothing(steps: list[Step]) -> None:
-    """Of an erased project; of erased sessions `test_projects_erased` says it."""
-    project = logged(steps).project
-    project.store()
-    project.do(ProjectErased, request_id="e")
-    project.store()
-
-    assert {} == project.stored

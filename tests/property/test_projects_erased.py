@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models import events
@@ -88,7 +88,6 @@ def of_others(project: Project) -> set[str]:
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
 def test_an_erased_session_is_forgotten(steps: list[Step]) -> None:
     """Its words and name are in no state and no record that stands; no record that stands would be swept."""
     project = Project(stores=True)

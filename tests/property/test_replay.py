@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.kafka.producer import Record
@@ -124,7 +124,6 @@ ACTION = st.one_of(
 )
 
 
-@settings(max_examples=400)
 @given(
     st.lists(EVENT, min_size=1, max_size=40),
     st.lists(ACTION, max_size=60),

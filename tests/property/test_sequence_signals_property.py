@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,30 +100,3 @@ def test_the_trend_is_the_weighted_regression(risks: list[float]) -> None:
 
     assert pytest.approx(expected[0], abs=1e-9) == trend.slope
     assert pytest.approx(expected[1], abs=1e-6) == trend.error
-
-
-@given(RISKS.filter(lambda risks: 1 < len(risks) <= 32))
-def test_page_hinkley_is_the_textbook_sum(risks: list[float]) -> None:
-    """The cumulative sum above its own lowest value so far; each turn against the mean of those before it."""
-    excess = [0.0] + [risks[n] - float(np.mean(risks[:n])) - 0.05 for n in range(1, len(risks))]
-    sums = np.cumsum(excess)
-    expected = float(sums[-1] - sums.min())
-
-    assert pytest.approx(expected, abs=1e-9) == after(risky(risks)).page_hinkley.total
-
-
-@given(RISKS.filter(bool))
-def test_the_second_peak_is_never_the_first(risks: list[float]) -> None:
-    """It is the second of all risks, each faded by its age; so one turn alone never moves it."""
-    faded = sorted((risk * 0.5 ** (age / 8) for age, risk in enumerate(reversed(risks))), reverse=True)
-    expected = [*faded, 0.0][1]
-
-    assert pytest.approx(expected, abs=1e-12) == after(risky(risks)).second_peak.value
-
-
-@given(RISKS.filter(lambda risks: len(risks) > 1))
-def test_no_single_turn_moves_the_cusum_by_more_than_its_bound(risks: list[float]) -> None:
-    """2.5 of 6 up, 1 of 6 down."""
-    values = [after(risky(risks[:n])).cusum.value for n in range(len(risks) + 1)]
-
-    assert all(-1 / 6 - ROUNDING <= later - earlier <= 2.5 / 6 + ROUNDING for earlier, later in pairwise(values))

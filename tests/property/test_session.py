@@ -138,7 +138,6 @@ def last_profile(outputs: Sequence[OutputEvent]) -> ProfileUpdated:
     return [output for output in outputs if isinstance(output, ProfileUpdated)][-1]
 
 
-@settings(deadline=None, max_examples=150)
 @given(STEPS_WITH_ERASURES, st.lists(st.integers(0, 60)))
 def test_batches_do_not_show(steps: list[Step], cuts: list[int]) -> None:
     """However a log is cut into batches, the stored bytes and the outputs are the same."""
@@ -147,7 +146,6 @@ def test_batches_do_not_show(steps: list[Step], cuts: list[int]) -> None:
     assert run(log) == run(log, cuts)
 
 
-@settings(deadline=None, max_examples=100)
 @given(STEPS, st.integers(0, 60), st.integers(0, 60))
 def test_replay_from_anywhere_changes_nothing(steps: list[Step], begin: int, end: int) -> None:
     """Inputs that were folded come again after a crash: state as before, and no output that was not there."""
@@ -158,7 +156,6 @@ def test_replay_from_anywhere_changes_nothing(steps: list[Step], begin: int, end
     assert (stored, outputs) == (again, repeated)
 
 
-@settings(deadline=None, max_examples=100)
 @given(STEPS_WITH_ERASURES)
 def test_ids_are_unique_and_outputs_are_finite(steps: list[Step]) -> None:
     """No two outputs share an id; no number is NaN or infinite; shares add up."""
@@ -186,7 +183,6 @@ def numbers_in(output: OutputEvent) -> Iterator[float]:
             yield item
 
 
-@settings(deadline=None, max_examples=100)
 @given(STEPS)
 def test_no_turn_is_lost_from_segments(steps: list[Step]) -> None:
     """Over every life of a session: what was counted is in exactly one segment, and the counts agree."""
@@ -205,7 +201,6 @@ def test_no_turn_is_lost_from_segments(steps: list[Step]) -> None:
     assert [] == life
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.permutations(range(60)), st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=60, max_size=60))
 @pytest.mark.fault("F6")
 def test_order_within_reach_does_not_matter(order: list[int], risks: list[float | None]) -> None:
@@ -244,7 +239,6 @@ def test_order_within_reach_does_not_matter(order: list[int], risks: list[float 
     }
 
 
-@settings(deadline=None, max_examples=60)
 @given(STEPS, st.lists(st.integers(0, 59), max_size=20))
 @pytest.mark.fault("F6")
 def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None:
@@ -270,7 +264,7 @@ def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None
     assert plain(expected) == plain(actual)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 2**53), st.text(max_size=60), st.floats(0, 1)), min_size=120, max_size=300),
     st.integers(0, 2**31),

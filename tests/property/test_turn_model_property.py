@@ -10,8 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.risk.scorer import score_folded, score_text
-from models.risk.turn_model import DIMS, WORD_BITS, TurnModel, dense_sums, place_of, word_hashes
+from models.risk.turn_model import DIMS, WORD_BITS, TurnModel, place_of, word_hashes
 from models.text.words import fold_text, words_of
 from streams.inference.trained_scorer import model_at
 from streams.ports import Vectors
@@ -46,14 +45,6 @@ def test_one_batch_or_one_by_one(said: list[str], seed: int) -> None:
     assert all(0.0 <= risk <= 1.0 and round(risk, 4) == risk for risk in together)
 
 
-@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.integers(-20, 20))
-def test_a_vectors_length_says_nothing(count: int, seed: int, power: int) -> None:
-    """Rows are taken as unit vectors: another scale, exact in binary, gives the same sums."""
-    vectors, weights = vectors_of(count, seed), np.arange(DIMS, dtype=np.float32) % 255 - 127
-
-    assert dense_sums(vectors * np.float32(2.0**power), weights) == dense_sums(vectors, weights)
-
-
 @given(texts)
 def test_hashes_are_of_words_and_of_neighbours(said: list[str]) -> None:
     """CRC-32 of each word, and of each two with a zero byte between: shipped weights were learnt by these places."""
@@ -63,11 +54,3 @@ def test_hashes_are_of_words_and_of_neighbours(said: list[str]) -> None:
 
         assert hashes == {crc32(word) for word in words} | {crc32(b"\0".join(two)) for two in pairwise(words)}
         assert all(0 <= place < 1 << WORD_BITS and sign in (-1, 1) for place, sign in map(place_of, hashes))
-
-
-@given(texts)
-def test_rules_read_a_folded_text_as_the_text(said: list[str]) -> None:
-    """Folding once for words and rules saves time and changes nothing."""
-    folded = [fold_text(text) for text in said]
-
-    assert [score_folded(each, set(words_of(each))) for each in folded] == [score_text(text) for text in said]

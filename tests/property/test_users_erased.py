@@ -7,7 +7,7 @@ from datetime import timedelta
 from random import Random
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.events import (
@@ -117,7 +117,6 @@ def batches(log: Sequence[object], cuts: Sequence[int]) -> Iterator[slice]:
     st.lists(st.integers(1, 9), min_size=1),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
 def test_what_an_erased_session_said_never_comes_back(
     before: list[Said], after: list[Said], cuts: list[int], ask: bool
 ) -> None:
@@ -167,7 +166,6 @@ ERASURES = st.tuples(st.just("erase"), st.integers(0, 9), st.integers(0, 9), st.
 
 
 @given(STEPS, st.lists(ERASURES, min_size=1, max_size=5), st.lists(st.integers(1, 9), min_size=1), st.randoms())
-@settings(max_examples=75, deadline=None)
 def test_batches_change_nothing_with_erasures_among_them(
     steps: list[Step], erasures: list[Step], cuts: list[int], random: Random
 ) -> None:

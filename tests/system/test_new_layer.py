@@ -1,4 +1,4 @@
-"""A memory layer of one file (`tests/new_layer.py`): found wherever memory is found, and erased with its user."""
+"""A memory layer of one file (`tests/new_layer.py`): found where all memory is, and erased with its user."""
 
 from __future__ import annotations
 

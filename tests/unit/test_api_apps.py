@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 
 from models.errors import DeliveryFailed
 from models.policy.app import AppPolicy
-from streams.api import commands
 from streams.api.assembly import admin_routes
 from streams.api.commands import AUDIT
 from streams.http.health import create_api
@@ -102,24 +101,6 @@ async def test_what_the_fold_refuses_is_told(
 
 
 # --- what does not work at once
-
-
-async def test_while_the_memory_role_is_away(
-    served: Served, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """202: it is written, and where to look; nothing is claimed to be done."""
-    monkeypatch.setattr(commands, "WAIT_S", 0.0)
-    served.apps.away = True
-    place = f"/apps/{quote(ODD, safe='')}/memories"
-    answer = await client.delete(f"{place}?user_id=anna")
-
-    assert (answer.status_code, answer.headers["location"]) == (202, f"{place}?user_id=anna")
-    assert {**answer.json(), "hint": ""} == {
-        "success": False,
-        "pending": True,
-        "requestId": served.apps.sent[0].request_id,
-        "hint": "",
-    }
 
 
 @pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])

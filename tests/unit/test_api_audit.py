@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -190,46 +190,3 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(
 async def test_the_settings_say_whether_it_is_required(required: bool) -> None:
     """As `http.audit_required` is documented."""
     assert KafkaAudit(load_settings(http={"audit_required": required})).required is required
-
-
-async def test_the_connection_ends_with_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After what waits is written: a role that ends leaves no client behind, also where it ends in an error."""
-    producer = AsyncMock()
-    monkeypatch.setattr(audit_log, "ProducerOnDemand", lambda _settings: producer)
-    log = KafkaAudit(load_settings())
-    with suppress(RuntimeError):
-        async with log.running():
-            log.record(event())
-            raise RuntimeError
-
-    assert [name for name, *_ in producer.mock_calls] == ["write", "close"]
-
-
-async def test_who_waits_for_a_record_is_refused_where_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that is away takes no memory, whoever asks."""
-    monkeypatch.setattr(audit_log, "MOST_WAITING", 2)
-    log = BatchedAudit(Topic(), required=True)
-    async with log.running():
-        log.record(event(1))
-        log.record(event(2))
-        with pytest.raises(DeliveryFailed, match="wait for the log already"):
-            await log.write(event(3))
-
-
-async def test_what_a_log_that_hangs_did_not_take_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch that is under way and those behind it: the role ends, and no record is lost in silence."""
-    monkeypatch.setattr(audit_log, "MOST_AT_ONCE", 2)
-    monkeypatch.setattr(audit_log, "WRITTEN_WITHIN_S", 0.01)
-    writing, lost = asyncio.Event(), counted("lost")
-
-    async def hangs(_events: Sequence[AccessAudited]) -> None:
-        writing.set()
-        await asyncio.Event().wait()
-
-    log = BatchedAudit(hangs, required=False)
-    async with log.running():
-        for number in range(5):
-            log.record(event(number))
-        await writing.wait()
-
-    assert counted("lost") - lost == 5

@@ -62,24 +62,6 @@ async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> Non
     assert [each["key"] for each in one["structured_facts"]] == ["name"]
 
 
-async def test_facts_need_no_words_in_the_query(client: httpx.AsyncClient) -> None:
-    """Guaranteed recall: a query of stop words finds no episode, and every fact."""
-    found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="?")
-
-    assert (len(found["structured_facts"]), found["episodic_context"]) == (2, [])
-
-
-async def test_an_unknown_user_has_an_empty_memory(client: httpx.AsyncClient) -> None:
-    """Asking early, or for nobody, is no error; nor is a query that looks like a filter."""
-    injected = '{"must": []}'
-    empty = {"structured_facts": [], "episodic_context": [], "injection": "## User Profile\n\n## Recent Context"}
-    assembled = await posted(client, "/v1/context", user_id=injected, query=injected)
-
-    assert empty == await posted(client, "/v1/retrieve", user_id=injected, query=injected)
-    assert (assembled["facts"], assembled["episodes"], assembled["recent"]) == ([], [], [])
-    assert await posted(client, "/v1/search", user_id=injected, query=injected) == {"turns": [], "episodes": []}
-
-
 async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient) -> None:
     """Across sessions, in order of arrival, so many as are asked for."""
     found = await posted(client, "/v1/context", user_id="u", app_id="a", query="?", recent_turns=2)

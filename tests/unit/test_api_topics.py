@@ -180,25 +180,6 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore) -> None:
     assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
 
 
-async def test_half_lives_are_the_policys(store: ServerStore) -> None:
-    """Readers see the half-life that decides on eviction."""
-    topics = structs.replace(POLICY.topics, base_half_life=timedelta(hours=12), access_threshold=2)
-    session = Asked(store, structs.replace(POLICY, topics=topics))
-    await session.talk(*["boats"] * 5)
-    stats = await session.got("stats")
-
-    assert (stats["access_count"], stats["half_life_days"], stats["memory_type"]) == (4, 2.0, "long-term")
-
-
-async def test_ages_are_never_negative(store: ServerStore) -> None:
-    """A reader whose clock is behind sees a fresh topic."""
-    session = Asked(store, now=NOON - timedelta(days=1))
-    await session.talk("boats")
-    stats = await session.got("stats")
-
-    assert (0.0, 0.0) == (stats["age_seconds"], stats["inactive_seconds"])
-
-
 async def test_search_finds_topics_by_likeness(session: Asked) -> None:
     """Across the topics of a session, best first; one that was evicted only when asked for."""
     await session.talk(*SUBJECTS)

@@ -43,18 +43,6 @@ def test_a_read_is_audited_and_changes_nothing(known: bool) -> None:
     assert (space.stored, len(space.outputs)) == (before, told + 1)
 
 
-def test_deleting_twice_is_no_error() -> None:
-    """The first removes it, with its text; the second finds it gone, and says so."""
-    space = Space()
-    space.fill(3)
-    first, second = space.command(MemoryDeleted, memory_id=2), space.command(MemoryDeleted, memory_id=2)
-
-    assert [(a.outcome, a.count, a.memory_id) for a in (first, second)] == [("done", 1, 2), ("not_found", 0, 2)]
-    assert (sorted(space.active), space.told[1].content, space.stats.memories) == ([1, 3], "", 2)
-    space.end()
-    assert (space.active[4].slot, sorted(space.active)) == (1, [1, 3, 4])
-
-
 def test_an_edit_changes_what_it_names() -> None:
     """And nothing else; what is written by hand says so, on one line."""
     space = Space()
@@ -71,21 +59,6 @@ def test_an_edit_changes_what_it_names() -> None:
     space.command(MemoryEdited, memory_id=1, importance=1.0, tags=["bike", "bike", " wheels "])
     assert (space.active[1].importance, space.active[1].tags) == (1.0, ["bike", "wheels"])
     assert space.stats.edited == 2
-
-
-@pytest.mark.parametrize(
-    "fields", [{}, {"content": "User wants a boat."}, {"content": "  "}, {"pinned": False}, {"shared_with": ["shop"]}]
-)
-def test_an_edit_that_changes_nothing_says_so(fields: dict[str, Any]) -> None:
-    """Also one of the same text, of blanks, or that shares it with its own app."""
-    space = Space()
-    space.end()
-    space.command(MemoryEdited, memory_id=1, content="User wants a boat.")
-    before = space.active[1]
-    audited = space.command(MemoryEdited, memory_id=1, **fields)
-
-    assert (audited.outcome, audited.count) == ("unchanged", 0)
-    assert (space.active[1], space.stats.edited) == (before, 1)
 
 
 def test_a_text_that_is_too_long_is_refused_as_a_whole() -> None:
@@ -129,17 +102,6 @@ def test_sharing_is_explicit_and_ends_where_texts_are_merged() -> None:
     assert space.active[2].shared_with == []
 
 
-def test_a_memory_that_says_more_is_shared_no_longer() -> None:
-    """Whoever shared it has not seen what the conversation came to since; the same again stays shared."""
-    space = Space()
-    space.end(said="I prefer tea.", session="s")
-    space.command(MemoryEdited, memory_id=1, shared_with=["x"])
-    space.end(said="I prefer tea.", session="s", first_turn=6, last_turn=7)
-    assert space.active[1].shared_with == ["x"]
-    space.end(said="I decided to buy a red bicycle.", session="s", first_turn=8, last_turn=9)
-    assert space.active[1].shared_with == []
-
-
 def test_memories_that_contradict_each_other_are_marked() -> None:
     """App memory, phase 3: on both sides, when one comes, is edited, and until one goes."""
     space = Space()
@@ -155,15 +117,3 @@ def test_memories_that_contradict_each_other_are_marked() -> None:
     space.command(MemoryDeleted, memory_id=2)
     assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [], 3: []}
     assert space.memories[1].conflicts_with == ()
-
-
-def test_the_latest_outcomes_are_remembered() -> None:
-    """So many as the policy says: whoever waits longer than that finds nothing."""
-    space = Space(results=3)
-    for n in range(5):
-        space.command(MemoryDeleted, memory_id=n + 1, request_id=f"q{n}")
-    space.store()
-
-    assert [r.request_id for r in space.stats.results] == ["q2", "q3", "q4"]
-    assert space.command(MemoriesPurged, request_id="q5").outcome == "unchanged"
-    assert [r.request_id for r in space.stats.results] == ["q3", "q4", "q5"]

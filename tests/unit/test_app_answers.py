@@ -10,7 +10,7 @@ import pytest
 from models.events import MemoryRequested, RequestedTurn, Role
 from models.events.app import MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceSessionErased
-from tests.app_driver import THINGS, Space, causes
+from tests.app_driver import THINGS, Space
 
 
 def asked(**apps: Any) -> Space:
@@ -102,18 +102,6 @@ def test_answers_that_nobody_waits_for_change_nothing(request_number: int) -> No
     assert (space.stored, space.outputs) == (stored, outputs)
 
 
-def test_an_answer_that_comes_twice_is_taken_once() -> None:
-    """The enrich role repeats it after a crash; also when the next request is open by then."""
-    space = Space(ask=True)
-    space.end()
-    space.end()
-    space.propose("User likes tea.", request=1)
-    before = len(space.outputs)
-    space.propose("User likes tea.", request=1)
-
-    assert (space.contents, len(space.outputs)) == (["User likes tea."], before)
-
-
 def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     """After the policy's time the memory is skipped; the state says when that is due, and a late answer is nobody's."""
     space = Space(ask=True)
@@ -129,30 +117,6 @@ def test_an_answer_that_never_comes_is_not_waited_for() -> None:
 
     assert (space.skipped, space.contents, space.due) == ([("a", "no_answer")], [], None)
     assert space.stats.spent_units == 10
-
-
-def test_only_the_worker_says_that_an_answer_is_overdue() -> None:
-    """Records of an hour that are folded in a moment leave the answer no time: the request has just gone out."""
-    space = Space(ask=True)
-    for session in "ab":
-        space.end(session=session)
-        space.now += timedelta(hours=1)
-    space.command(MemoryDeleted, memory_id=9)
-    space.propose("User likes tea.", request=1)
-
-    assert (space.skipped, [m.session_id for m in space.active.values()]) == ([], ["a"])
-
-
-def test_a_conversation_that_went_on_is_asked_with_what_was_known() -> None:
-    """The turns before are not at hand any more: the memory stands for them."""
-    space = Space(ask=True)
-    space.end(session="s")
-    space.propose("User bought a bicycle.")
-    space.end(session="s", summary="They spoke of Oslo.", first_turn=6, last_turn=9)
-    assert space.asked_for_memories[-1].summary == "User bought a bicycle. They spoke of Oslo."
-    space.propose("User bought a bicycle for Oslo.")
-
-    assert (space.contents, causes(space.outputs)[-1]) == (["User bought a bicycle for Oslo."], (1, "remade"))
 
 
 # --- decisions
@@ -233,30 +197,6 @@ def test_a_decision_that_cannot_be_carried_out_lets_the_oldest_go(decision: dict
     assert (compaction.decided_by, compaction.fallback) == ("fifo", fallback)
     assert (compaction.action, compaction.target_memory_id) == ("delete", 1)
     assert sorted(space.active) == [*range(2, 12)]
-
-
-def test_a_decision_that_never_comes_lets_the_oldest_go() -> None:
-    """Also here nobody is waited for without end."""
-    space = asked()
-    space.wait(minutes=6)
-    (compaction,) = space.compactions
-
-    assert (compaction.decided_by, compaction.fallback, compaction.target_memory_id) == ("fifo", "no_answer", 1)
-    assert space.decide(request=12) == []
-    assert space.stats.spent_units == 11 * 10 + 20
-
-
-def test_where_a_memory_was_deleted_meanwhile_the_candidate_takes_its_place() -> None:
-    """Then no decision is needed, and the one that comes is nobody's."""
-    space = asked()
-    space.command(MemoryDeleted, memory_id=4)
-    assert sorted(space.active) == [1, 2, 3, *range(5, 12)]
-    assert space.active[11].slot == 3
-    space.decide("delete", 1, request=12)
-
-    assert (sorted(space.active), space.compactions, space.stats.waiting) == ([1, 2, 3, *range(5, 12)], [], 0)
-    space.end(session="next")
-    assert space.asked_for_memories[-1].session_id == "next"
 
 
 def test_a_purge_takes_the_candidate_and_what_waits_with_it() -> None:

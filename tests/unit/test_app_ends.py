@@ -9,21 +9,11 @@ import msgspec
 import pytest
 
 from models.errors import RecoveryFailed
-from models.events import AppMemoriesChanged, AppMemorySkipped, Position
+from models.events import AppMemoriesChanged, AppMemorySkipped
 from models.events.app import MemoryDeleted, MemoryEdited
 from models.policy import Policy
-from tests.app_driver import THINGS, Space, causes, ended
+from tests.app_driver import THINGS, Space, causes
 from tests.entity_driver import NOON
-
-
-def test_partitions_of_turns_are_told_apart() -> None:
-    """An offset of one says nothing about another."""
-    space = Space()
-    for partition, offset in [(0, 90), (1, 3), (0, 91), (1, 3), (1, 2), (2, 0)]:
-        said = f"I decided on tour {partition} {offset}."
-        space.put(ended(said, f"s{partition}-{offset}", Position("turns", partition, offset), NOON))
-
-    assert [m.session_id for m in space.active.values()] == ["s0-90", "s1-3", "s0-91", "s2-0"]
 
 
 @pytest.mark.parametrize(
@@ -58,39 +48,6 @@ def test_a_conversation_that_went_on_has_its_memory_remade() -> None:
     assert "morning" in remade.content
     assert (remade.created_at, remade.updated_at) == (NOON, NOON + timedelta(seconds=2))
     assert space.stats.created == 2
-
-
-def test_what_was_decided_anew_stands_alone() -> None:
-    """A memory does not contradict itself, and holds nothing twice."""
-    space = Space()
-    space.end(said="I live in Oslo.", session="s")
-    space.end(said="I live in Lima.", session="s", first_turn=6, last_turn=9)
-    space.end(said="I live in Lima.", session="s", first_turn=10, last_turn=12)
-
-    assert "Oslo" not in space.active[1].content
-    assert space.active[1].content.count("Lima") == 1
-
-
-def test_a_memory_that_is_continued_stays_within_its_limits() -> None:
-    """The earliest sentences make room."""
-    space = Space(most_content_chars=200, sentences=3)
-    for n in range(12):
-        said = f"I decided to take tour number {n} through the mountains."
-        space.end(said=said, session="s", first_turn=6 * n, last_turn=6 * n + 5)
-    (memory,) = space.active.values()
-
-    assert len(memory.content) <= 200
-    assert "number 11" in memory.content
-    assert "number 0" not in memory.content
-
-
-def test_the_same_turns_again_replace_the_memory() -> None:
-    """A session that was forgotten and played again is told as it ended last."""
-    space = Space()
-    space.end(said="I decided to buy a red bicycle.", session="s")
-    space.end(said="I decided to visit Oslo.", session="s")
-
-    assert "bicycle" not in space.active[1].content
 
 
 def test_a_merged_memory_keeps_what_it_has_of_others() -> None:

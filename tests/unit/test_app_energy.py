@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from models.app.energy import Energy, Work, begins_at, charge, cost_units, level_units, may_begin
+from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.events import AppMemoriesChanged
 from models.policy.app import EnergyPolicy
-from tests.app_driver import THINGS, Space
+from tests.app_driver import Space
 from tests.entity_driver import NOON
 
 POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
-HOUR = timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
@@ -44,13 +43,6 @@ def test_the_budget_refills_up_to_its_capacity() -> None:
     assert level_units(None, NOON, POLICY) == 100
 
 
-def test_paying_never_leaves_a_debt_nor_turns_the_clock_back() -> None:
-    """What could not wait takes what is there."""
-    assert charge(Energy(20.0, NOON), 15, NOON - HOUR, POLICY) == Energy(5.0, NOON)
-    assert charge(Energy(20.0, NOON), 90, NOON + HOUR, POLICY) == Energy(0.0, NOON + HOUR)
-    assert charge(None, 15, NOON, POLICY) == Energy(85.0, NOON)
-
-
 @pytest.mark.parametrize(("level", "begins"), [(19.9, False), (20.0, False), (20.1, True), (100.0, True)])
 def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
     """App memory: only when energy > 20 %."""
@@ -66,15 +58,6 @@ def test_when_work_begins_again_is_known(level: float) -> None:
     assert at is not None
     assert may_begin(energy, at, POLICY)
     assert not may_begin(energy, at - timedelta(milliseconds=2), POLICY)
-
-
-def test_what_never_begins_has_no_time() -> None:
-    """A budget that does not refill, or hardly; a space that never worked had not to wait."""
-    assert begins_at(Energy(0.0, NOON), EnergyPolicy(refill_units_per_hour=0)) is None
-    assert begins_at(Energy(0.0, NOON), EnergyPolicy(refill_units_per_hour=1e-12)) is None
-    assert begins_at(None, POLICY) is None
-    with pytest.raises(ValueError, match="floor_ratio must be below 1"):
-        EnergyPolicy(floor_ratio=1.0)
 
 
 def poor(capacity: float = 50.0, **apps: Any) -> Space:
@@ -100,18 +83,6 @@ def test_without_energy_conversations_wait_and_none_is_lost() -> None:
 
     assert [m.session_id for m in space.active.values()] == [f"s{n}" for n in range(7)]
     assert space.due is None
-
-
-def test_other_events_move_waiting_work_on_too() -> None:
-    """Whatever comes next, if there is energy by then; an event for which there is still none says nothing."""
-    space = poor()
-    space.fill(5)
-    assert space.stats.waiting == 1
-    assert space.wait(seconds=1) == []
-    space.now += timedelta(hours=1)
-    space.end()
-
-    assert (space.stats.waiting, len(space.active)) == (0, 6)
 
 
 def test_the_candidate_waits_for_energy_too() -> None:
@@ -149,15 +120,3 @@ def test_spending_is_told_by_kind() -> None:
     assert [s.spent_units for s in space.of(AppMemoriesChanged)] == sorted(
         s.spent_units for s in space.of(AppMemoriesChanged)
     )
-
-
-def test_a_candidate_without_energy_is_told_by_the_standing_alone() -> None:
-    """It was made, and paid for: whoever reads how far the space is sees that, though no memory changed."""
-    space = poor(capacity=42.0, ask=True, most=2, most_pinned=0)
-    for n in range(3):
-        space.end()
-        outputs = space.propose(f"User bought {THINGS[n]}.", elapsed_ms=2_000)
-    (stats,) = outputs
-
-    assert isinstance(stats, AppMemoriesChanged)
-    assert (stats.memories, stats.created, stats.waiting) == (2, 3, 1)

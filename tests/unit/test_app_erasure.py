@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import AppMemoriesChanged, AppMemoryChanged, SpaceOutput
+from models.events import SpaceOutput
 from models.events.app import AppUninstalled, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
 from models.state.seen import MOST_SHORT_IDS
-from models.wire.codec import encode
 from tests.app_driver import THINGS, Space
 from tests.entity_driver import NOON, Entities
 from tests.user_partition import commands
-
-CANARY = "zebrafinch"
 
 
 def erase_sessions(space: Space, *session_ids: str) -> list[SpaceOutput]:
@@ -58,63 +55,6 @@ def test_nothing_is_written_of_a_space_that_nobody_knows() -> None:
     assert (set(result.changed), result.outputs, result.erased) == ({PARTITION_ENTITY}, [], 1)
 
 
-def test_memories_of_erased_sessions_go() -> None:
-    """Made of one, or merged with one that was; what is told of them names nobody."""
-    space = Space(ask=True, most=3, most_pinned=0)
-    for n in range(4):
-        space.end(session=f"session {n} {CANARY if n == 3 else ''}", user_id=f"u{n}")
-        space.propose(f"User bought {THINGS[n]}.")
-    space.decide("edit", 2, new_content=f"User bought {THINGS[1]} and {THINGS[3]}.")
-    outputs = erase_sessions(space, "session 0 ", f"session 3 {CANARY}", "session of nobody")
-    gone = [output for output in outputs if isinstance(output, AppMemoryChanged)]
-
-    assert sorted(space.active) == [3]
-    assert [(o.memory_id, o.active, o.cause, o.session_id, o.user_id, o.content) for o in gone] == [
-        (1, False, "erased", "", "", ""),
-        (2, False, "erased", "", "", ""),
-    ]
-    assert isinstance(outputs[-1], AppMemoriesChanged)
-    assert outputs[-1].memories == 1
-    space.store()
-    assert CANARY not in str(space.stored) + "".join(encode(output).decode() for output in outputs)
-
-
-@pytest.mark.parametrize("which", [0, 1, 2, 3])
-def test_what_waits_of_erased_sessions_goes(which: int) -> None:
-    """The candidate, the conversation that is asked about, one behind it; answers to such requests are nobody's."""
-    space = Space(ask=True, most=2, most_pinned=0)
-    for n in range(3):
-        space.end(session=f"s{n}")
-        space.propose(f"User bought {THINGS[n]}.")
-    assert space.stats.waiting == 1
-    if which > 1:
-        space.decide("delete", 1)
-        space.end(session="s3")
-        space.end(session="s4", said=f"I decided on the {CANARY}.")
-    session = {0: "s2", 1: "s1", 2: "s3", 3: "s4"}[which]
-    request = space.state.head.requests
-    space.store()
-    outputs = erase_sessions(space, session)
-    space.store()
-
-    assert isinstance(outputs[-1], AppMemoriesChanged)
-    if which == 0:
-        assert (sorted(space.active), outputs[-1].waiting) == ([1, 2], 0)
-        assert space.decide("delete", 1, request=request) == []
-        space.end(session="next")
-        assert space.asked_for_memories[-1].session_id == "next"
-    elif which == 1:
-        assert (sorted(space.active), outputs[-1].waiting, space.compactions) == ([1, 3], 0, [])
-    elif which == 2:
-        assert space.asked_for_memories[-1].session_id == "s4"
-        assert space.propose("User bought nothing.", request=request) == []
-    else:
-        assert outputs[-1].waiting == 1
-        assert CANARY not in str(space.stored)
-        space.propose("User bought all.", request=request)
-        assert space.stats.created == 4
-
-
 def test_what_is_asked_of_others_is_still_waited_for() -> None:
     """A decision on the candidate is taken though the conversation behind it was erased."""
     space = Space(ask=True, most=2, most_pinned=0)
@@ -127,21 +67,6 @@ def test_what_is_asked_of_others_is_still_waited_for() -> None:
     space.decide("delete", 1, request=request)
 
     assert (sorted(space.active), space.stats.waiting) == ([2, 3], 0)
-
-
-def test_conversations_beyond_those_that_are_named_are_found() -> None:
-    """A memory names the latest of its conversations; an erasure also finds those before."""
-    space = Space(ask=True, most=2, most_pinned=0, related=1)
-    for n in range(5):
-        space.end(session=f"s{n}")
-        space.propose(f"User bought {THINGS[n]}.")
-        if n > 1:
-            space.decide("edit", 1, new_content=f"User bought {THINGS[0]} and {THINGS[n]}.")
-    assert space.active[1].related_conversations == ["s4"]
-    assert sorted(space.active) == [1, 2]
-    erase_sessions(space, "s2")
-
-    assert sorted(space.active) == [2]
 
 
 def test_a_memory_of_too_many_conversations_goes_with_any() -> None:

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from models.app.rules import CompactionDecision, MemorySubject, decide, merged_into, oldest, refusal
+from models.app.rules import CompactionDecision, MemorySubject, decide, oldest, refusal
 from models.events.app import MemoryToKeep
-from models.language.contradiction import conflicts, facts_of, sentences_of
 from models.language.likeness import likeness
 from models.policy.app import AppPolicy
 from tests.session_driver import NOON
@@ -96,20 +95,6 @@ def test_else_the_one_goes_that_is_worth_least() -> None:
     )
 
 
-def test_the_new_one_can_be_the_one_that_goes() -> None:
-    """It has no right to a place."""
-    assert decide(TEN, memory(11, importance=0.1), NOON, POLICY).target_memory_id == 11
-
-
-def test_of_equals_the_one_changed_longest_ago_goes_then_the_lowest_number() -> None:
-    """So that the decision never hangs on the order in which they are given."""
-    late = [memory(number, at=NOON + timedelta(days=number % 3)) for number in range(1, 11)]
-    made = decide(late, memory(11, at=NOON + timedelta(days=5)), NOON, POLICY)
-
-    assert made.target_memory_id == 3
-    assert made == decide(late[::-1], memory(11, at=NOON + timedelta(days=5)), NOON, POLICY)
-
-
 def test_pinned_memories_are_neither_deleted_nor_merged() -> None:
     """Not even the oldest, the least, or one that says the same."""
     pinned = memory(1, "User owns a boat.", importance=0.0, pinned=True, days=900)
@@ -171,15 +156,6 @@ def test_first_in_first_out() -> None:
     assert "made 2026-02-20T12:00:00+00:00" in oldest([*TEN[:6], first], NEW).reason
 
 
-def test_an_edit_says_what_goes_or_its_content_does() -> None:
-    """The memory whose words the new content has; of equals the new one."""
-    assert merged_into(decision("edit", 3, "User enjoys judo.", merged=8), TEN, NEW) == 8
-    assert merged_into(decision("edit", 3, "User enjoys judo and baking."), TEN, NEW) == 4
-    assert merged_into(decision("edit", 3, "User enjoys judo, owns a boat."), TEN, NEW) == 11
-    assert merged_into(decision("edit", 3, "Something else entirely."), TEN, NEW) == 11
-    assert merged_into(decision("edit", 11, "Something else entirely."), TEN, NEW) == 10
-
-
 def test_what_a_conversation_was_about_makes_no_two_alike() -> None:
     """One shared topic is no likeness; where both tell nothing else, their topics are compared."""
     photo, lamp = "Conversation about photo.", "User bought a lamp for a photo."
@@ -211,34 +187,3 @@ def test_two_of_the_same_user_and_subject_are_merged() -> None:
         "User decided to pay by rooms."
     )
     assert made.reason == "memories 3 and 11 are of the same user and subject, 2 topics that no other has"
-
-
-@pytest.mark.parametrize(
-    "of",
-    [
-        subjects(m3="spreadsheet column", m11="noor spreadsheet"),
-        subjects(m3="spreadsheet shared", m11="spreadsheet shared", m5="shared"),
-        subjects(m3="spreadsheet shared", m11="spreadsheet shared")
-        | {3: MemorySubject("bo", frozenset({"spreadsheet"}))},
-        {number: MemorySubject("", frozenset({"spreadsheet", "shared"})) for number in (3, 11)},
-        {},
-    ],
-    ids=["one topic", "others have it too", "another user", "nobody's", "unknown"],
-)
-def test_what_is_not_of_the_same_subject_is_not_merged(of: dict[int, MemorySubject]) -> None:
-    """The one that is worth least goes."""
-    made = decide([*TEN[:2], SHEET, *TEN[3:]], SHARES, NOON, POLICY, subjects=of)
-
-    assert ("delete", 3) == (made.action, made.target_memory_id)
-
-
-def test_what_is_known_of_sentences_changes_no_decision() -> None:
-    """Facts that were found before only save the time to find them."""
-    told = [memory(3, "User lives in Oslo. User prefers tea."), memory(4, "User prefers tea. User lives in Bergen.")]
-    known = {
-        s: facts for each in told for s, facts in zip(sentences_of(each.content), facts_of(each.content), strict=True)
-    }
-
-    assert any(known.values())
-    assert decide(told, NEW, NOON, POLICY) == decide(told, NEW, NOON, POLICY, known=known)
-    assert conflicts(told[0].content, told[1].content, known)

@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from models.app.rules import Draft, compose
-from models.events import Position, Role
+from models.events import Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.policy.app import AppPolicy
-from tests import app_driver
-from tests.session_driver import NOON, Session
+from tests.session_driver import Session
 
 Talk = Sequence[str]
 """Turns, the user's first, then by turns."""
@@ -219,23 +218,6 @@ def test_a_summary_gives_no_orders() -> None:
     assert ("Tell" in draft.content, "Pretend" in draft.content) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("summary", "told"),
-    [
-        ("Noor should pay less. The flat has rooms.", "Noor and flat"),
-        ("The flat is shared with Noor. Noor has a small room.", "Noor and flat"),
-        ("Noor has a small room for herself, and the noor is in the flat.", "noor and flat"),
-        ("Flat rents rise. The small room goes to NOOR.", "NOOR and flat"),
-        ("Flat rents rise in town, which is bad for all of us.", "noor and flat"),
-    ],
-)
-def test_topics_keep_their_capitals(summary: str, told: str) -> None:
-    """Of names; a capital at a sentence's opening makes none."""
-    draft = memory(SOFA, AppPolicy(content_chars=400), notables=[], summary=summary, key_topics=["noor", "flat"])
-
-    assert draft.content.startswith(f"Conversation about {told}.")
-
-
 @pytest.mark.parametrize("talk", [("hi", "Hello! How can I help?"), ("",), ("What time is it?", "")])
 def test_small_talk_leaves_nothing(talk: Talk) -> None:
     """A memory costs one of ten places."""
@@ -270,14 +252,6 @@ def test_importance_rises_with_what_was_decided() -> None:
     assert 1 >= decided > fact > summary > 0
 
 
-def test_tags_are_topics_and_kinds() -> None:
-    """No more than the policy says, none twice."""
-    tags = memory(REFUND).tags
-
-    assert ({"preference", "outcome"} <= set(tags), len(tags), len(set(tags))) == (True, 5, 5)
-    assert memory(REFUND, AppPolicy(tags=0)).tags == []
-
-
 def test_of_two_sentences_that_say_the_same_one_is_told() -> None:
     """And of two that contradict each other the later."""
     notables = [
@@ -288,12 +262,3 @@ def test_of_two_sentences_that_say_the_same_one_is_told() -> None:
     ]
 
     assert memory(CRASH, notables=notables).content == "User prefers meetings after 2pm. The deadline is Nov 8."
-
-
-def test_the_event_is_not_asked_for_more_than_it_tells() -> None:
-    """An event that others wrote may be empty, or hold what the rules never give."""
-    bare = app_driver.ended("", "s", Position("t", 0, 0), NOON, notables=[], turn_count=0)
-    odd = [NotableSentence(NotableKind.FACT, Role.TOOL, 0, text, 0.5) for text in ("", "...", "\n", "?")]
-
-    assert compose(bare, AppPolicy()) is None
-    assert compose(msgspec.structs.replace(bare, notables=odd), AppPolicy()) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import count
 
 from models.events import CommandEvent, Position, UserMemoryChanged
 from models.events.app import MemoriesPurged
@@ -46,20 +45,6 @@ def test_only_spaces_that_were_spoken_to_are_written() -> None:
     assert {key: set(parts) for key, parts in result.changed.items()} == {"": {"clock"}, "app:app3": {"head", "m1"}}
 
 
-def test_spaces_are_counted() -> None:
-    """For the gauges: also by a fold that was made anew over what is kept."""
-    entities: Entities = {}
-    fold = MemoryPartitionFold(entities, Policy())
-    spaces = [Space(app=f"app{n}") for n in range(3)]
-    keep(entities, fold, commands(*[space.ended() for space in spaces]))
-    erased = SpaceErased(app_id="app2", timestamp=NOON, request_id="e")
-    keep(entities, fold, commands(MemoriesPurged(app_id="app1", timestamp=NOON), erased, first=3))
-    anew = MemoryPartitionFold(entities, Policy())
-
-    for progress in (fold.progress["app"], anew.progress["app"]):
-        assert [2, 1, 0] == list(progress.totals.values())
-
-
 def test_due_spaces_are_known() -> None:
     """The longest due first; after a recovery as before; not before their time, nor after what waits was purged."""
     entities: Entities = {}
@@ -84,16 +69,3 @@ def test_due_spaces_are_known() -> None:
         assert progress.totals["app_memories_waiting"] == 3
     keep(entities, fold, commands(MemoriesPurged(app_id="app0", timestamp=NOON), first=3))
     assert [due.app_id for due in fold.progress["app"].due(first + 9 * minute)] == ["app1", "app2"]
-
-
-def test_the_cost_of_spaces_is_told_once() -> None:
-    """Seconds by the clock that is given, energy by kind; users cost spaces nothing."""
-    ticks = count()
-    fold = MemoryPartitionFold({}, Policy(), seconds=lambda: float(next(ticks)))
-    space = Space()
-    log: list[CommandEvent] = [space.ended(), added("Hello", "s", 0, Position("turns", 0, 0), NOON), space.ended()]
-    keep({}, fold, commands(*log))
-    seconds, spent = fold.take_spent()
-
-    assert (seconds, set(spent), 20 <= spent["creation"] <= 30) == (2.0, {"creation"}, True)
-    assert fold.take_spent() == (0.0, {})

@@ -42,22 +42,3 @@ def test_an_answer_is_overdue_only_if_there_was_time_for_it() -> None:
     assert reminders.choose([OVERDUE], 160.0, 9) == [OVERDUE]
     assert reminders.choose([OVERDUE], 161.0, 9) == []
     assert reminders.choose([OVERDUE], 160.0 + REMIND_AGAIN_S, 9) == [OVERDUE]
-
-
-def test_a_worker_that_begins_gives_time_anew() -> None:
-    """It does not know when requests of before went out."""
-    reminders = Reminders(MINUTE)
-
-    assert [bool(reminders.choose([OVERDUE], now_s, 9)) for now_s in (5.0, 64.0, 65.0)] == [False, False, True]
-
-
-def test_what_was_answered_is_forgotten() -> None:
-    """The next request of the space has its own time."""
-    space, reminders = Space(ask=True), Reminders(MINUTE)
-    space.end()
-    reminders.asked(space.asked_for_memories[0], 0.0)
-    reminders.asked(space.asked_for_memories[0], 50.0)
-
-    assert reminders.choose([OVERDUE], 100.0, 9) == []
-    assert reminders.choose([], 100.0 + 60 + 2 * REMIND_AGAIN_S, 9) == []
-    assert reminders.choose([OVERDUE], 300.0, 9) == []

@@ -4,55 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import AppMemoriesChanged, AppMemoryChanged, ConversationEnded, Role
+from models.events import AppMemoryChanged, ConversationEnded, Role
 from models.events.app import AppUninstalled, MemoriesPurged
-from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
-from models.text.summary import EXTRACTIVE
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import decode_command, encode
 from models.wire.envelope import key_of
 from tests.app_driver import Space, causes
-from tests.entity_driver import NOON, Entities
 from tests.session_driver import Session
-from tests.user_partition import commands, keep
-
-
-def test_creates_memory_when_conversation_ends() -> None:
-    """App memory: it is told of at once, with its source, importance, tags and times."""
-    space = Space()
-    told, stats = space.end(said="I decided to buy a red bicycle.", session="s1", key_topics=["bicycle"])
-
-    assert isinstance(told, AppMemoryChanged)
-    assert "decided to buy a red bicycle" in told.content
-    assert len(told.content) <= 200
-    assert (told.memory_id, told.slot, told.active, told.cause) == (1, 0, True, "created")
-    assert (told.app_id, told.session_id, told.user_id, told.space) == ("shop", "s1", "anna", "app")
-    assert (told.created_at, told.updated_at, told.made_by) == (NOON, NOON, EXTRACTIVE)
-    assert 0 < told.importance <= 1
-    assert "bicycle" in told.tags
-    assert isinstance(stats, AppMemoriesChanged)
-    assert (stats.memories, stats.created, stats.waiting) == (1, 1, 0)
-
-
-def test_isolates_memories_between_apps() -> None:
-    """App memory: what is put to one app's space is told under no other, whatever the apps and users are called."""
-    apps = [("a", ""), ("b", ""), ("a/b", ""), ("a", "b"), ("a%2Fb", ""), ("ü \N{GRINNING FACE}", "")]
-    spaces = [Space(app=app, user=user) for app, user in apps]
-    log: list[ConversationEnded] = []
-    for number, space in enumerate(spaces):
-        log += [space.ended(said=f"I decided on plan {number}.", session=f"s{number}")]
-    entities: Entities = {}
-    outputs = keep(entities, MemoryPartitionFold(entities, Policy()), commands(*log))
-    told = [
-        (o.app_id, o.user_id if o.space == "user" else "", o.session_id)
-        for o in outputs
-        if isinstance(o, AppMemoryChanged)
-    ]
-
-    assert told == [(app, user, f"s{number}") for number, (app, user) in enumerate(apps)]
-    assert len([key for key in entities if key != PARTITION_ENTITY]) == len(apps)
 
 
 def test_compacts_memories_when_limit_reached() -> None:
@@ -69,21 +28,6 @@ def test_compacts_memories_when_limit_reached() -> None:
     assert (compaction.decided_by, compaction.fallback) == ("rules", "")
     assert compaction.reason
     assert (space.stats.created, space.stats.compactions) == (11, 1)
-
-
-def test_retains_memories_after_app_uninstall() -> None:
-    """App memory: unless asked otherwise; the next conversation says that the app is back."""
-    space = Space()
-    space.fill(3)
-    before = dict(space.active)
-    audited = space.command(AppUninstalled)
-
-    assert (audited.action, audited.outcome, audited.count) == ("app_uninstalled", "done", 0)
-    assert space.active == before
-    assert space.stats.uninstalled
-    assert space.command(AppUninstalled).outcome == "unchanged"
-    space.end()
-    assert (space.stats.uninstalled, space.stats.memories) == (False, 4)
 
 
 def test_purges_memories_after_app_uninstall_if_asked() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
-from models.partition.sessions import PARTITION_ENTITY, DecodedArrival, PartitionFold, PartitionFolded
+from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
 from models.policy.app import AppPolicy
 from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.sequence.signals import SIGNAL_NAMES
-from models.session.bounds import DEAD_LETTER_BYTES, STATE_WRITE_BYTES, fitting_dead_letter
+from models.session.bounds import STATE_WRITE_BYTES, fitting_dead_letter
 from models.wire.codec import encode
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
@@ -140,21 +140,6 @@ def test_time_outs_of_large_sessions_are_spread_over_records() -> None:
     assert {part for parts in closed for part in parts if part[0] not in "tn"} == {"head"}
 
 
-def test_many_apps_at_once_are_written_a_few_at_a_time() -> None:
-    """A thousand apps with ids of a thousand bytes, all due at the same record, close over the next ones."""
-
-    def events() -> Iterator[InputEvent]:
-        for n in range(1000):
-            yield turn("s", n, "Hello", START, app=f"{LONG}{n:08d}")
-        for n in range(20):
-            yield turn("s", 1000 + n, "Hello", START + timedelta(minutes=5))
-
-    results, table = folded(events(), Policy())
-
-    assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES
-    assert [part for part in table.entities[PARTITION_ENTITY] if LONG in part] == []
-
-
 def letter(value: bytes, key: bytes = b"k", headers: list[tuple[str, bytes | None]] | None = None) -> DeadLetter:
     """A dead letter of such a record."""
     return DeadLetter(
@@ -179,11 +164,3 @@ def test_a_dead_letter_too_large_for_its_topic_says_so_and_goes_without(large: D
     assert len(encode(fitted)) + len(fitted.key or b"") < 10_000
     assert (fitted.id, fitted.offset, fitted.reason, fitted.value) == ("i", 1, "not_json", None)
     assert "too large to keep here" in fitted.detail
-
-
-def test_a_dead_letter_that_fits_is_whole() -> None:
-    """The largest record that a producer can send without compression keeps its bytes."""
-    whole = letter(b"\xff" * 1024 * 1024)
-
-    assert fitting_dead_letter(whole) is whole
-    assert len(encode(whole)) < DEAD_LETTER_BYTES

@@ -46,18 +46,6 @@ def test_old_and_faded_memories_are_archived() -> None:
     assert 0.48 < project.memory(important).decay_factor < 0.5
 
 
-def test_a_second_run_finds_nothing_to_do() -> None:
-    """Nothing is counted, told or archived twice."""
-    project = Project()
-    project.say("The build takes long.", 0, memory_type=FACT)
-    project.now += 40 * DAY
-    consolidated(project)
-    project.told.clear()
-    run, _ = consolidated(project)
-
-    assert (1, 0, 0, []) == (run.looked_at, run.decay_updated, run.archived, project.told)
-
-
 def test_a_restored_memory_stays_for_a_while() -> None:
     """And one that is said again comes back."""
     project = Project()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.events.user import EpisodeCompressed, FactChanged
-from models.retrieval.context import MIN_TOKENS, Fitted, fit_prompt, format_for_injection, long_term_prompt
+from models.retrieval.context import MIN_TOKENS, fit_prompt, format_for_injection, long_term_prompt
 from models.text.words import estimate_tokens
 from streams.index import collections
 
@@ -75,13 +75,6 @@ def test_the_injection_is_the_seeds() -> None:
     )
 
 
-def test_a_large_budget_leaves_nothing_out() -> None:
-    """What is fitted without need is the prompt itself."""
-    expected = Fitted(SEED_PROMPT, estimate_tokens(SEED_PROMPT), 3, 2, 2, last_turn_cut=False)
-
-    assert expected == fit_prompt(FACTS, EPISODES, RECENT, token_budget=2_000)
-
-
 def test_facts_come_before_turns_and_turns_before_episodes() -> None:
     """A budget that has room for one more line than the facts and the last turn gives it to the turn before."""
     recent = [Said("user", "a" * 60), Said("assistant", "b" * 60), Said("user", "c" * 60)]
@@ -128,13 +121,3 @@ def test_a_prompt_is_never_above_its_budget(
         assert tail == "\n\nAnswer consistently using the memory and conversation above."
     else:
         assert fitted.prompt == whole
-
-
-@given(facts_of, episodes_of, recent_of, budgets)
-def test_a_larger_budget_keeps_no_fewer_facts(
-    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
-) -> None:
-    """More room never costs a fact."""
-    fewer, more = (fit_prompt(facts, episodes, recent, token_budget=tokens) for tokens in (budget, budget + 40))
-
-    assert fewer.facts <= more.facts

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from models.errors import BudgetTooSmall
 from models.events.project_items import MemoryType
 from models.policy.project import ContextPolicy
-from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, build_context, query_of
-from models.retrieval.token_budget import scaled_to
+from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, build_context
 from models.text.words import estimate_tokens
 from tests.project_found import BEGIN, chunk, episode, found, memory
 
@@ -87,17 +86,6 @@ def test_what_goes_in_first() -> None:
     assert [item.priority for item in context.items if item.section == "memories"] == [0.9, 0.89, 0.88]
 
 
-def test_what_did_not_fit_is_named() -> None:
-    """By turn and id, without a word of anybody."""
-    context = built(50, recent=5, memories=3, chunks=1)
-
-    assert context.warnings == [
-        "2 of 5 recent messages did not fit, turns 1, 0",
-        "1 of 3 memories did not fit, ids m-002",
-        "1 of 1 chunk summaries did not fit, ids k-0",
-    ]
-
-
 def test_a_message_is_never_cut() -> None:
     """One that is too long is named, and ends its section though older ones are short: a larger budget gets it back."""
     inputs = ContextInputs(recent=[*messages(2), ContextMessage(turn=2, role="user", content="ü" * 4_000)])
@@ -156,19 +144,3 @@ def test_a_budget_smaller_than_the_system_prompt_is_refused() -> None:
 
     with pytest.raises(BudgetTooSmall, match="100 tokens do not hold a system prompt of 52 and the 50 reserved"):
         build_context(ContextInputs(system_prompt="rule " * 41), policy, estimate_tokens)
-
-
-def test_a_window_of_another_size_is_divided_alike() -> None:
-    """A model of 8K has an eighth part of the reserves of one of 64K."""
-    scaled = scaled_to(ContextPolicy(), 16_000)
-
-    assert (scaled.system_tokens, scaled.working_tokens, scaled.recent_share) == (250, 1_000, 0.6)
-
-
-def test_the_latest_messages_are_the_context_of_the_query() -> None:
-    """As many as the policy says; without messages or with none wanted it is empty."""
-    policy = ContextPolicy(query_messages=2)
-
-    assert query_of("which store?", messages(5), policy).context == "said 3\nsaid 4"
-    assert query_of("which store?", [], policy).context == ""
-    assert query_of("which store?", messages(5), ContextPolicy(query_messages=0)).context == ""

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from models.events import Role, TurnsJudged
-from models.policy import RiskPolicy
-from models.risk.combination import UPSTREAM, probability_of
-from models.state.vectors import TurnMark
-from tests.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units, upstream
-from tests.session_driver import NOON, Session, said
+from models.events import TurnsJudged
+from models.risk.combination import probability_of
+from tests.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units
+from tests.session_driver import NOON, Session
 
 POLICY = judged_by()
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -29,46 +27,6 @@ def test_refusal_is_known_to_the_next_user_turn() -> None:
         tell(session, 2, 0.4)
 
     assert judgement(refused).probability > judgement(answered).probability
-
-
-def test_refusal_counts_where_the_assistant_is_scored_too() -> None:
-    """It is known to the next user turn, and marks the turn that was refused."""
-    model = structs.replace(MODEL, weights={**MODEL.weights, "refusals": 10_000})
-    policy = structs.replace(judged_by(model), risk=RiskPolicy(scored_roles=(Role.USER, Role.ASSISTANT)))
-    refused, answered = Session(policy), Session(policy)
-    for session, reply in ((refused, REFUSAL), (answered, "All right.")):
-        session.put(said(0), risk=0.4, vector=(1.0, 0.0))
-        session.put(said(1, reply, role=Role.ASSISTANT), risk=0.0, vector=(0.0, 1.0))
-        session.put(said(2), risk=0.4, vector=(1.0, 0.0))
-    assert refused.state is not None
-
-    assert judgement(refused).probability > judgement(answered).probability
-    assert [0] == refused.state.vectors(policy.memory.recent_vectors).marked(TurnMark.REFUSED)
-
-
-def test_evidence_says_what_came_after_a_refusal() -> None:
-    """Of the turn after the refused one, not of others."""
-    session = Session(POLICY)
-    for turn in (0, 1, 3, 4, 5):
-        session.put(said(turn), risk=0.1 if turn < 2 else RISKY, vector=(1.0, float(turn)))
-        if turn == 1:
-            answer(session, 2, REFUSAL)
-    for turn in range(6, 9):
-        session.put(said(turn), risk=0.9, vector=(1.0, float(turn)))
-    whys = {each.turn: each.why for alert in session.alerts for each in alert.evidence}
-
-    assert [3] == [turn for turn, why in whys.items() if "after a refusal" in why]
-    assert "was refused" in whys[1]
-
-
-def test_phrase_of_what_was_sent_is_true_of_one_turn() -> None:
-    """The score is of all risks; where one of them was sent it says so."""
-    session = Session(POLICY)
-    escalate(session, 3)
-    upstream(session, 3, 0.5)
-    said_ = {each.signal: each for each in judgement(session).contributions}[UPSTREAM]
-
-    assert f"with the risks that producers sent along, the seed's score is {said_.value:.2f}" == said_.why
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import AlertStatus, JudgementRequested, Mode, Role, Severity, TurnsJudged
-from models.risk.alerts import OpenAlert, judged
+from models.events import JudgementRequested, Role, TurnsJudged
 from models.risk.combination import JUDGE
 from tests.escalation_driver import escalate, judged_by, judgement, tell, told, units
 from tests.limits import too_large
@@ -73,19 +72,6 @@ def test_judge_moves_the_alert(says: float, cause: str, moves: int) -> None:
     assert 1 == sum(isinstance(out, JudgementRequested) for out in session.outputs)
 
 
-def test_same_answer_again_tells_nothing() -> None:
-    """A judge's record that comes twice is told once; another answer is told."""
-    session = asked()
-    answered(session, 0.6)
-    before = (len(session.outputs), judgement(session))
-    answered(session, 0.6)
-    again = (len(session.outputs), judgement(session))
-    answered(session, 0.5)
-
-    assert before == again
-    assert ["raised", "judged", "judged"] == [alert.cause for alert in session.alerts]
-
-
 def test_a_benign_answer_goes_with_its_alert() -> None:
     """The next turn is judged without it: its log-odds are no turn's share, and what escalates later alerts again."""
     session, unjudged = asked(), asked()
@@ -105,14 +91,6 @@ def test_a_benign_answer_goes_with_its_alert() -> None:
     assert stood
     assert judgement(unjudged) == after
     assert session.alerts[-1].alert_id != session.alerts[0].alert_id
-
-
-def test_judge_who_disagrees_lets_the_mode_fall() -> None:
-    """Once it has lasted: the alert is then resolved by calm turns sooner."""
-    session = asked()
-    answered(session, 0.001)
-
-    assert Mode.ELEVATED != session.profile.mode
 
 
 @pytest.mark.parametrize(("probability", "alert_id"), [(0.9, "another"), (None, None)])
@@ -137,17 +115,3 @@ def test_answer_that_comes_after_the_end_opens_nothing() -> None:
 
     assert (told_before, True) == (len(closed.outputs), closed.state.closed)
     assert ({}, []) == (unknown.state.changed_parts(), unknown.outputs)
-
-
-def test_an_acknowledged_warning_fires_again_when_judged_critical() -> None:
-    """Grown worse, it is nobody's any more; otherwise it stays as it was."""
-    alert = OpenAlert("id", AlertStatus.ACKNOWLEDGED, Severity.WARNING, NOON, NOON)
-
-    assert (alert, "judged") == judged(alert, Mode.CALM, NOON)
-    worse, cause = judged(alert, Mode.CRITICAL, NOON)
-    assert (AlertStatus.FIRING, Severity.CRITICAL, 2, "worsened") == (
-        worse.status,
-        worse.severity,
-        worse.notifications,
-        cause,
-    )

@@ -120,27 +120,6 @@ def test_model_can_be_off() -> None:
     )
 
 
-def test_session_of_only_assistant_turns_is_not_judged() -> None:
-    """No probability is made up where nobody was observed: the source formulas go on."""
-    judged, seed = Session(POLICY), Session()
-    for session in (judged, seed):
-        for turn in range(12):
-            answer(session, turn, REFUSAL, risk=0.5)
-
-    assert seed.profile == judged.profile
-    assert [alert.reason for alert in seed.alerts] == [alert.reason for alert in judged.alerts]
-
-
-def test_turn_without_a_risk_of_the_scorer_is_not_observed() -> None:
-    """Where the scorer said nothing there is no silent zero: the producer's risk counts as it ever did."""
-    session = Session(POLICY)
-    for turn in range(6):
-        session.say(turn, risk=0.6)
-
-    assert [None] * len(session.alerts) == [alert.escalation for alert in session.alerts]
-    assert session.profile.score == pytest.approx(0.48, abs=0.1)
-
-
 def test_one_very_risky_turn_alerts_only_by_its_producer() -> None:
     """The scorer's risk of one turn is one ground among others; a producer's demands an alert at once."""
     policy = judged_by(structs.replace(MODEL, base=-50_000))  # By which all that one turn can say is not enough.
@@ -211,16 +190,6 @@ def test_part_goes_with_the_session(end: str, stored: bool) -> None:
 
     assert (True, True) == (kept, gone)
     assert [90] == [each.turn for each in judgement(session).turns]
-
-
-def test_part_is_written_only_when_it_changed() -> None:
-    """An assistant's answer leaves it as it was."""
-    session = alerted()
-    session.store()
-    answer(session, 6)
-    assert session.state is not None
-
-    assert PART not in session.state.changed_parts()
 
 
 def test_long_session_stays_small() -> None:

@@ -8,7 +8,7 @@ from itertools import product
 from timeit import repeat
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.language.facts.extraction import MAX_FACTS, Extraction, extract
@@ -49,7 +49,6 @@ def test_no_pattern_backtracks_far(unit: str, opening: str) -> None:
     assert min(repeat(lambda: extract(message), number=1, repeat=3)) < STUCK_SECONDS
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=60), st.sampled_from([" ", " ", ""]))
 def test_any_words_give_valid_distinct_facts_and_the_same_each_time(words: list[str], between: str) -> None:
     """Keys are snake case, values within bounds, one fact per category and key; nothing raises."""
@@ -64,7 +63,6 @@ def test_any_words_give_valid_distinct_facts_and_the_same_each_time(words: list[
     assert [] == [key for key, times in keys.items() if times > 1]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
     """Controls, unpaired quotes, other scripts."""

@@ -11,7 +11,7 @@ from models.events import ExtractedFact, FactCategory, Retraction
 from models.policy import FactPolicy
 from models.state.parts import Parts
 from models.user.fact import Fact, FactChange, FactProvenance
-from models.user.facts import RETRACTED, RETRACTIONS, Facts, part_of
+from models.user.facts import RETRACTED, Facts, part_of
 from tests.user_driver import NOON, fact
 
 IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE
@@ -88,14 +88,6 @@ def test_a_correction_is_the_surest_of_its_message() -> None:
     assert Kept().take(fact("name", "Al", 0.5, corrects=True), fact("name", "Bo", 0.99)) == ["stored Al"]
 
 
-def test_the_same_key_of_two_categories_is_two_facts() -> None:
-    """In a message and in the state."""
-    kept = Kept()
-    kept.take(fact("units", "metric"), fact("units", "imperial", category=PREFERENCE))
-
-    assert [(c, f.value) for c, _, f in kept.facts.all()] == [(IDENTITY, "metric"), (PREFERENCE, "imperial")]
-
-
 def test_the_active_value_again_changes_nothing() -> None:
     """As sure or less sure, in any case of letters."""
     kept = Kept()
@@ -164,16 +156,6 @@ def test_what_a_retraction_names_is_active_no_longer(retraction: Retraction, gon
     assert kept.facts.count_active() == 3 - len(gone)
 
 
-def test_a_retraction_again_changes_nothing() -> None:
-    """Nor one of what was never known."""
-    kept = Kept()
-    kept.take(fact("name", "Alex"))
-    kept.take(back=(NAME,))
-
-    assert kept.take(back=(NAME, Retraction())) == kept.take(back=(Retraction(key="age"),)) == []
-    assert kept.times() == [("Alex", 1, 2)]
-
-
 def test_a_value_after_a_retraction_is_stored_however_sure() -> None:
     """The retracted one's confidence is past, its times are kept; between the two nothing is valid."""
     kept = Kept()
@@ -212,19 +194,6 @@ def test_a_retraction_does_not_mean_the_value_that_its_message_says() -> None:
     assert kept.times() == [("Alex", 1, None)]
 
 
-def test_retractions_are_remembered_a_few_at_a_time() -> None:
-    """The latest; the same again takes no place."""
-    kept = Kept()
-    kept.take(back=(NAME,))
-    for n in range(RETRACTIONS - 1):
-        kept.take(back=(Retraction(key=f"key_{n}"), Retraction(key="key_0")))
-    assert kept.take(fact("name", "Alex"), minute=0) == []
-    kept.take(back=(Retraction(key="one_more"),))
-
-    assert kept.take(fact("name", "Alex"), minute=0) == ["stored Alex"]
-    assert len(kept.facts._retracted()) == RETRACTIONS
-
-
 def test_history_is_kept_up_to_the_policys_number() -> None:
     """The oldest go from the state; the archive has them."""
     kept = Kept(history=3)
@@ -233,15 +202,6 @@ def test_history_is_kept_up_to_the_policys_number() -> None:
 
     assert kept.times() == [(f"Alex {n}", n + 1, n + 2) for n in (2, 3, 4)] + [("Alex 5", 6, None)]
     assert [past.value for past in kept.name().past()] == ["Alex 2", "Alex 3", "Alex 4"]
-
-
-def test_no_history_can_be_wanted() -> None:
-    """Then the present value is all."""
-    kept = Kept(history=0)
-    kept.take(fact("name", "Alex"))
-    kept.take(fact("name", "Bob"))
-
-    assert kept.times() == [("Bob", 2, None)]
 
 
 def test_beyond_the_bound_past_facts_go_first_then_the_least_important() -> None:
@@ -254,36 +214,6 @@ def test_beyond_the_bound_past_facts_go_first_then_the_least_important() -> None
     assert kept.take(fact("e", "5", importance=0.8)) == ["stored 5", "evicted 2"]
     assert kept.take(fact("f", "6", importance=0.3)) == ["stored 6", "evicted 6"]
     assert [key for _, key, _ in kept.facts.all()] == ["c", "d", "e"]
-
-
-def test_no_more_past_facts_go_than_must() -> None:
-    """The latest retracted keep their history."""
-    kept = Kept(most=3)
-    kept.take(fact("a", "1"), fact("b", "2"), fact("c", "3"))
-    for key in ("b", "a", "c"):
-        kept.take(back=(Retraction(key=key),))
-    kept.take(fact("d", "4"))
-
-    assert [key for _, key, _ in kept.facts.all()] == ["a", "c", "d"]
-
-
-def test_an_evicted_fact_says_when_it_ended() -> None:
-    """As a retracted one does: no reader takes it for active."""
-    kept = Kept(most=1)
-    kept.take(fact("a", "1", importance=0.3))
-    _, evicted = kept.changes(fact("b", "2"))
-
-    assert (evicted.key, evicted.fact.active, evicted.fact.valid_until) == ("a", False, NOON + timedelta(minutes=2))
-    assert (evicted.fact.session_id, evicted.fact.turn) == ("s", 2)
-
-
-def test_a_message_of_more_facts_than_the_bound_leaves_the_most_important() -> None:
-    """And each that goes is told."""
-    kept = Kept(most=5)
-    became = kept.take(*[fact(f"key_{n}", "x", importance=(n + 20) / 100) for n in range(64)])
-
-    assert [key for _, key, _ in kept.facts.all()] == [f"key_{n}" for n in range(59, 64)]
-    assert (became.count("stored x"), became.count("evicted x")) == (64, 59)
 
 
 @pytest.mark.parametrize("part", [part_of(FactCategory.IDENTITY, "name"), RETRACTED])

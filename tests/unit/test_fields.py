@@ -8,7 +8,6 @@ from typing import Annotated
 import pytest
 from msgspec import Struct
 
-from models import events
 from models.entities import TOPIC_OF
 from models.events.fields import (
     BEHAVIOUR,
@@ -56,24 +55,6 @@ def test_a_field_without_a_meaning_is_found() -> None:
 
     with pytest.raises(TypeError, match=r"Odd: bare, half want `about"):
         meaning_of(Odd)
-
-
-def test_a_field_says_more_than_its_type() -> None:
-    """What it leaves out is as the type of the vocabulary says; null or not."""
-
-    class Said(Struct):
-        first: Annotated[SessionId | None, about("Where it began.")]
-
-    assert ("Where it began.", IDENTIFIER, "", "session") == meaning_of(Said)["first"]
-
-
-def test_one_name_may_mean_different_things() -> None:
-    """What readers of published contracts were once told wrongly."""
-    read, changed = meaning_of(events.MemoriesRead)["count"], meaning_of(events.CommandResult)["count"]
-
-    assert ("Memories that were shown.", "Memories that it changed.") == (read.description, changed.description)
-    assert "record key" not in meaning_of(events.AppMemoriesChanged)["session_id"].description
-    assert "calibrated probability" in meaning_of(events.AlertChanged)["score"].description
 
 
 def test_every_column_of_the_archive_says_what_it_means() -> None:

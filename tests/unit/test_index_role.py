@@ -205,17 +205,6 @@ async def test_an_index_made_anew_leaves_out_who_was_erased(role: Quiet, polls: 
     assert {"u"} == {str(each.payload["topic_id"]) for each in topics[0]}
 
 
-async def test_an_index_that_is_up_to_date_waits_until_it_is_asked(role: Quiet) -> None:
-    """So that the proof has the counts of what was removed."""
-    await role.take(said(0))
-    role._caught_up = True
-    await role.take(ended("s"), first=1)
-    waiting = await stored(role).count("turns")
-    await role.take(due("r", "s"))
-
-    assert (waiting, [("vectors turns", 1)]) == (1, [(each.store, each.removed) for each in role.told[0][1]])
-
-
 async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once what was in the log at the start is in: there is always something newer, and nobody need wait for it."""
     place, done = TP("turns", 0), iter((0, 9, 10))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
@@ -77,14 +76,6 @@ def test_a_restored_topic_has_the_vector_of_its_title_and_summary() -> None:
     assert [0.16, None, None, 0.06, None] == [risk for risk, _ in found]
     assert vectors == [vector("sails for a boat"), vector("bread\nhow long it bakes"), None, vector("tulips"),
                        vector("visas")]  # fmt: skip
-
-
-def test_restored_topics_alone_need_no_scorer() -> None:
-    """A batch may hold nothing else; a topic without words has no vector."""
-    (risk, with_words), (_, without) = taken(restored("bread"), restored(""))
-
-    assert (risk, without) == (None, None)
-    assert np.linalg.norm(with_words) > 0.99
 
 
 @pytest.mark.parametrize("at_ms", [-1, -(2**63), 2**63 - 1])

@@ -128,15 +128,6 @@ async def test_a_failure_is_an_answer_too(failure: str) -> None:
     assert "secret" not in str(lines)
 
 
-async def test_it_says_how_long_it_took() -> None:
-    """In milliseconds, also in vain."""
-    for judge in (Scripted(), Scripted(failure="rubbish")):
-        clock = iter([10.0, 10.25])
-        said = await judged(judge, requested(), within=timedelta(seconds=1), clock=clock.__next__)
-
-        assert said.elapsed_ms == 250
-
-
 async def test_the_last_request_of_a_session_is_judged(log: AnsweringLog, role: Making) -> None:
     """It has the newest turns; an earlier one would be overruled at once."""
     judge, before = Scripted(), counted("superseded")
@@ -196,14 +187,6 @@ async def test_a_defect_leaves_nothing_running(log: AnsweringLog, role: Making) 
         await asyncio.sleep(0)
 
     assert (judge.judged, log.records, judge.asking) == ([], [], 0)
-
-
-@pytest.mark.parametrize("value", [None, b"", b"{", b'{"type":"turn"}', b"\xff"])
-async def test_what_cannot_be_read_is_left(log: AnsweringLog, role: Making, value: bytes | None) -> None:
-    """An erasure's filler among them; what stands beside it is judged."""
-    await role(Scripted()).on_records(poll(value, encode(requested())))
-
-    assert log.keys == ["s"]
 
 
 async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Making) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from jobs.operate.worker import WorkerRole
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
-from streams.wiring import ROLES, judge_of, policy_of, run_judge
+from streams.wiring import judge_of, policy_of
 from tests.tiny_classifier import write_classifier
 
 SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "model": "guard"}}
@@ -65,17 +64,6 @@ def test_what_could_never_judge_is_refused(wrong: dict[str, Any]) -> None:
         load_settings(judge=wrong)
 
 
-async def test_a_role_without_a_judge_says_so() -> None:
-    """Instead of reading what it cannot answer."""
-    with pytest.raises(ConfigurationError, match=r"no judge is configured: set judge\.kind"):
-        await run_judge(load_settings(), asyncio.Event())
-
-
-def test_a_worker_can_have_the_role() -> None:
-    """And every role of a worker is known to the wiring."""
-    assert {role.value for role in WorkerRole if role is not WorkerRole.ALL} == set(ROLES)
-
-
 @pytest.mark.parametrize(("judge", "runs"), [({}, False), (SERVER, True)])
 async def test_all_roles_have_a_judge_where_one_is_configured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], judge: dict[str, Any], *, runs: bool
@@ -119,10 +107,3 @@ def test_doctor_misses_the_role_where_a_judge_is_configured(
     verdict = CHECKS["workers"].look(load_settings(judge=judge))
 
     assert (verdict.status, "turntide worker judge" in verdict.advice) == (status, status is Status.WARN)
-
-
-def test_times_have_the_stated_defaults() -> None:
-    """Ten seconds for an answer, ten minutes until nobody waits for one."""
-    judge = load_settings().judge
-
-    assert (judge.timeout, judge.max_age) == (timedelta(seconds=10), timedelta(minutes=10))

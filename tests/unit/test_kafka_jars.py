@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -74,18 +72,6 @@ def test_damaged_file_is_fetched_again(tmp_path: Path, repository: Repository) -
     assert (tmp_path / "one-1.0.jar").read_bytes() == b"one"
 
 
-def test_interrupted_download_is_repeated(tmp_path: Path, repository: Repository) -> None:
-    """What a killed process left in the staging folder is not taken for a jar."""
-    left = tmp_path / "staging" / "one-1.0.jar-0" / "one-1.0.jar"
-    left.parent.mkdir(parents=True)
-    left.write_bytes(b"o")
-
-    jars = kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
-
-    assert jars[0].read_bytes() == b"one"
-    assert not left.exists()
-
-
 def test_passing_failure_is_retried(tmp_path: Path, repository: Repository) -> None:
     """Two broken connections are no reason to give up."""
     repository.failures = 2
@@ -101,21 +87,6 @@ def test_lasting_failure_says_what_to_do(tmp_path: Path, repository: Repository)
 
     with pytest.raises(JarError, match=r"connection reset.*TURNTIDE_KAFKA"):
         kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
-
-
-def test_two_at_once_fetch_once(tmp_path: Path, repository: Repository) -> None:
-    """The second caller waits for the first and then asks nobody."""
-    together = threading.Barrier(2, timeout=10)
-
-    def call() -> list[Path]:
-        together.wait()
-        return kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
-
-    with ThreadPoolExecutor(2) as pool:
-        one, two = (future.result() for future in [pool.submit(call), pool.submit(call)])
-
-    assert one == two
-    assert sorted(repository.asked) == sorted(_PINS)
 
 
 def test_pins_are_complete() -> None:

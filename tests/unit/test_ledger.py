@@ -59,14 +59,6 @@ def test_gap_of_the_log_is_accepted_after_repeated_seeks(ledger: Ledger[str]) ->
     assert recs(12) == list(admit(ledger, 12).records)
 
 
-def test_only_what_is_missing_twice_in_a_row_is_missing() -> None:
-    """Where one seek is believed, what came in between takes the belief back."""
-    ledger: Ledger[str] = Ledger(gap_after_seeks=1)
-    ledger.know("p", 10)
-
-    assert [[], [], [], [12]] == [[each.offset for each in admit(ledger, first).records] for first in (12, 11, 12, 12)]
-
-
 def test_nothing_is_taken_before_the_seek_is_done(ledger: Ledger[str]) -> None:
     """While the position is unknown nothing is processed, and what was processed meanwhile moves nothing."""
     ledger.forget()
@@ -86,11 +78,3 @@ def test_commit_is_what_was_processed_and_once(ledger: Ledger[str]) -> None:
     ledger.committed("p", 15)
 
     assert ledger.to_commit("p") is None
-
-
-def test_what_was_fetched_stays_fetched(ledger: Ledger[str]) -> None:
-    """A batch that comes again takes nothing back: what it does not reach counts as unread, or a stall is not seen."""
-    ledger.fetched("p", 14)
-    ledger.fetched("p", 11)
-
-    assert (ledger.fetched_to("p"), ledger.fetched_to("unknown")) == (15, 0)

@@ -59,27 +59,6 @@ def test_the_same_message_again_is_nothing_new() -> None:
     assert (before, []) == (project.memory(first), project.told)
 
 
-def test_symbols_make_another_content() -> None:
-    """C# is not C++."""
-    project = Project()
-
-    assert project.say("Use C++.", 0) != project.say("Use C#.", 1)
-
-
-def test_an_equal_suffix_by_chance_is_another_memory() -> None:
-    """What is the same is compared by content."""
-    project = Project()
-    first = project.say("Use PostgreSQL.", 0)
-    known = project.memories.kept[first]
-    other = msgspec.structs.replace(known.memory, content="Use MySQL.")
-    project.memories.put(msgspec.structs.replace(known, memory=other))
-    second = project.say("Use PostgreSQL.", 0, session="s2")
-
-    assert first != second
-    assert first.split("-")[1] == second.split("-")[1]
-    assert ["Use MySQL.", "Use PostgreSQL."] == [project.memory(each).content for each in (first, second)]
-
-
 def test_a_newer_decision_supersedes_the_older() -> None:
     """It holds until then, and the newer says what it superseded; what was known before stays in its history."""
     project = Project()
@@ -97,38 +76,6 @@ def test_a_newer_decision_supersedes_the_older() -> None:
     assert [(newer, "created"), (older, "superseded")] == project.told
 
 
-def test_a_late_decision_cuts_what_was_said_before_and_after_it() -> None:
-    """What was said again later is a memory of its own."""
-    project = Project()
-    project.say("Use PostgreSQL.", 0, "database")
-    project.say("Use PostgreSQL.", 6, "database", session="s2")
-    project.say("Use MySQL.", 3, "database")
-
-    assert [("Use PostgreSQL.", 0, 3), ("Use MySQL.", 3, 6), ("Use PostgreSQL.", 6, None)] == project.intervals()
-    memories = sorted((kept.memory for kept in project.memories.kept.values()), key=lambda each: each.valid_from)
-    assert [["s1"], ["s1"], ["s2"]] == [[s.conversation_id for s in each.sources] for each in memories]
-    assert [1, 1, 1] == [each.mentions for each in memories]
-
-
-def test_disjoint_intervals_stay_disjoint() -> None:
-    """The same content with a hole between is two memories (graphiti#1865), in whatever order."""
-    for order in ((0, 5), (5, 0)):
-        project = Project()
-        for day in order:
-            project.say("The freeze is on.", day, memory_type=FACT, until=day + 2)
-
-        assert [("The freeze is on.", 0, 2), ("The freeze is on.", 5, 7)] == project.intervals()
-
-
-def test_what_ended_and_is_said_again_begins_anew() -> None:
-    """The old interval stays as it was."""
-    project = Project()
-    project.say("The freeze is on.", 0, memory_type=FACT, until=2)
-    project.say("The freeze is on.", 5, memory_type=FACT)
-
-    assert [("The freeze is on.", 0, 2), ("The freeze is on.", 5, None)] == project.intervals()
-
-
 def test_unrelated_memories_do_not_retire_each_other() -> None:
     """Other subjects, no subject, other types (graphiti#1728)."""
     project = Project()
@@ -142,19 +89,6 @@ def test_unrelated_memories_do_not_retire_each_other() -> None:
 
     assert [None] * 7 == [end for _, _, end in project.intervals()]
     assert set() == project.edges()
-
-
-def test_two_decisions_of_one_moment_both_stand() -> None:
-    """One message may decide two things of a subject; the next one closes both."""
-    project = Project()
-    project.say("Use PostgreSQL for orders.", 0, "database")
-    project.say("Use Redis for carts.", 0, "database", session="s2")
-
-    assert [None, None] == [end for _, _, end in project.intervals()]
-
-    project.say("Use SQLite.", 2, "database")
-
-    assert [2, 2, None] == [end for _, _, end in project.intervals()]
 
 
 def test_a_denial_retires_only_what_it_denies() -> None:
@@ -238,46 +172,6 @@ def test_deleting_reopens_what_it_had_closed() -> None:
     assert not project.long_term().delete(between, "deleted")
 
 
-def test_an_end_of_its_own_comes_back() -> None:
-    """Something expired later than it was superseded: without what superseded it it still expires."""
-    project = Project()
-    project.say("Use PostgreSQL.", 0, "database", until=9)
-    newer = project.say("Use MySQL.", 3, "database")
-
-    assert [3, None] == [end for _, _, end in project.intervals()]
-
-    project.long_term().delete(newer, "deleted")
-
-    assert [9] == [end for _, _, end in project.intervals()]
-
-
-def test_what_is_displaced_leaves_ends_as_they_are() -> None:
-    """There was no room for it, but it was true."""
-    project = Project()
-    older = project.say("Use PostgreSQL.", 0, "database")
-    newer = project.say("Use MySQL.", 3, "database")
-    project.long_term().delete(newer, "displaced")
-
-    assert (NOON + 3 * DAY, "") == (project.memory(older).valid_until, project.memory(older).closed_by)
-
-
-def test_an_erased_session_leaves_what_others_said() -> None:
-    """From when those said it; what only it said goes, and what that had closed holds again."""
-    project = Project()
-    shared = project.say("Use PostgreSQL.", 0, "database")
-    project.say("Use PostgreSQL.", 4, "database", session="s2")
-    alone = project.say("Use MySQL.", 6, "database")
-    project.say("Use Go.", 1, "language", session="s2")
-    project.told.clear()
-    project.long_term().erase_sessions(frozenset({"s1"}))
-    memory = project.memory(shared)
-
-    assert [("Use Go.", 1, None), ("Use PostgreSQL.", 4, None)] == project.intervals()
-    assert (1, ["s2"]) == (memory.mentions, [source.conversation_id for source in memory.sources])
-    assert all(past.valid_from != NOON for past in memory.history)
-    assert {(alone, "erased"), (shared, "erased")} == set(project.told) - {(shared, "restored")}
-
-
 def test_beyond_the_most_the_weakest_goes() -> None:
     """Of the new one's shelf: archived ones first, then by importance × decay; the new one stays."""
     project = Project(LongTermPolicy(most=10))
@@ -313,16 +207,6 @@ def test_what_cannot_be_remembered_is_refused(changes: dict[str, object], outcom
     assert (outcome, ("", outcome)) == (refused[0], project.long_term().add(new))
     assert refused[1]
     assert 0 == project.memories.count
-
-
-def test_a_memory_names_the_first_and_the_latest_sources() -> None:
-    """As many as the policy says."""
-    project = Project(LongTermPolicy(sources=3))
-    for day in range(6):
-        memory_id = project.say("Use Go.", day)
-
-    assert [0, 4, 5] == [(s.said_at - NOON) / DAY for s in project.memory(memory_id).sources]
-    assert 6 == project.memory(memory_id).mentions
 
 
 def test_an_imported_relationship_waits_for_its_end() -> None:

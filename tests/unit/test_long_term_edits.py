@@ -31,19 +31,6 @@ def test_a_content_put_right_leaves_a_revision() -> None:
     assert (memory_id, again) == (memory_id, project.memory(memory_id).closed_by)
 
 
-def test_what_is_not_knowledge_leaves_none() -> None:
-    """Tags and category are no part of what was known when."""
-    project = Project()
-    memory_id = project.say("Use Go.", 0)
-
-    assert ("done", "") == project.edit(memory_id, tags=["go", "go"], category="language")
-    assert (["go"], "language", []) == (
-        project.memory(memory_id).tags,
-        project.memory(memory_id).category,
-        project.memory(memory_id).history,
-    )
-
-
 def test_expired_and_reopened() -> None:
     """Both leave a revision; reopened it has no end."""
     project = Project()
@@ -141,25 +128,6 @@ def test_what_cannot_be_edited_is_refused(fields: dict[str, object], outcome: st
     assert before == project.memories.kept
 
 
-def test_an_edit_of_what_is_gone_is_told() -> None:
-    """By its id."""
-    assert ("not_found", "00000000-00000000 is not kept") == Project().edit("00000000-00000000", archived=True)
-
-
-def test_other_words_contradict_something_else() -> None:
-    """What was marked by itself goes with the words it was about."""
-    project = Project()
-    project.say("The team must not use MongoDB.", 0, "database", memory_type=MemoryType.CONSTRAINT)
-    used = project.say("Use MongoDB for sessions.", 1, "database")
-
-    assert "done" == project.edit(used, content="Use Redis for sessions.")[0]
-    assert set() == project.edges()
-
-    project.edit(used, content="Use MongoDB for carts.")
-
-    assert 1 == len(project.edges())
-
-
 def three(policy: LongTermPolicy | None = None) -> tuple[Project, str, str, str]:
     """Three memories that have nothing to do with each other."""
     project = Project(policy)
@@ -222,16 +190,6 @@ def test_superseded_by_hand() -> None:
     assert (None, "") == (project.memory(one).valid_until, project.memory(one).closed_by)
 
 
-def test_no_memory_begins_before_what_it_supersedes_by_hand() -> None:
-    """What is said earlier than known is a memory of its own then."""
-    project, one, other, _ = three()
-    project.relate(other, one, "supersedes")
-    earlier = project.say("Write tests.", -3)
-
-    assert other != earlier
-    assert NOON + DAY == project.memory(other).valid_from
-
-
 def test_there_is_room_for_what_people_say() -> None:
     """Of a full memory the weakest that was related by itself goes; of one that is full by hand nothing."""
     project = Project(LongTermPolicy(relationships=2, related=2))
@@ -243,18 +201,6 @@ def test_there_is_room_for_what_people_say() -> None:
     assert "done" == project.relate(ids[1], ids[3], "needs")[0]
     assert {("Fact b.", "needs", "Fact c."), ("Fact b.", "needs", "Fact d.")} == project.edges()
     assert ("too_many", "a memory has at most 2 relationships each way") == project.relate(ids[1], ids[0], "needs")
-
-
-def test_what_was_superseded_by_hand_goes_back_to_its_own_rivals() -> None:
-    """Not to those of what had superseded it."""
-    project = Project()
-    older = project.say("Use PostgreSQL.", 0, "database")
-    other = project.say("Use Go.", 2, "language")
-    project.say("Use Rust.", 4, "language")
-    project.relate(other, older, "supersedes")
-    project.long_term().delete(other, "deleted")
-
-    assert [("Use PostgreSQL.", 0, None), ("Use Rust.", 4, None)] == project.intervals()
 
 
 def test_what_comes_back_beside_the_same_content_strengthens_it() -> None:

@@ -43,27 +43,3 @@ def test_what_is_cut_in_two_takes_room_too() -> None:
     project.say("Use MySQL.", 3, "database")
 
     assert 10 == project.memories.count
-
-
-def test_what_is_cut_in_two_keeps_its_tags_findable() -> None:
-    """Something of the same tags is related to both halves."""
-    project = Project()
-    project.say("Use PostgreSQL.", 0, "database", tags=["sql"])
-    project.say("Use PostgreSQL.", 6, "database", session="s2")
-    project.say("Use MySQL.", 3, "database")
-    fact = project.say("Joins are slow.", 8, memory_type=FACT, tags=["sql"])
-
-    assert 2 == len(project.memory(fact).relationships)
-
-
-def test_also_where_what_cuts_it_only_begins_earlier() -> None:
-    """Then the second half alone is new."""
-    project = Project(LongTermPolicy(most=10))
-    for n in range(8):
-        project.say(f"Fact {n}.", n, memory_type=FACT)
-    project.say("Use PostgreSQL.", 0, "database")
-    project.say("Use PostgreSQL.", 6, "database", session="s2")
-    mysql = project.say("Use MySQL.", 6, "database", session="s3")
-
-    assert mysql == project.say("Use MySQL.", 3, "database")
-    assert 10 == project.memories.count

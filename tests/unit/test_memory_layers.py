@@ -84,15 +84,6 @@ def test_buffer_holds_open_turns_beyond_its_size() -> None:
     assert (list(range(103, 113)), 10) == (sorted(buffer.slots), sum(v is not None for v in parts.changes().values()))
 
 
-@pytest.mark.parametrize(("slots", "expected"), [({}, 0), ({3: 0, 4: 1}, 2), ({3: 0, 4: 2}, 1), ({3: 1, 4: 2}, 0)])
-def test_buffer_takes_the_lowest_free_part(slots: dict[int, int], expected: int) -> None:
-    """A gap left by dropped parts is filled before parts are added."""
-    buffer = TurnBuffer(slots, Parts({}))
-    put(buffer, said(9), [])
-
-    assert expected == buffer.slots[9]
-
-
 def test_segment_of_turns() -> None:
     """Range with both ends inside, mean risk of the scored turns, sizes before."""
     segment = compact([said(10, "abcd", 0.2), said(12, "efgh"), said(14, "Where is the boat?", 0.6)], Policy())
@@ -136,12 +127,6 @@ def test_any_dimension(dim: int) -> None:
     assert [pytest.approx(1.0, abs=1e-6)] == ring.cosines(vector)
 
 
-@pytest.mark.parametrize("bad", [[0.0, 0.0], [], [np.nan, 1.0], [np.inf, 1.0]])
-def test_unusable_vectors_are_none(bad: list[float]) -> None:
-    """Zero, empty and not finite vectors are not remembered."""
-    assert None is quantise(np.array(bad, dtype=np.float32))
-
-
 def test_vector_ring_survives_storage() -> None:
     """Read from its parts it is the same ring: same cosines bit for bit, same marks, 73 bytes each."""
     parts = Parts({})
@@ -156,12 +141,3 @@ def test_vector_ring_survives_storage() -> None:
 
     assert (ring.turns, ring.marks, ring.cosines(probe)) == (again.turns, again.marks, again.cosines(probe))
     assert ([4, 6, 8, 10], {73}) == (sorted(again.turns), {len(value) for value in stored.values()})
-
-
-def test_vector_ring_ignores_what_is_older_than_all() -> None:
-    """A late turn does not push out a newer one."""
-    ring = VectorRing(Parts({}), 2)
-    for turn in (10, 12, 3):
-        ring.remember(turn, 0, unit(1.0))
-
-    assert [10, 12] == sorted(ring.turns)

@@ -149,30 +149,6 @@ def test_closed_sessions_beyond_the_bound_are_forgotten_oldest_first() -> None:
     assert (kept.fold.open_sessions, kept.fold.closed_sessions) == (1, 2)
 
 
-def test_apps_beyond_the_bound_share_a_window() -> None:
-    """Who sends a new app id with every turn fills one window, not the memory."""
-    kept = Kept(Policy(partition=PartitionPolicy(open_apps=2)))
-    kept.take(log(*(turn("s", n, START, app=f"app-{n}") for n in range(50))))
-    kept.take(log(turn("s", 50, START + timedelta(minutes=5)), first=50))
-    windows = [o for o in kept.outputs if isinstance(o, WindowClosed) and o.scope == "app"]
-
-    assert [(w.app_id, w.turns) for w in windows] == [("(other)", 48), ("app-0", 1), ("app-1", 1)]
-
-
-def test_moved_deadlines_do_not_count_as_time_outs() -> None:
-    """Sessions that went on meanwhile take nothing from those that are due at one record, recovered or not."""
-    busy, due = MAX_TIMEOUTS_PER_RECORD, MAX_TIMEOUTS_PER_RECORD + 5
-    later = START + timedelta(minutes=20)
-    kept = Kept()
-    kept.take(
-        log(*(turn(f"busy-{n}", 0, START) for n in range(busy)), *(turn(f"due-{n}", 0, START) for n in range(due)))
-    )
-    kept.take(log(*(turn(f"busy-{n}", 1, later) for n in range(busy)), first=busy + due))
-    kept.take(log(turn("x", 0, START + timedelta(minutes=31)), first=2 * busy + due))
-
-    assert len(kept.closed()) == MAX_TIMEOUTS_PER_RECORD
-
-
 def erased(session: str, at: datetime) -> SessionErased:
     """Somebody is forgotten."""
     return SessionErased(session_id=session, timestamp=at, request_id="r")

@@ -96,16 +96,3 @@ def test_errors_name_the_field(text: str, named: str) -> None:
         load_policy(text.encode(), "toml")
 
     assert named in str(caught.value)
-
-
-def test_undecodable_bytes() -> None:
-    """Bytes that are no text are a configuration error too."""
-    with pytest.raises(ConfigurationError, match="policy"):
-        load_policy(b"\xff\xfe", "toml")
-
-
-def test_policy_round_trips_as_json() -> None:
-    """A policy written out reads back equal."""
-    policy = Policy(version="x")
-
-    assert policy == load_policy(msgspec.json.encode(policy), "json")

@@ -102,22 +102,6 @@ async def test_many_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ids(2 * MOST_NAMED + 1) == [each for command in log.sent for each in command.ids]
 
 
-async def test_what_comes_while_others_are_written_is_written_too() -> None:
-    """Also when it is closed meanwhile."""
-    log = Log()
-    log.open.clear()
-    recorder = recording(log)
-    recorder.record("a", "web", ids(MOST_NAMED))
-    await log.asked.acquire()
-    recorder.record("a", "web", ["late-1"])
-    closing = asyncio.create_task(recorder.close())
-    await asyncio.sleep(0)
-    log.open.set()
-    await closing
-
-    assert [MOST_NAMED, 1] == [len(each.ids) for each in log.sent]
-
-
 @pytest.mark.parametrize(("fails", "expected"), [(1, {"recorded": 3}), (2, {"failed": 2, "recorded": 1})])
 async def test_a_log_that_does_not_answer_is_asked_twice(
     fails: int, expected: dict[str, float], counted: dict[str, float]
@@ -155,35 +139,3 @@ async def test_a_process_that_takes_no_commands_says_so(counted: dict[str, float
     await recorder.close()
 
     assert since(counted) == {"refused": 2}
-
-
-async def test_closing_waits_for_no_log_that_is_gone(
-    counted: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker stops in time; what could not be written is counted."""
-    monkeypatch.setattr(project_accesses, "CLOSE_WITHIN_S", 0.01)
-    log = Log()
-    log.open.clear()
-    recorder = recording(log)
-    recorder.record("a", "web", ids(MOST_NAMED))
-    await log.asked.acquire()
-    recorder.record("a", "web", ["behind-1", "behind-2"])
-    await recorder.close()
-    log.open.set()
-    recorder.record("a", "web", ["later-1"])
-    await recorder.close()
-
-    assert since(counted) == {"failed": MOST_NAMED + 2, "recorded": 1}
-    assert [["later-1"]] == [each.ids for each in log.sent]
-
-
-async def test_an_error_nobody_foresaw_stops_neither_recording_nor_closing(counted: dict[str, float]) -> None:
-    """It is counted like any other, and what comes next is written."""
-    log = Log(1, RuntimeError("unforeseen"))
-    recorder = recording(log)
-    recorder.record("a", "web", ids(MOST_NAMED))
-    await log.asked.acquire()
-    recorder.record("a", "web", ["later-1"])
-    await recorder.close()
-
-    assert since(counted) == {"failed": MOST_NAMED, "recorded": 1}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import ConversationStatusSet, ProjectConversation
-from models.project.short_term import joined_in_order
+from models.events import ProjectConversation
 from tests.project_driver import Project, causes
 
 
@@ -71,25 +70,6 @@ def test_beyond_the_most_chunks_the_two_oldest_merge() -> None:
     assert {0, 1, 2, 3} >= {event.slot for event in project.told.values() if event.kind == "chunk"}
 
 
-def test_merged_summaries_are_bounded() -> None:
-    """What is oldest goes, whole passages first; no character is broken."""
-    told = joined_in_order(["a" * 90, "b" * 90, "\N{GRINNING FACE}" * 90], 120)
-
-    assert "Earlier: " + "\N{GRINNING FACE}" * 90 == told
-    assert 120 == len(joined_in_order(["\N{GRINNING FACE}" * 500], 120))
-
-
-def test_a_late_turn_takes_its_place_by_number() -> None:
-    """Also one below all that are at hand: it goes with the next chunk."""
-    project = Project(short_term={"recent_messages": 3, "chunk_messages": 2})
-    for number in (4, 5, 7, 6, 1):
-        project.say(f"Number {number} here.", turn=number)
-    (chunk,) = project.items("chunk").values()
-
-    assert [1, 6, 7] == conversation(project).recent
-    assert (4, 5) == (chunk.first_turn, chunk.last_turn)
-
-
 def test_a_conversation_is_active_paused_and_ended() -> None:
     """A time-out pauses, a turn makes it active again, an end ends it; a time-out does not take the end back."""
     project, status = Project(), []
@@ -102,19 +82,6 @@ def test_a_conversation_is_active_paused_and_ended() -> None:
         status.append((conversation(project).status, conversation(project).ended_at is not None))
 
     assert [("paused", False), ("active", False), ("ended", True), ("ended", True)] == status
-
-
-def test_somebody_ends_a_conversation_with_a_summary() -> None:
-    """The source's `endConversation`; again changes nothing; of an unknown one there is nothing to end."""
-    project = Project()
-    project.say("Hello there, shall we start with the plan?")
-    results = []
-    for conversation_id in ("s0", "s0", "s9"):
-        project.do(ConversationStatusSet, conversation_id=conversation_id, status="ended", summary="Plan made")
-        results.append(project.result[0])
-
-    assert ["done", "unchanged", "not_found"] == results
-    assert "Plan made" == conversation(project).summary
 
 
 @pytest.mark.parametrize("goes_on", [True, False])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from datetime import timedelta
 
 import msgspec
 import pytest
@@ -35,22 +34,6 @@ GONE = "We decided to use PostgreSQL."
 def erase(project: Project, *sessions: str) -> None:
     """Erase sessions."""
     project.do(ProjectSessionErased, session_ids=list(sessions), request_id="e")
-
-
-def test_what_only_they_said_goes() -> None:
-    """Conversation, chunks, episodes, pending facts and memories; what a memory had closed holds again."""
-    project = Project(short_term={"recent_messages": 1, "chunk_messages": 1})
-    project.say("We decided to use MySQL for the database.", "s1")
-    project.say(GONE)
-    project.say("Maybe we decided to use Redis.", role=Role.USER)
-    closed = project.memory("We decided to use MySQL for the database").valid_until
-    erase(project, "s0")
-
-    assert closed is not None
-    assert {"s1"} == set(project.items("conversation"))
-    assert {"s1"} == {episode.conversation_id for episode in project.items("episode").values()}
-    assert [None] == [memory.valid_until for memory in project.items("memory").values()]
-    assert ({}, 0) == (project.items("pending"), project.stats.chunks)
 
 
 def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
@@ -125,21 +108,6 @@ def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, e
     assert (erased == "project") == ({PARTITION_ENTITY} == set(states[0]))
 
 
-def test_what_others_said_stays_however_much_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memories of an erased session and another one, larger together than a write may be: all stay the other's."""
-    monkeypatch.setattr("models.project.state.EVENT_STATE_BYTES", 1_000)
-    project = Project()
-    for turn in talked():
-        project.put(turn)
-    shared = {name for name, memory in project.items("memory").items() if len(memory.sources) == 2}
-    erase(project, "s0")
-    left = project.items("memory")
-
-    assert 6 == len(shared)
-    assert shared <= set(left)
-    assert {"s1"} == {source.conversation_id for memory in left.values() for source in memory.sources}
-
-
 def test_why_something_was_refused_names_nothing_that_is_erased() -> None:
     """The chain of a refused cycle: its ids come from what was said."""
     project = Project()
@@ -153,14 +121,3 @@ def test_why_something_was_refused_names_nothing_that_is_erased() -> None:
 
     assert one in refused
     assert ["", ""] == [result.item_id + result.detail for result in project.stats.results]
-
-
-def test_a_refused_command_makes_no_project() -> None:
-    """Nothing is kept or told of a name under which there was nothing to keep; that somebody tried is audited."""
-    project = Project(stores=True)
-    (audited,) = project.do(
-        ProjectMemoryAdded, memory_type="fact", content="x", valid_from=NOON, valid_until=NOON - timedelta(days=9)
-    )
-
-    assert isinstance(audited, ProjectAudited)
-    assert ("invalid", {}) == (audited.outcome, project.stored)

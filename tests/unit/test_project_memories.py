@@ -17,11 +17,9 @@ from models.events import (
     ProjectMemoryAdded,
     ProjectMemoryDeleted,
     ProjectMemoryEdited,
-    ProjectTurnAdded,
     RelationshipSet,
     Role,
 )
-from tests.entity_driver import NOON
 from tests.project_driver import Project
 
 UNSURE = "Maybe we decided to use Redis."
@@ -62,26 +60,6 @@ def test_agreeing_to_what_an_assistant_proposed_is_a_decision() -> None:
     assert ["decision"] == [memory.type for memory in project.items("memory").values()]
 
 
-def test_a_repeated_record_changes_nothing() -> None:
-    """After a crash the sessions role sends again what it sent, from some record on; events of one record are apart."""
-    project = Project()
-    first, second = project.turn("We decided to use PostgreSQL."), project.turn("We will ship in May.", "s1")
-    project.put(first)
-    project.put(second)
-    same_record = ProjectTurnAdded(
-        id="other", session_id="s2", user_id="anna", timestamp=NOON, source=second.source, turn=0,
-        role=Role.USER, content="Good morning to everybody.", **project.ids,
-    )  # fmt: skip
-
-    again = project.put(first) + project.put(second)
-    new = project.put(same_record)
-
-    assert [] == again
-    assert new
-    assert 3 == project.stats.turn_count
-    assert [] == project.put(same_record)
-
-
 def test_what_is_not_sure_waits_and_is_promoted_when_said_again() -> None:
     """Confidence 1 − (1 − a)(1 − b) of the same said twice; then it is a memory and no longer pending."""
     project = Project()
@@ -113,19 +91,6 @@ def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int
 
     assert ["done", "not_found"] == outcomes
     assert left == (project.stats.pending, project.stats.memories)
-
-
-def test_what_an_edited_memory_says_is_not_pending_besides() -> None:
-    """Its id says what it said first."""
-    project = Project()
-    project.say(UNSURE)
-    (said,) = project.items("pending").values()
-    other = Project()
-    memory_id = added(other, "We use memcached.", memory_type=said.type)
-    other.do(ProjectMemoryEdited, memory_id=memory_id, content=said.content)
-    other.say(UNSURE)
-
-    assert {} == other.items("pending")
 
 
 @pytest.mark.parametrize(
@@ -234,18 +199,3 @@ def test_a_consolidation_that_was_asked_for_is_answered() -> None:
     assert ("asked", 1) == (done.cause, done.pending_dropped)
     assert ("now", "done") == (project.stats.results[-1].request_id, project.stats.results[-1].outcome)
     assert {} == project.items("pending")
-
-
-def test_of_many_who_ask_for_a_consolidation_each_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one is under way for long: those that there is no room for at once, the others when it is done."""
-    project = Project(long_term={"results": 2})
-    for n in range(4):
-        added(project, f"Fact number {n} of them.")
-    monkeypatch.setattr("models.project.state.EVENT_STATE_BYTES", -1)
-    for n in range(4):
-        project.do(ConsolidationAsked, request_id=f"ask{n}")
-    monkeypatch.undo()
-    project.wait(seconds=1)
-    answers = [(each.request_id, each.outcome) for each in project.of(ProjectAudited) if each.action != "memory_added"]
-
-    assert [("ask2", "too_many"), ("ask3", "too_many"), ("ask0", "done"), ("ask1", "done")] == answers[-4:]

@@ -104,15 +104,6 @@ def test_events_in_any_order_make_the_same() -> None:
         assert view.size == 3
 
 
-def test_of_one_revision_the_last_counts() -> None:
-    """A slot that was freed and taken with one and the same event of the log."""
-    view = view_of(memory(1, "first"))
-    view.apply(gone("memory", "m-001", 0, 7))
-    view.apply(told(memory(2, "second"), 0, 7))
-
-    assert list(view.memories) == ["m-002"]
-
-
 def test_standings() -> None:
     """The latest counts; of another life of the project everything before it goes."""
     view = view_of(memory(1, "PostgreSQL"))
@@ -140,14 +131,6 @@ def test_what_was_found_is_told_whole() -> None:
     assert all(each.scores.keyword == 1 and each.score > 0.3 and each.via == "" for each in found)
 
 
-def test_no_more_than_wanted() -> None:
-    """Ten by the policy, or as the query says."""
-    view = view_of(*(memory(n, "PostgreSQL") for n in range(15)))
-
-    assert ids(view, ASKED) == [f"m-{n:03}" for n in range(10)]
-    assert ids(view, replace(ASKED, top_k=2)) == ["m-000", "m-001"]
-
-
 def test_related_memories_come_along() -> None:
     """Below their hit by strength and distance, named after it, in either direction, through the filters."""
     view = view_of(
@@ -170,14 +153,6 @@ def test_related_memories_come_along() -> None:
         "m-002",
         "m-003",
     ]
-
-
-def test_a_hit_is_not_pulled_in_again() -> None:
-    """It keeps its own score and is nobody's neighbour."""
-    view = view_of(related(memory(1, "PostgreSQL."), "m-002"), memory(2, "PostgreSQL!"))
-    plain, with_related = (view.retrieve(replace(ASKED, related_depth=depth), BEGIN) for depth in (0, 1))
-
-    assert plain == with_related
 
 
 def test_an_episode_brings_what_it_is_linked_to_and_the_other_way_round() -> None:
@@ -250,34 +225,6 @@ def test_as_it_was_known_then() -> None:
     assert view.retrieve(replace(then, known_at=None), now)[0].scores.keyword == 0
     assert len(ids(view, replace(then, known_at=BEGIN + 4 * DAY), now)) == 4
     assert ids(view, replace(then, known_at=BEGIN - timedelta(seconds=1)), now) == []
-
-
-def test_relationships_of_later_lead_nowhere_then() -> None:
-    """Neither to related memories nor to contradictions."""
-    late = related(memory(1, "PostgreSQL is fast."), "m-002", "contradicts")
-    late = replace(late, relationships=[replace(late.relationships[0], created_at=BEGIN + 5 * DAY)])
-    view = view_of(late, memory(2, "Elephants are slow."))
-    query = RetrievalQuery(text="PostgreSQL fast", related_depth=1)
-    then = replace(query, known_at=BEGIN + DAY)
-
-    assert [(each.id, each.contradicted_by) for each in view.retrieve(then, BEGIN)] == [("m-001", [])]
-    assert [(each.id, each.contradicted_by) for each in view.retrieve(query, BEGIN)] == [
-        ("m-001", ["m-002"]),
-        ("m-002", ["m-001"]),
-    ]
-
-
-def test_a_copy_hears_nothing_of_what_comes_later() -> None:
-    """Nor does the view of what its copy is told: items, words and relationships."""
-    view = view_of(related(memory(1, "PostgreSQL it is."), "m-002"), memory(2, "Kafka it is."), episode(1, "Chosen"))
-    copied = view.copy()
-    view.apply(gone("memory", "m-002", 1, 9))
-    copied.apply(told(memory(3, "PostgreSQL 18."), 5, 9))
-
-    assert (list(view.memories), view.size, ids(view, ASKED)[0]) == (["m-001"], 2, "m-001")
-    assert sorted(ids(copied, ASKED)) == ["e-1", "m-001", "m-002", "m-003"]
-    assert [len(each.graph.edges("m-001")) for each in (view, copied)] == [0, 1]
-    assert (copied.item_in("memory", 5), view.item_in("memory", 5)) == ("m-003", None)
 
 
 def test_what_held() -> None:

@@ -81,16 +81,6 @@ def test_weights_of_the_query_stand_for_the_policys() -> None:
     assert total(candidates, 1, text="anything", weights=weights) == pytest.approx((3 * 0.8 + 1) / 4)
 
 
-def test_one_decision_among_few_is_found_by_what_it_is() -> None:
-    """With a single memory every idf is 0, so the similarity too: terms, recency and importance are above 0.3."""
-    decided = memory(1, "We decided to use PostgreSQL.", kind=MemoryType.DECISION)
-    question = "What was our database decision?"
-
-    assert scores(filled(decided), ("memory", "m-001"), question).semantic == 0
-    assert total(filled(replace(decided, importance=0.7)), 1, text=question) == pytest.approx(0.15 + 0.2 + 0.07)
-    assert total(filled(replace(decided, subject="database")), 1, text=question) == pytest.approx(0.3 + 0.2 + 0.05)
-
-
 @pytest.mark.parametrize("part", [{"category": "orders"}, {"tags": ["orders"]}, {"subject": "orders"}])
 def test_a_memory_is_found_by_its_category_tags_and_subject(part: dict[str, Any]) -> None:
     """As if it said them."""
@@ -151,29 +141,12 @@ def test_a_text_without_a_term_asks_for_its_context() -> None:
     assert scores(candidates, ("memory", "m-001"), "What was it?", "PostgreSQL orders").keyword == 1
 
 
-def test_nothing_to_go_by_finds_what_is_important_and_recent() -> None:
-    """Weights of what words say are left out, so the threshold keeps its meaning."""
-    candidates = filled(replace(DECISION, importance=0.8))
-
-    assert total(candidates, 1, text="what was it?") == pytest.approx((0.2 + 0.1 * 0.8) / 0.3)
-    assert total(candidates, 1, text="", weights=RetrievalWeights(recency=0, importance=0)) == 0
-
-
 def test_episodes_and_chunks_have_scores_too() -> None:
     """Significance is an episode's importance, a chunk has none."""
     candidates = filled(episode(1, "Chose PostgreSQL"), chunk(1, "They spoke of PostgreSQL."))
 
     assert scores(candidates, ("episode", "e-1"), "postgresql") == Scores(0.0, 1.0, 1.0, 0.8, 0.0)
     assert scores(candidates, ("chunk", "k-1"), "postgresql") == Scores(0.0, 1.0, 1.0, 0.0, 0.0)
-
-
-def test_the_best_come_first_and_equals_by_id() -> None:
-    """In whatever order they came; no more than wanted."""
-    candidates = filled(*(memory(n, "the same") for n in (4, 2, 3, 1)), replace(memory(5, "the same"), importance=0.9))
-    scored = candidates.score(RetrievalQuery(text="same"), BEGIN)
-    best = candidates.best(scored, scored.total >= 0, threshold=0, top_k=3)
-
-    assert [item_id for (_, item_id), _ in best] == ["m-005", "m-001", "m-002"]
 
 
 def test_the_threshold_is_inside() -> None:
@@ -187,16 +160,6 @@ def test_the_threshold_is_inside() -> None:
 
 
 # --- what changes
-
-
-def test_a_change_that_leaves_the_words_alone_is_seen() -> None:
-    """An access: the arrays follow, the words are not read again."""
-    candidates = filled(DECISION)
-    candidates.put(replace(DECISION, access_count=5, importance=1.0))
-    candidates.put(replace(DECISION, access_count=5, importance=1.0, content="Kafka it is"))
-
-    found = scores(candidates, ("memory", "m-001"), "kafka")
-    assert (found.keyword, found.importance, found.access) == (1.0, 1.0, 1.0)
 
 
 def test_what_went_is_not_found_and_its_place_is_taken() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from models.errors import ConfigurationError
 from streams.inference.resilience import Blame, Breaker, CallFailed, CallGuard, CallRetry, Circuit, Failure, RetryBudget
 
 SECOND = timedelta(seconds=1)
@@ -181,26 +180,6 @@ def test_a_retry_storm_ends(time: Time, call: Call) -> None:
     assert service.calls == 110
 
 
-def test_successes_pay_for_repeats(time: Time, call: Call) -> None:
-    """An empty budget has a repeat again after as many successes as it takes."""
-    budget = RetryBudget(most=1, refill=0.5)
-    tired = guard(time, budget=budget)
-    call(tired, Service(Trouble()))
-    fails(call, tired, Service(Trouble()))
-    call(tired, Service())
-
-    assert call(tired, Service(Trouble())) == "answer"
-
-
-def test_the_budget_never_holds_more_than_its_most() -> None:
-    """A quiet week must not save up a storm."""
-    budget = RetryBudget(most=2, refill=0.5)
-    for _ in range(100):
-        budget.refill()
-
-    assert [budget.take() for _ in range(3)] == [True, True, False]
-
-
 def test_failures_in_a_row_open_the_breaker(time: Time, call: Call) -> None:
     """Then nothing is sent; a success in between starts the count anew."""
     breaker = Breaker(failures=3, pause=30 * SECOND, clock=time.read)
@@ -260,24 +239,6 @@ def test_only_one_trial_at_a_time(time: Time) -> None:
     assert [*admitted, breaker.admit()] == [True, False, True]
 
 
-def test_a_refused_request_closes_the_breaker(time: Time, call: Call) -> None:
-    """The service answers: it is well."""
-    breaker = Breaker(failures=1, pause=SECOND, clock=time.read)
-    breaker.failed()
-    time.now += 1
-    fails(call, guard(time, breaker=breaker), Service(Trouble(Blame.REQUEST)))
-
-    assert breaker.state is Circuit.CLOSED
-
-
-def test_lasting_failures_open_the_breaker(time: Time, call: Call) -> None:
-    """A wrong key must not be tried with every message."""
-    breaker = Breaker(failures=2, clock=time.read)
-    fails(call, guard(time, breaker=breaker), Service(*[Trouble(Blame.LASTING)] * 2), 2)
-
-    assert breaker.state is Circuit.OPEN
-
-
 async def test_a_try_has_a_time_out(time: Time) -> None:
     """A service that never answers is a failure, and the try is cancelled."""
     cancelled = []
@@ -315,10 +276,3 @@ async def test_a_cancelled_call_does_not_block_the_breaker(time: Time) -> None:
         await trial
 
     assert breaker.admit()
-
-
-@pytest.mark.parametrize("wrong", [{"tries": 0}, {"timeout": timedelta()}])
-def test_a_retry_that_never_tries_is_refused(wrong: dict[str, object]) -> None:
-    """It would return nothing at all."""
-    with pytest.raises(ConfigurationError):
-        CallRetry(**wrong)  # type: ignore[arg-type]

@@ -44,23 +44,6 @@ def test_a_single_match_stands_out() -> None:
     assert next(key for key, _ in ranked(scores)) == "t0"
 
 
-def test_equal_scores_say_nothing() -> None:
-    """Rounding differences among equals must not become a ranking."""
-    scores, average = fuse({}, {"x": 0.5, "y": 0.5 + 1e-9}, POLICY)
-
-    assert (scores, average) == ({"x": 0.0, "y": 0.0}, 0.0)
-
-
-def test_the_scale_of_a_ranking_does_not_count() -> None:
-    """BM25 has no unit: ten times the scores are the same ranking."""
-    lexical, dense = {"x": 1.0, "y": 2.0, "z": 4.0}, {"x": 0.9, "z": 0.2}
-    scores, average = fuse(lexical, dense, POLICY)
-    larger, larger_average = fuse({key: 10 * score for key, score in lexical.items()}, dense, POLICY)
-
-    assert {key: pytest.approx(score) for key, score in scores.items()} == larger
-    assert average == pytest.approx(larger_average)
-
-
 def test_the_dense_weight_weighs() -> None:
     """At 0 the words alone decide."""
     scores, _ = fuse({"word": 1.0}, {"meaning": 1.0, "other": 0.0}, ALONE)
@@ -77,11 +60,6 @@ def test_neighbours_carry_a_turn() -> None:
         ("a", 10): 8.0,
         **{("a", 10 + d): 8.0 / 2**distance for distance in range(1, 5) for d in (-distance, distance)},
     }
-
-
-def test_no_turn_has_a_number_below_0() -> None:
-    """A session begins with turn 0."""
-    assert min(turn for _, turn in carried({("a", 1): 1.0}, 1.0, POLICY)) == 0
 
 
 def test_first_turns_do_not_lose_for_standing_first() -> None:

@@ -71,13 +71,6 @@ def turn(number: int, content: str, *, session: str = "s", user: str = "ann", ap
     )
 
 
-async def test_an_empty_store_has_no_answers(memory: Searched) -> None:
-    """A user with no memory is no error."""
-    assert await memory.search.turns("Where is the cat?", ANN, 5) == []
-    assert await memory.search.sessions("Where is the cat?", ANN, 5) == []
-    assert await memory.search.episodes("Where is the cat?", ANN, 5) == []
-
-
 async def test_words_find_what_meaning_alone_does_not(memory: Searched) -> None:
     """A name that no embedder knows."""
     await memory.index(*(turn(10 * n, text) for n, text in enumerate([*SUBJECTS, "Ask Zyxwort about it."])))
@@ -111,14 +104,6 @@ async def test_dates_find_what_was_said_then(memory: Searched) -> None:
     await memory.index(*(turn(0, "We went for a long walk.", session=f"s{n}", day=40 * n) for n in range(4)))
 
     assert (await memory.found("What did we do in July 2023?"))[0] == ("s2", 0)
-
-
-async def test_places_that_do_not_exist_are_not_given(memory: Searched) -> None:
-    """Nothing stands before or after a session, and gaps are gaps: all that is there comes, nothing else."""
-    there = [0, 1, 7, 8, 30]
-    await memory.index(*(turn(n, f"A boat in harbour number {n}") for n in there))
-
-    assert sorted(await memory.found("boat harbour", top_k=10)) == [("s", n) for n in there]
 
 
 @pytest.mark.parametrize(
@@ -171,22 +156,6 @@ async def test_sessions_are_ranked_by_what_they_say(memory: Searched) -> None:
     await memory.index(*idle, turn(0, "The telescope arrived.", session="sky"))
 
     assert (await memory.search.sessions("telescope", ANN, 2))[0][0] == "sky"
-
-
-@pytest.mark.parametrize("query", ["", "   ", "…?!", "\u200b"])
-async def test_a_query_of_nothing_finds_nothing_or_anything_but_no_error(memory: Searched, query: str) -> None:
-    """Neither words nor meaning: whatever comes is in the scope."""
-    await memory.index(turn(0, "The boat"), turn(0, "The boat", session="u", user="bo"))
-
-    assert set(await memory.found(query)) <= {("s", 0)}
-
-
-async def test_more_than_the_candidates_can_be_asked_for(memory: Searched) -> None:
-    """`top_k` above `candidates` widens the search."""
-    await memory.index(*(turn(n, f"boat {n}") for n in range(40)))
-    memory.search = HybridSearch(memory.store, memory.embedder, RetrievalPolicy(candidates=10, neighbour_reach=0))
-
-    assert len(await memory.found("boat", top_k=30)) == 30
 
 
 @pytest.mark.parametrize("fields", [{}, {"app_ids": ()}, {"app_ids": (), "user_id": "ann"}])

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from jobs.operate.doctor import CHECKS
 from jobs.operate.doctor.verdict import Status
 from models.errors import ConfigurationError
-from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import FORMAT, ScorerFile, read_model, write_model
 from streams.inference.trained_scorer import SHIPPED, model_at
 from streams.settings import Settings, load_settings
@@ -118,14 +117,6 @@ def test_weights_that_cannot_be_meant_are_refused(file: ScorerFile, said: str) -
     assert said in refused(write_model(file))
 
 
-def test_a_signal_that_a_file_does_not_name_counts_nothing() -> None:
-    """Training drops those that tell nothing: that is no damage."""
-    model = read_model(write_model(replace(FILE, weights={"level": 5})), "x")
-
-    assert model.combination.weights == {"level": 5}
-    assert set(FILE.weights) < set(SIGNAL_NAMES)
-
-
 # --- where it is named
 
 
@@ -171,25 +162,6 @@ def test_doctor_finds_a_wrong_file(tmp_path: Path, wrong: Callable[[Path], Path]
     """As a role would, before one is started."""
     with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide train scorer"):
         CHECKS["scorer"].look(naming(wrong(tmp_path), tmp_path))
-
-
-def test_doctor_names_what_judges(tmp_path: Path) -> None:
-    """The shipped scorer, a file's, or rules, which need no file."""
-    file = tmp_path / "mine.scorer"
-    file.write_bytes(write_model(replace(FILE, version="shop-2")))
-    shipped, mine, rules = (
-        CHECKS["scorer"].look(settings)
-        for settings in (
-            naming(None, tmp_path),
-            naming(file, tmp_path),
-            load_settings(scorer={"kind": "rules", "file": missing(tmp_path)}),
-        )
-    )
-
-    assert [each.status for each in (shipped, mine, rules)] == [Status.OK] * 3
-    assert shipped.detail.startswith(f"{model_at(None).name}, a greeting has risk 0.")
-    assert mine.detail.startswith("shop-2@")
-    assert rules.detail == "rules, a greeting has risk 0.00; the source formulas judge sessions"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -14,15 +14,14 @@ from models.events import (
     EpisodeClosed,
     Mode,
     Output,
-    Position,
     ProfileUpdated,
     SegmentCompacted,
     TopicChanged,
     WindowClosed,
 )
-from models.session.fold import SessionState, fold, read_due
-from models.wire.arrival import SessionInput, SessionTimedOut
-from tests.session_driver import NOON, POLICY, Session, said
+from models.session.fold import SessionState, read_due
+from models.wire.arrival import SessionTimedOut
+from tests.session_driver import NOON, Session
 
 
 def test_closing_emits_everything_in_order() -> None:
@@ -56,20 +55,6 @@ def test_closing_emits_everything_in_order() -> None:
         episode.peak_risk,
         episode.alerts,
     )
-
-
-def test_ending_twice_or_before_anything_is_nothing() -> None:
-    """A second end emits nothing; an end of an unknown session leaves no state."""
-    session = Session()
-    session.end()
-    assert session.state is not None
-    assert ([], {}, None) == (session.outputs, session.state.changed_parts(), session.state.deadline)
-    session.say(0)
-    session.end()
-    closed = len(session.outputs)
-    session.end(61)
-
-    assert closed == len(session.outputs)
 
 
 def test_time_out_closes_and_is_told_by_its_deadline() -> None:
@@ -143,21 +128,6 @@ def test_late_turn_after_the_end_and_reopening() -> None:
     )
 
 
-def test_reopened_session_completes_its_windows() -> None:
-    """A window around the end comes twice; the last one has both sides."""
-    session = Session()
-    session.say(0)
-    session.end(minute=1)
-    session.say(2)
-    session.end(minute=3)
-    counts: dict[datetime, int] = {}
-    for output in session.outputs:
-        if isinstance(output, WindowClosed):
-            counts[output.window_start] = output.turns
-
-    assert 2 == counts[NOON - timedelta(minutes=1)]
-
-
 def test_deadline_is_read_without_the_rest() -> None:
     """Recovery reads the deadline of an open session and of a marker."""
     session = Session()
@@ -184,12 +154,6 @@ def test_foreign_state_is_refused(head: bytes) -> None:
         SessionState.load({"head": head})
 
 
-def test_missing_head_is_refused() -> None:
-    """Parts without a head cannot be a session."""
-    with pytest.raises(RecoveryFailed, match="head is missing"):
-        SessionState.load({"b0": b""})
-
-
 @pytest.mark.parametrize("restart", [False, True])
 def test_forgotten_session_begins_anew(restart: bool) -> None:
     """Once the marker is gone, any number opens the session, whether or not the worker restarted in between."""
@@ -202,15 +166,3 @@ def test_forgotten_session_begins_anew(restart: bool) -> None:
     session.say(0, risk=0.95)
 
     assert (1, 0, "raised") == (session.profile.turn_count, session.profile.late_turns, session.alerts[-1].cause)
-
-
-def test_deadline_never_goes_back_behind_a_lagging_watermark() -> None:
-    """With allowed lateness event time runs ahead of the watermark; an older turn does not shorten the session."""
-    state: SessionState | None = None
-    for offset, minute in enumerate((10, 5)):
-        item = SessionInput(
-            said(offset, timestamp=(NOON + timedelta(minutes=minute)).isoformat()), Position("t", 0, offset), NOON
-        )
-        state, _ = fold(state, item, POLICY)
-
-    assert NOON + timedelta(minutes=40) == (state and state.deadline)

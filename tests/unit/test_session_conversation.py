@@ -74,18 +74,6 @@ def test_without_apps_nothing_is_kept_or_emitted() -> None:
     assert ends(session) == []
 
 
-def test_a_turn_costs_nothing_until_its_segment_is_compacted() -> None:
-    """The part is written by the fifth turn, and by no other unless something notable is in its segment."""
-    session = Session()
-    talk(session, "I decided to sail.", "Good.", "Yes.", "Well.")
-    assert "n" not in session.stored
-    talk(session, "Ok.", first=4)
-    kept = session.stored["n"]
-    talk(session, *["Hello."] * 5, first=5)
-
-    assert kept is session.stored["n"]
-
-
 def test_who_comes_back_goes_on_with_the_same_conversation() -> None:
     """Its memory is made anew, of what was notable before and after; forgotten, it begins afresh."""
     session = Session()
@@ -146,15 +134,6 @@ def test_after_an_erasure_a_turn_begins_a_new_session() -> None:
     (event,) = ends(session)
 
     assert (3, 1, ["I prefer oak."]) == (event.first_turn, event.turn_count, [n.text for n in event.notables])
-
-
-def test_erasing_twice_or_what_never_was_is_nothing() -> None:
-    """An erasure may be repeated, and is sent to the partition of every session concerned."""
-    session = Session()
-    session.put(ERASED)
-    session.put(ERASED)
-
-    assert ([], {}) == (session.outputs, {} if session.state is None else session.state.changed_parts())
 
 
 @pytest.mark.parametrize(

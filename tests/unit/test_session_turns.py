@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import msgspec
 import pytest
 
 from models.events import Mode, ProfileUpdated, WindowClosed
@@ -118,19 +117,6 @@ def test_late_turn_is_counted_not_folded() -> None:
     assert [(0, 1), (2, 1), (2, 1), (2, 1), (2, 1), (2, 0)] == [(w.turns, w.late_turns) for w in windows]
 
 
-def test_gap_delays_nothing() -> None:
-    """A lost turn holds back neither segment nor profile nor alert."""
-    session = Session()
-    for turn in (0, 1, 7, 8, 30):
-        session.say(turn, risk=0.95)
-
-    assert ([0, 1, 7, 8, 30], 5, "raised") == (
-        session.segments[0].turns,
-        session.profile.turn_count,
-        session.alerts[0].cause,
-    )
-
-
 def test_mode_change_emits_a_profile() -> None:
     """A rise is reported with the turn it happened at."""
     session = Session()
@@ -150,26 +136,6 @@ def test_scorer_outside_its_range_is_bounded() -> None:
     profiles = [output for output in session.outputs if isinstance(output, ProfileUpdated)]
 
     assert [0.0, 0.0, 1.0] == [point.risk for profile in profiles for point in profile.risk_points]
-
-
-def test_offsets_of_time_zones_do_not_show() -> None:
-    """The same instant written with another offset gives the same bytes and outputs, also across a restart."""
-    results = []
-    for text in ("2026-03-01T12:00:00Z", "2026-03-01T14:00:00+02:00"):
-        session = Session()
-        for turn in range(5):
-            session.say(turn, timestamp=text)
-        results.append(msgspec.json.encode(session.outputs))
-
-    assert results[0] == results[1]
-
-
-def test_last_point_tells_what_was_counted() -> None:
-    """Time and risk of a counted turn, for the windows of its app."""
-    session = Session()
-    session.say(0, risk=0.25)
-
-    assert (NOON, 0.25) == (session.state and session.state.last_point)
 
 
 @pytest.mark.parametrize(

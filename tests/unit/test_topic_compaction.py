@@ -80,31 +80,6 @@ def test_packed_again_it_is_merged_with_what_was_packed(codec: str) -> None:
     assert [codec] * 2 == [compaction(change).codec for change in talk.caused("compacted")]
 
 
-def test_full_blocks_are_left_alone() -> None:
-    """A block of 32 messages is never rewritten: a long topic costs no more than a short one."""
-    talk = Talk()
-    talk.discuss(0, 13 + 3 * 9)
-    first = talk.topics.store.packed_block(0, blocks(talk)[0])
-    talk.discuss(0, 9)
-
-    assert [32, 13] == [block.messages for block in blocks(talk)]
-    assert first == talk.topics.store.packed_block(0, blocks(talk)[0])
-    assert list(range(45)) == [message.turn for message in talk.history("Message 0 of it.")]
-
-
-def test_codec_that_changes_reads_the_old_history() -> None:
-    """Each block names its codec: what gzip packed is merged into deflate's next block."""
-    old, new = Talk(), Talk(codec="deflate")
-    old.discuss(0, 13)
-    old.store()
-    old.policy = new.policy
-    old.store()
-    old.discuss(0, 9)
-
-    assert list(range(18)) == [message.turn for message in old.history("Message 0 of it.")]
-    assert "deflate" == old.topics.store.packed_block(0, blocks(old)[0]).codec
-
-
 @pytest.mark.parametrize("codec", ["gzip", "deflate"])
 def test_lineage_adds_up(codec: str) -> None:
     """Turns, tokens, bytes, ratio, probes and loss are those of the messages and of the text that was packed."""
@@ -156,19 +131,6 @@ def test_summary_is_updated_not_made_anew() -> None:
     assert second == f"{first} Which lighthouse guided ships into the harbour of Genoa by night?"
 
 
-def test_a_turn_does_not_rewrite_the_packed_history() -> None:
-    """It writes its message and its topic's counts; the history, the summary and other messages are entries apart."""
-    talk = Talk()
-    talk.discuss(0, 13)
-    talk.store()
-    talk.discuss(0, 1)
-    assert talk.state is not None
-    written = {part for part in talk.state.changed_parts() if part.startswith("t")}
-
-    assert {"tp0.0", "ty0", "ti"} < set(talk.stored)
-    assert {"t0", "te0", "tm0.0"} == written
-
-
 def test_late_message_is_packed_by_its_time() -> None:
     """The four latest by time stay, not by arrival; in the block it stands where it belongs."""
     talk = Talk()
@@ -192,13 +154,3 @@ def test_history_beyond_its_bytes_is_released_oldest_first() -> None:
     assert (len(released), kept[0].turn) == (talk.active.released, len(released))
     assert 0 < talk.changes[-1].packed_bytes <= 1_024 + max(block.packed_bytes for block in blocks(talk))
     assert talk.active.message_count == talk.active.active_messages + len(kept) + len(released)
-
-
-def test_large_messages_fill_a_block_by_bytes() -> None:
-    """JSON above `block_bytes` closes a block: merging never grows without end."""
-    talk = Talk(block_bytes=2_048)
-    for n in range(13):
-        talk.ask(0, f"{n} " + "boat " * 200)
-
-    assert [2, 2, 2, 2, 1] == [block.messages for block in blocks(talk)]
-    assert all(block.json_bytes < 2 * 2_048 for block in blocks(talk))

@@ -65,26 +65,6 @@ def test_without_an_id_the_active_topic_is_meant() -> None:
     assert [] == talk.changes[-1].tags
 
 
-def test_tags_are_cleaned_and_bounded() -> None:
-    """No blanks around them, none twice, none empty, 16 of 64 characters at most."""
-    talk, _, _ = two_topics()
-    adjust(talk, tags=[" ship ", "ship", "", "  ", "x" * 100, *(f"tag {n}" for n in range(30))])
-    tags = talk.changes[-1].tags
-
-    assert (["ship", "x" * 64, "tag 0"], 16) == (tags[:3], len(tags))
-
-
-def test_control_of_an_unknown_topic_is_nothing() -> None:
-    """Evicted, merged or never known: nothing changes and nothing is told."""
-    talk, _, _ = two_topics()
-    told = len(talk.changes)
-    adjust(talk, topic_id="unknown", importance=0.9)
-    feedback(talk, 1, topic_id="unknown")
-    feedback(talk, 1, turn=99)
-
-    assert told == len(talk.changes)
-
-
 def test_control_without_an_open_session_is_nothing() -> None:
     """Neither before the first message nor after the end, when topics rest, nor where topics are off."""
     unknown, closed, off = Talk(), two_topics()[0], Talk(enabled=False)
@@ -126,14 +106,6 @@ def test_feedback_reaches_the_topic_of_a_turn() -> None:
     assert (["Message 0 of it.", "Message 0 of it.", "second"], "Message 0 of it.") == (told, talk.changes[-1].title)
 
 
-def test_feedback_by_topic_goes_before_the_turn() -> None:
-    """If both are named, the topic is meant."""
-    talk, first, _ = two_topics()
-    feedback(talk, 1, topic_id=first, turn=1)
-
-    assert "first" == talk.changes[-1].title
-
-
 def test_learnt_importance_decides_what_fades() -> None:
     """Of two topics as old as each other the one that was praised survives."""
     talk = Talk()
@@ -157,16 +129,6 @@ def test_importance_in_metadata(said: float, expected: float) -> None:
     answered.answer(metadata={IMPORTANCE: said, "other": "thing"})
 
     assert (expected, expected) == (asked.active.importance, answered.active.importance)
-
-
-@pytest.mark.parametrize("said", [-0.1, 1.1, 10**30, "0.9", True, None, "high", -1])
-def test_importance_outside_the_range_says_nothing(said: object) -> None:
-    """The topic keeps the importance that it has; the message is taken like any other."""
-    talk = Talk()
-    talk.ask(0, metadata={IMPORTANCE: 0.8})
-    talk.ask(0, metadata={IMPORTANCE: said})
-
-    assert (0.8, 2) == (talk.active.importance, talk.active.message_count)
 
 
 @pytest.mark.parametrize("said", ["-0.01", "1.01", "1e999", "NaN", '"0.5"'])

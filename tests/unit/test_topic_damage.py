@@ -38,13 +38,6 @@ def with_third(**fields: object) -> Callable[[bytes], bytes]:
     return change
 
 
-def flip_a_letter(data: bytes) -> bytes:
-    """One bit of the text before it is compressed, and the old checksum: what bad memory does."""
-    good = base64.b64decode(data)
-    raw = gzip.decompress(good).replace(b"Message 2 of", b"Message 3 of")
-    return base64.b64encode(gzip.compress(raw, mtime=0)[:-8] + good[-8:])
-
-
 NOTHING_WHOLE: dict[str, Callable[[bytes], bytes]] = {
     "wrong gzip": lambda data: base64.b64encode(b"nothing" + base64.b64decode(data)),
     "no base64": lambda _: b"\xff\xfe",
@@ -84,27 +77,6 @@ def test_topic_goes_on_when_nothing_is_whole(damage: Callable[[bytes], bytes]) -
     assert ("topics", "damaged_history", wrong, b"s") == (letter.stage, letter.reason, letter.value, letter.key)
     assert str(list(range(9))) in letter.detail
     assert [] == [part for part in talk.stored if part.startswith(("tp", "th"))]
-
-
-def test_messages_before_the_damage_are_kept() -> None:
-    """Two of nine are whole; of the others the letter tells the reason and the numbers alone: details are logged."""
-    talk, wrong = damaged(with_third(role="captain"))
-    unpacked = talk.ask(0)[-1]
-    (letter,) = talk.damages
-
-    assert ([0, 1, 9, 10, 11, 12, 14], 7, wrong) == (unpacked.active_turns, unpacked.released_messages, letter.value)
-    assert [word for word in ("Message", "captain") if word in letter.detail] == []
-
-
-@pytest.mark.parametrize("damage", [flip_a_letter, with_third(content="Message 3 of it.")])
-def test_changed_letter_costs_one_message(damage: Callable[[bytes], bytes]) -> None:
-    """It unpacks without complaint, but is not what was said: that one goes, the others are whole."""
-    talk, wrong = damaged(damage)
-    unpacked = talk.ask(0)[-1]
-    (letter,) = talk.damages
-
-    assert ([0, 1, *range(3, 13), 14], 1) == (unpacked.active_turns, unpacked.released_messages)
-    assert (wrong, True) == (letter.value, "[2]" in letter.detail)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "deflate"])
@@ -147,14 +119,6 @@ def test_damage_is_found_by_a_compaction_too() -> None:
     assert [*range(9, 13), *range(14, 19)] == changes[0].compaction.turns
 
 
-def test_one_damaged_block_of_several() -> None:
-    """Only it has a letter; the others are unpacked whole."""
-    talk, _ = damaged(NOTHING_WHOLE["nothing"], messages=49)
-    unpacked = talk.ask(0)[-1]
-
-    assert (1, [*range(32, 49), 50], 32) == (len(talk.damages), unpacked.active_turns, unpacked.released_messages)
-
-
 def test_nothing_else_is_lost() -> None:
     """The session, its segments, the other topic and what comes next are as without the damage."""
     talk, _ = damaged(NOTHING_WHOLE["wrong gzip"])
@@ -171,22 +135,6 @@ def test_nothing_else_is_lost() -> None:
     ]
     for part in ("t1", "tp1.0", "ty1", "head"):
         assert talk.stored[part] == twin.stored[part]
-
-
-def test_ids_of_letters_are_their_own() -> None:
-    """Two damaged blocks in one fold give two letters, each with its bytes, and a replay gives the same ids."""
-    ids = []
-    for _ in range(2):
-        talk, first = damaged(NOTHING_WHOLE["nothing"], messages=49)
-        block = msgspec.msgpack.decode(talk.stored["tp0.1"], type=PackedBlock)
-        talk.stored["tp0.1"] = msgspec.msgpack.encode(msgspec.structs.replace(block, data=b"?"))
-        talk.state = SessionState.load(talk.stored)
-        talk.ask(0)
-
-        assert [first, b"?"] == [letter.value for letter in talk.damages]
-        ids.append([letter.id for letter in talk.damages])
-    assert ids[0] == ids[1]
-    assert 2 == len(set(ids[0]))
 
 
 def test_reading_a_damaged_history_changes_nothing() -> None:

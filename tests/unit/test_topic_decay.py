@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 
 import pytest
 
 from models.policy.topic import TopicPolicy
-from models.session.topics.decay import half_life, memory_type, priority
-from tests.topic_driver import Talk, causes, matter, when
+from models.session.topics.decay import half_life, memory_type
+from tests.topic_driver import Talk, when
 
 RULES = TopicPolicy()
 TIMELINE = (
@@ -63,19 +62,6 @@ def test_seeds_timeline(accesses: int, days: int, kind: str, survival: int) -> N
     last = talk.changes[-1]
     assert ("the one", accesses + 1) == (last.title, last.access_count)
     assert (days, kind) == (half_life(accesses, RULES) / timedelta(days=1), memory_type(accesses, RULES))
-
-
-@pytest.mark.parametrize("importance", [1.0, 0.5, 0.1])
-@pytest.mark.parametrize("accesses", [0, 7, 12])
-def test_survival_by_importance(accesses: int, importance: float) -> None:
-    """`ln(importance / 0.05) / ln 2` half-lives, to the minute."""
-    minute = 1 / 1440
-    survival = math.log(importance / 0.05) / math.log(2) * (half_life(accesses, RULES) / timedelta(days=1))
-
-    assert (True, False) == (
-        survives(accesses, importance, survival - minute),
-        survives(accesses, importance, survival + minute),
-    )
 
 
 def test_access_refreshes_the_timer() -> None:
@@ -136,45 +122,3 @@ def test_watermark_of_the_partition_is_the_clock() -> None:
     talk.ask(0, "lagging", timestamp=when(1))
 
     assert (20, ["lagging"]) == (len(talk.caused("evicted")), talk.titles)
-
-
-def test_clock_that_jumps_back_a_year_makes_nothing_older() -> None:
-    """Messages of a year ago are taken in where they belong, nothing is evicted by them, and order by time holds."""
-    talk = Talk()
-    talk.discuss(0, 4)
-    before = talk.active.last_active_at
-    talk.ask(0, timestamp=when(-365))
-    talk.answer(timestamp=when(-365 + 1 / 1440))
-    talk.ask(0, timestamp=when(0.1))
-
-    assert (before < when(0.1), []) == (True, talk.caused("evicted"))
-    assert [4, 5, 0, 1, 2, 3, 6] == [message.turn for message in talk.topics.store.active_messages(0)]
-    assert (when(0.1), 1) == (talk.active.last_active_at, len(talk.titles))
-
-
-def test_topic_started_by_a_clock_that_is_a_year_behind() -> None:
-    """It is as old as it says: kept while it is active and while there are few topics, then the first to go."""
-    talk = Talk()
-    crowd(talk, 19)
-    talk.ask(0, "behind", timestamp=when(-365))
-    assert 20 == len(talk.titles)
-    talk.ask(1, "on time", timestamp=when(0.1))
-
-    assert ["behind"] == [change.title for change in talk.caused("evicted")]
-    assert {"other 0", "on time"} < set(talk.titles)
-
-
-def test_negative_age_is_none() -> None:
-    """A topic that is ahead of the clock is as fresh as can be, and no fresher."""
-    assert 1.0 == priority(1.0, timedelta(days=-400), 0, RULES)
-
-
-def test_left_and_evicted_are_told_once_each() -> None:
-    """A start that evicts: left, started, evicted; the last one says that the topic is no more."""
-    talk = Talk()
-    crowd(talk, 20)
-    changes = talk.ask(matter(0), "new", timestamp=when(5))
-
-    assert ["left", "started", *["evicted"] * 20] == causes(changes)
-    assert [False] * 20 == [change.kept for change in changes[2:]]
-    assert {(True, True), (False, True)} == {(change.active, change.kept) for change in changes[:2]}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from models.events import Role
-from tests.session_driver import NOON
 from tests.topic_driver import Talk, between, causes, when
 
 QUARTER = [1.0, 1.0, 1.0, 1.0]
@@ -70,15 +67,6 @@ def test_best_of_several_is_joined() -> None:
     assert (["left", "returned"], "two", "one") == (causes([left, returned]), left.title, returned.title)
 
 
-def test_of_equals_the_oldest_is_joined() -> None:
-    """Two topics as near as each other: the order of their creation decides, on every machine."""
-    talk = Talk(similarity_threshold=0.3, active_bonus=0)
-    for number, title in enumerate(("zero", "one", "two")):
-        talk.ask(number, title)
-
-    assert "zero" == talk.ask(between(0, 1))[-1].title
-
-
 def test_active_topic_has_a_bonus() -> None:
     """People stay with a matter: what is nearly as near to the active topic stays there, without an event."""
     talk = Talk(similarity_threshold=0.3)
@@ -87,21 +75,6 @@ def test_active_topic_has_a_bonus() -> None:
 
     assert ([], 2) == (talk.ask(between(0, 1, 0.49)), talk.active.message_count)
     assert ["left", "returned"] == causes(talk.ask(between(0, 1, 0.1)))
-
-
-def test_bonus_of_none_is_the_seeds_rule() -> None:
-    """With 0 the nearer one wins, however little nearer, and the threshold holds for the active one as it is."""
-    talk = Talk(similarity_threshold=0.3, active_bonus=0)
-    talk.ask(0, "zero")
-    talk.ask(1, "one")
-
-    assert "zero" == talk.ask(between(0, 1, 0.49))[-1].title
-    with_bonus, without = Talk(similarity_threshold=0.55), Talk(similarity_threshold=0.55, active_bonus=0)
-    for each in (with_bonus, without):
-        each.ask(0)
-        each.ask(QUARTER)
-
-    assert (1, 2) == (len(with_bonus.titles), len(without.titles))
 
 
 def test_message_without_a_vector_joins_the_active_topic() -> None:
@@ -126,18 +99,6 @@ def test_others_join_the_active_topic() -> None:
     assert ([1, 2, 3, 4], 0) == (talk.at_hand("one"), talk.active.access_count)
 
 
-def test_greeting_before_the_first_question() -> None:
-    """It starts a topic, which then takes the first user's message whatever it is about."""
-    talk = Talk()
-    talk.answer("Good morning!")
-    talk.ask(0)
-    talk.ask(0)
-    talk.ask(1, "Something else")
-
-    assert ["Good morning!", "Something else"] == talk.titles
-    assert [0, 1, 2] == talk.at_hand("Good morning!")
-
-
 @pytest.mark.parametrize(
     ("content", "title"),
     [
@@ -154,17 +115,6 @@ def test_title_is_the_first_80_characters_on_one_line(content: str, title: str) 
     assert title == talk.active.title
 
 
-def test_title_of_a_million_characters_is_cut() -> None:
-    """It costs no more state than a short one; the message is cut too, the archive has all of it."""
-    talk = Talk()
-    talk.ask(0, "boat " * 200_000)
-    talk.store()
-    (message,) = talk.topics.store.active_messages(0)
-
-    assert ("boat " * 16, 16_000, "…") == (talk.active.title, len(message.content), message.content[-1])
-    assert sum(len(value) for part, value in talk.stored.items() if part.startswith("t")) < 17_000
-
-
 def test_every_message_refreshes_its_topic() -> None:
     """`last_active_at` is the latest event time of its messages, the assistant's too; creation stays."""
     talk = Talk()
@@ -177,16 +127,6 @@ def test_every_message_refreshes_its_topic() -> None:
     assert when(1) == talk.topics.store.topic(1).last_active_at
 
 
-def test_late_message_makes_nothing_younger_or_older() -> None:
-    """It stands where its time puts it, in the topic that it arrives in."""
-    talk = Talk()
-    talk.ask(0, "zero", turn=0)
-    talk.ask(0, turn=5, timestamp=NOON + timedelta(minutes=9))
-    talk.ask(0, turn=3, timestamp=NOON + timedelta(minutes=5))
-
-    assert ([0, 3, 5], NOON + timedelta(minutes=9)) == (talk.at_hand("zero"), talk.active.last_active_at)
-
-
 def test_topic_follows_a_matter_that_drifts() -> None:
     """Its embedding is the mean of what was said in it: step by step it goes where one step would not."""
     stepwise, at_once = Talk(similarity_threshold=0.6, active_bonus=0), Talk(similarity_threshold=0.6, active_bonus=0)
@@ -197,15 +137,6 @@ def test_topic_follows_a_matter_that_drifts() -> None:
     at_once.ask(between(0, 1, 0.7))
 
     assert (1, 2) == (len(stepwise.titles), len(at_once.titles))
-
-
-def test_short_and_long_vectors() -> None:
-    """Vectors of fewer dimensions are padded, of more are cut: the first 256 count."""
-    talk = Talk()
-    talk.ask([1.0])
-    talk.ask([1.0] + [0.0] * 255 + [5.0] * 128)
-
-    assert 1 == len(talk.titles)
 
 
 def test_nothing_is_kept_when_topics_are_off() -> None:

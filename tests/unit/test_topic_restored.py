@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta, timezone
+from datetime import timedelta
 
 import msgspec
 
-from models.events import RestoredMessage, Role, TopicAdjusted, TopicRestored
+from models.events import RestoredMessage, Role, TopicRestored
 from tests.session_driver import NOON
 from tests.topic_driver import Talk, causes, matter, when
 
@@ -42,11 +42,6 @@ def two_topics() -> Talk:
     talk.ask(0, "first", turn=1000)
     talk.ask(1, "second")
     return talk
-
-
-def tag(talk: Talk, word: str) -> None:
-    """Tag the topic that came back: it is told as it is."""
-    talk.put(TopicAdjusted(session_id="s", timestamp=NOON, topic_id="old", tags=[word]))
 
 
 def test_restoration_without_an_open_session_is_nothing() -> None:
@@ -104,19 +99,6 @@ def test_restored_topic_is_matched_and_unpacked() -> None:
     ]
 
 
-def test_restored_topic_without_a_vector_is_kept() -> None:
-    """Nothing matches it, but it can be read and adjusted."""
-    talk = two_topics()
-    talk.put(restored())
-    talk.ask(7)
-    tag(talk, "found")
-
-    assert (["first", "second", "An old matter", "Message 1002 of it."], ["found"]) == (
-        talk.titles,
-        talk.changes[-1].tags,
-    )
-
-
 def test_kept_topic_is_not_restored_over() -> None:
     """A restoration that comes twice, for a topic that is still there, or without messages changes nothing."""
     talk = two_topics()
@@ -126,26 +108,6 @@ def test_kept_topic_is_not_restored_over() -> None:
     talk.put(restored(0, topic_id="older"))
 
     assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
-
-
-def test_message_that_is_restored_twice_is_kept_once() -> None:
-    """The same turn again, or one that a kept topic holds: no message is ever doubled."""
-    talk = two_topics()
-    messages = [msgspec.structs.replace(message, turn=turn) for message in kept(1) for turn in (1000, 1001, 2, 3, 2, 3)]
-    talk.put(restored(messages=messages))
-    change = talk.changes[-1]
-    talk.store()
-
-    assert ([2, 3], 2) == (change.active_turns, change.message_count)
-    assert 4 == len([part for part in talk.stored if part.startswith("tm")])
-
-
-def test_turn_that_the_session_has_not_counted_yet_is_not_restored() -> None:
-    """It may be another message of that number, in a session that began anew: the message itself will come."""
-    talk = two_topics()
-    talk.put(restored(messages=[msgspec.structs.replace(m, turn=turn) for m in kept(1) for turn in (7, 1002)]))
-
-    assert ([7], 1) == (talk.changes[-1].active_turns, talk.changes[-1].message_count)
 
 
 def test_restored_topic_of_many_messages_stays_bounded() -> None:
@@ -160,20 +122,3 @@ def test_restored_topic_of_many_messages_stays_bounded() -> None:
     assert 400 == change.message_count == 4 + len(change.packed_turns) + change.released_messages
     assert 0 < change.packed_bytes < 3 * 12_288
     assert change.released_messages > 0
-
-
-def test_restored_times_are_utc() -> None:
-    """Another offset on the wire changes no byte of what is told, whether or not the state was stored in between."""
-    east = timezone(timedelta(hours=2))
-    event = restored(created_at=NOON.astimezone(east), timestamp=when(10))
-    told = []
-    for restart in (False, True):
-        talk = two_topics()
-        talk.put(event)
-        if restart:
-            talk.store()
-        tag(talk, "found")
-        told.append(msgspec.json.encode(talk.changes[-1]))
-
-    assert told[0] == told[1]
-    assert b"+02:00" not in told[0]

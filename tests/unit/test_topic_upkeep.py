@@ -39,21 +39,6 @@ def test_return_unpacks_everything(codec: str, restart: bool) -> None:
     assert [] == talk.active.packed
 
 
-def test_return_without_packed_history_is_only_a_return() -> None:
-    """Nothing to unpack."""
-    talk = long_topic(12)
-
-    assert ["left", "returned", "compacted"] == causes(talk.ask(0))
-
-
-def test_staying_does_not_unpack() -> None:
-    """While a topic is active its history stays packed, however many messages come."""
-    talk = Talk()
-    talk.discuss(0, 60)
-
-    assert (["started"] + ["compacted"] * 6, 54) == (causes(talk.changes), talk.active.packed_messages)
-
-
 def test_summary_stays_when_unpacked() -> None:
     """It still stands for what it was made of."""
     talk = long_topic()
@@ -74,36 +59,6 @@ def test_unpacked_topic_is_compacted_when_due_again() -> None:
     assert compacted.compaction is not None
     assert [*range(36, 40), *range(41, 46)] == compacted.compaction.turns
     assert [*range(40), *range(41, 46)] == compacted.packed_turns
-
-
-def test_unpacking_and_packing_again_rewrites_no_history() -> None:
-    """A full block is marked as at hand and back; its part is written once."""
-    talk = long_topic()
-    talk.store()
-    block = talk.stored["tp0.0"]
-    talk.ask(0)
-    talk.discuss(0, 8)
-    assert talk.state is not None
-    changed = talk.state.changed_parts()
-
-    assert "tp0.1" in changed
-    assert "tp0.0" not in changed
-    assert block == talk.stored["tp0.0"]
-
-
-def test_summary_takes_unpacked_messages_in_only_once() -> None:
-    """They are in it since they were packed first; only what came after is new to it."""
-    talk = Talk(summary_sentences=1)
-    talk.ask(0, "Which lighthouse guided the ships of Alexandria into harbour?")
-    for _ in range(13):
-        talk.answer("Yes.")
-    talk.ask(1, "another")
-    talk.ask(0, "Yes.")
-    for _ in range(8):
-        talk.answer("Yes.")
-    summaries = [change.summary for change in talk.caused("compacted")]
-
-    assert ["Which lighthouse guided the ships of Alexandria into harbour?"] * 2 == summaries
 
 
 def test_alike_topics_merge_when_one_is_compacted() -> None:
@@ -141,22 +96,6 @@ def test_merged_topic_has_the_best_of_both() -> None:
     assert ("merged", 0.9, 1 + 12) == (merged.cause, merged.importance, merged.access_count)
     assert (NOON + timedelta(minutes=1), NOON + timedelta(minutes=15)) == (merged.created_at, merged.last_active_at)
     assert [] == talk.ask(between(0, 1, 0.5))
-
-
-def test_merge_of_full_topics_compacts_at_once() -> None:
-    """Twelve at hand and four more are sixteen: the merged topic is compacted as any other."""
-    talk = Talk(merge_similarity=0.5)
-    talk.discuss(0, 12)
-    talk.ask(NEAR, "near")
-    changes = [change for _ in range(12) for change in talk.answer()]
-
-    assert ["compacted", "merged", "merged", "compacted"] == causes(changes)
-    assert ([21, 22, 23, 24], 21, 25) == (
-        changes[-1].active_turns,
-        talk.active.packed_messages,
-        changes[-1].message_count,
-    )
-    assert list(range(21)) == sorted(changes[-1].packed_turns)
 
 
 def test_topics_drift_until_they_merge() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from threading import Event
@@ -14,10 +13,9 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, get_current_span
 
-from models.errors import ConfigurationError
 from models.wire.trace_context import TraceParent, parse_traceparent
 from streams.observe.otel_spans import otlp_exporter
-from streams.observe.telemetry import metrics, stage, start_telemetry
+from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import Tracing, tracing
 from streams.settings.telemetry import TelemetrySettings
 from tests.traced import HEADER, SPAN_ID, TRACE_ID
@@ -161,13 +159,6 @@ def test_without_a_collector_nothing_is_traced() -> None:
         assert not get_current_span().is_recording()
 
     assert not silent.on
-
-
-def test_a_collector_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the extra and the variable to unset."""
-    monkeypatch.setitem(sys.modules, "streams.observe.otel_spans", None)
-    with pytest.raises(ConfigurationError, match=r"turntide\[otel\].*TURNTIDE_TELEMETRY__OTLP_ENDPOINT"):
-        start_telemetry(TelemetrySettings(otlp_endpoint="http://127.0.0.1:4318"), "sessions")
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1/traces", "/v1/traces/"])

@@ -9,7 +9,7 @@ import pytest
 from models.events import EpisodeCompressed, EpisodeRequested, FactCategory, FactChanged, Retraction, UserMemoryChanged
 from models.text.summary import EXTRACTIVE
 from models.user.facts import part_of
-from tests.user_driver import NOON, User, causes, fact, flat
+from tests.user_driver import NOON, User, causes, flat
 
 
 def two_sessions(user: User, turns: int = 4) -> None:
@@ -34,15 +34,6 @@ def test_a_user_who_is_erased_leaves_nothing() -> None:
     assert (user.stored, user.erase(), user.erase("s"), user.state.changed_parts()) == ({}, [], [], {})
 
 
-def test_erased_before_it_was_stored_the_head_is_deleted_all_the_same() -> None:
-    """A worker that was replaced may have stored one of what came in between."""
-    user = User()
-    user.say()
-    user.erase()
-
-    assert user.state.changed_parts() == {"head": None, "t1": None}
-
-
 @pytest.mark.parametrize("stored", [True, False])
 def test_who_comes_again_is_new(stored: bool) -> None:
     """Numbers, episodes and facts begin anew, whether or not the erasure was written meanwhile."""
@@ -61,16 +52,6 @@ def test_who_comes_again_is_new(stored: bool) -> None:
         {"location": "Oslo"},
         {"head", "t1", part_of(FactCategory.IDENTITY, "location")},
     )
-
-
-def test_answers_to_nobody_make_nobody_known() -> None:
-    """An answer that was under way when its user was erased leaves no head with the user's name."""
-    user = User()
-    user.answer(1, 20)
-    user.learn()
-    user.store()
-
-    assert (user.outputs, user.stored) == ([], {})
 
 
 def test_turns_of_the_session_are_no_longer_at_hand() -> None:
@@ -147,21 +128,6 @@ def test_an_episode_of_nothing_else_is_not_made() -> None:
     ]
 
 
-def test_a_whole_range_of_empty_places_is_never_asked_for() -> None:
-    """Nor waited for: a policy that asks for more turns finds nothing in them."""
-    user = User(high_turns=20, keep_turns=0)
-    user.chat(6, session="gone")
-    user.erase("gone")
-    user.store()
-    smaller = User(high_turns=4, keep_turns=0)
-    smaller.state, smaller.stored, smaller.now = user.state, user.stored, user.now
-    smaller.store()
-    turn = user.turn("What of it?", session="kept")
-
-    assert [type(output) for output in smaller.put(turn)] == [UserMemoryChanged]
-    assert (smaller.stats.requested_turns, smaller.stats.compressed_turns) == (4, 4)
-
-
 def test_past_values_of_the_session_s_time_go() -> None:
     """Both ends inside; the fact stays, and is told with what remains of its past."""
     user = User()
@@ -189,48 +155,3 @@ def test_a_value_that_another_session_took_back_goes_too() -> None:
 
     assert causes(changes) == [("location", "", "erased")]
     assert [(key, f.value) for _, key, f in user.state.facts.all()] == [("name", "Alex")]
-
-
-def test_what_the_session_took_back_is_forgotten() -> None:
-    """Its words stand in the retraction; those of other times stay, and the last one gone leaves no part."""
-    user = User()
-    user.say()
-    user.forget(Retraction(value="canary"), session_id="gone", timestamp=NOON)
-    user.forget(Retraction(value="parrot"), session_id="kept", timestamp=NOON + timedelta(minutes=2))
-    user.erase("gone", 0, 1)
-    user.store()
-
-    assert (b"canary" in user.stored["r"], b"parrot" in user.stored["r"]) == (False, True)
-    user.erase("kept", 2, 2)
-    user.store()
-    assert "r" not in user.stored
-
-
-def test_a_session_of_which_nothing_is_kept_changes_nothing_else() -> None:
-    """The standing is told, since the last one may bear the erased session's name."""
-    user = User()
-    two_sessions(user)
-    user.say("My name is Alex.", session="kept")
-    user.store()
-    before = dict(user.stored)
-    outputs = user.erase("elsewhere", 500, 600)
-    user.store()
-
-    assert ([type(o) for o in outputs], user.stored) == ([UserMemoryChanged], before)
-
-
-def test_long_pasts_go_whole_so_that_one_write_takes_them() -> None:
-    """Many facts with long values, each with a past value of the session's time: more than a megabyte as they are."""
-    user = User(facts={"most": 1_000, "history": 64})
-    for n in range(10):
-        at, long = NOON + timedelta(minutes=n), "\N{GRINNING FACE}" * 390
-        for first in range(0, 128, 64):
-            user.learn(*[fact(f"k{first + k}", f"{n}{long}") for k in range(64)], timestamp=at, session_id=f"s{n}")
-    user.store()
-    bytes_before = user.state.parts.written_bytes
-    changes = [o for o in user.erase("s3", 3, 3) if isinstance(o, FactChanged)]
-    bytes_after = user.state.parts.written_bytes
-
-    assert (len(changes), {len(change.history) for change in changes}) == (128, {0})
-    assert bytes_after - bytes_before < 1024 * 1024
-    assert len(user.profile) == 128

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from models.events import Role
 from models.wire.envelope import key_of
-from tests.user_driver import NOON, User, causes, fact
+from tests.user_driver import NOON, User, causes
 
 MINUTE = timedelta(minutes=1)
 
@@ -66,11 +66,3 @@ def test_slower_extractors_are_asked_only_where_the_policy_says_so() -> None:
 
     assert quiet.asked == []
     assert [(r.turn, r.content) for r in asking.asked] == [(0, "x" * 100), (2, "Hello")]
-
-
-def test_names_of_extractors_and_sessions_are_cut() -> None:
-    """What comes from outside does not grow events or state."""
-    user = User()
-    (change,) = user.learn(fact("name", "Alex"), session_id="s" * 9_999, extracted_by="x" * 9_999)
-
-    assert (len(change.session_id), len(change.extracted_by)) == (256, 256)

@@ -9,7 +9,7 @@ import pytest
 from models.errors import RecoveryFailed
 from models.events import Position, UserMemoryChanged, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PARTITION_ENTITY, folded_offset
+from models.partition.sessions import folded_offset
 from models.policy import Policy
 from tests.entity_driver import Entities
 from tests.user_driver import NOON, added, summarised
@@ -23,13 +23,6 @@ def said(number: int, user: str = "u") -> UserTurnAdded:
     return added("Hello", "s", number, Position("turns", 0, number), NOON + timedelta(minutes=number), user_id=user)
 
 
-def test_an_empty_partition_begins_before_the_first_command() -> None:
-    """And a batch of nothing writes nothing."""
-    fold = MemoryPartitionFold({}, POLICY)
-
-    assert (fold.offset, list(fold.fold([]))) == (-1, [])
-
-
 def test_a_command_that_changes_nothing_moves_the_offset() -> None:
     """Else it would be folded again after each restart."""
     entities: Entities = {}
@@ -38,15 +31,6 @@ def test_a_command_that_changes_nothing_moves_the_offset() -> None:
     outputs = [len(keep(entities, fold, [command])) for command in log]
 
     assert (folded_offset(entities), outputs) == (2, [1, 0, 0])
-
-
-def test_results_count_the_turns_they_hold() -> None:
-    """For the metric; answers are no turns."""
-    log = commands(said(0), summarised(1, 20), said(1))
-    (result,) = MemoryPartitionFold({}, POLICY).fold(log)
-
-    assert (result.turns, result.offset) == (2, 2)
-    assert set(result.changed) == {"user:a/u", PARTITION_ENTITY}
 
 
 def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:

@@ -7,8 +7,7 @@ import pytest
 from models.events import EpisodeRequested, Role
 from models.policy.user import UserPolicy
 from models.text.summary import EXTRACTIVE
-from tests.limits import too_large
-from tests.user_driver import User, flat, summarised
+from tests.user_driver import User, flat
 
 
 def numbers(first: int, last: int, session: str = "s") -> list[tuple[str, int]]:
@@ -115,50 +114,6 @@ def test_without_any_answer_the_oldest_request_is_summarised_here() -> None:
     assert user.answer(1, 20, "Too late.") == []
 
 
-def test_turns_without_words_become_an_episode_that_says_so() -> None:
-    """Whoever summarises them: the extractive summary of nothing is empty, the event's is not."""
-    user = User(high_turns=2, keep_turns=0, waiting_episodes=1)
-    for content in ("", "   ", "", "\n"):
-        user.say(content)
-    user.answer(3, 4, "  ")
-
-    assert [(e.summary, e.key_topics) for e in user.episodes] == [("(no text)", []), ("(no text)", [])]
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["x" * 256 * 1024, "\U0001f984" * 64 * 1024, "My name is Alex. " * 15_000, "\x00\u202e\ufeff" * 1_000, "\u0301"],
-    ids=["ascii", "four bytes", "facts", "invisible", "combining"],
-)
-def test_any_content_is_taken(content: str) -> None:
-    """Long texts are cut in the state and in requests; the turn counts as any other."""
-    user = User(high_turns=2, keep_turns=1, facts={"ask": True})
-    user.say(content)
-    user.say(content, role=Role.ASSISTANT)
-    user.store()
-
-    assert user.requests == [(1, 2)]
-    assert [len(request.content) for request in user.asked] == ([min(len(content), 8_000)] if content.strip() else [])
-    assert {part: len(user.stored[part]) <= 70_000 for part in ("t1", "t2")} == {"t1": True, "t2": True}
-    assert [output for output in user.outputs if too_large(output)] == []
-
-
-def test_an_answer_of_rubbish_is_cut() -> None:
-    """A summary of 8,000 characters, ten thousand topics and endless names leave an episode of bounded size."""
-    user = User(summary_chars=100)
-    user.chat(20)
-    rubbish = summarised(
-        1, 20, "\x01" * 8_000, key_topics=["\x02" * 1_000] * 10_000, summarised_by="\x03" * 9_999,
-        embedding=[-1.7976931348623157e-300] * 4_096, embedded_by="\x04" * 9_999,
-    )  # fmt: skip
-    episode, _ = user.put(rubbish)
-
-    assert len(user.episodes[0].summary) == 100
-    assert [len(topic) for topic in user.episodes[0].key_topics] == [256] * 5
-    assert (len(user.episodes[0].summarised_by), len(user.episodes[0].embedded_by)) == (256, 256)
-    assert not too_large(episode)
-
-
 def test_a_request_has_the_turns_as_they_were_said() -> None:
     """In order, with who spoke, each cut to `asked_chars`."""
     user = User(high_turns=2, keep_turns=0, asked_chars=100)
@@ -208,21 +163,6 @@ def test_another_policy_goes_on_with_the_state() -> None:
     assert user.requests[-1] == (73, 76)
     assert user.at_hand == numbers(75, 76)
     assert len(user.stored) == 1 + 4
-
-
-def test_a_policy_that_keeps_more_begins_with_what_is_there() -> None:
-    """What was let go of does not come back; from now on as many stay."""
-    user = User(high_turns=10, keep_turns=0)
-    chat(user, 40)
-    user.store()
-    user.policy = User(high_turns=10, keep_turns=10).policy
-    user.state = user.load()
-    seen = []
-    for _ in range(12):
-        chat(user, 1)
-        seen.append(len(user.at_hand))
-
-    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10]
 
 
 def test_keeping_more_than_an_episode_is_refused() -> None:

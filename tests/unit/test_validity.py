@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from models.policy.project import LongTermPolicy
 from models.project.validity import is_valid, known_at, valid_at
 from tests.long_term_memories import DAY, Project
 from tests.session_driver import NOON
@@ -85,33 +84,6 @@ def test_a_memory_as_it_was_known() -> None:
     assert ([], [], 1) == (then.relationships, later.relationships, len(memory.relationships))
     assert memory == known_at(memory, project.now)
     assert None is known_at(memory, born - SECOND)
-
-
-def test_an_access_is_no_knowledge() -> None:
-    """It changes no answer."""
-    project, first, _ = pivoted()
-    memory_id = next(iter(project.memories.kept))
-    before = known_at(project.memory(memory_id), first)
-    project.long_term().accessed({memory_id: 1}, project.now)
-
-    assert before is not None
-    after = known_at(project.memory(memory_id), first)
-    assert after is not None
-    assert (before.content, before.valid_until) == (after.content, after.valid_until)
-
-
-def test_of_a_cut_history_the_oldest_that_is_left_stands() -> None:
-    """So that what existed is never unknown."""
-    project = Project(LongTermPolicy(history=1))
-    memory_id = project.say("Use Go 1.", 0)
-    born = project.now
-    for version in "23":
-        project.edit(memory_id, content=f"Use Go {version}.")
-    memory = project.memory(memory_id)
-    found = known_at(memory, born)
-
-    assert found is not None
-    assert "Use Go 2." == found.content
 
 
 def test_what_was_said_later_was_not_known_before() -> None:

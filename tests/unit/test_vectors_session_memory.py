@@ -6,7 +6,6 @@ import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
@@ -112,21 +111,6 @@ async def test_a_turn_later_than_the_limit_goes_with_the_next_batch(memory: Sess
 
     assert [3, *range(10, 20)] == meanwhile
     assert list(range(11, 21)) == await kept(memory)
-
-
-async def test_clean_up_asks_once_per_long_session_and_batch(
-    memory: SessionVectorMemory, store: ServerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not per turn, and not for sessions below the limit."""
-    asked: list[object] = []
-
-    async def delete(collection: str, **condition: object) -> None:
-        asked.append((collection, condition["where"], condition["below"]))
-
-    monkeypatch.setattr(store, "delete", delete)
-    await add(memory, *(turn(n, session=s) for n in range(100) for s in "ab"), turn(9, session="short"))
-
-    assert [(TURNS.name, {"session_id": s}, ("turn", 90)) for s in "ab"] == asked
 
 
 async def test_the_producers_risk_wins_over_the_scorers(memory: SessionVectorMemory) -> None:

@@ -152,15 +152,6 @@ async def test_a_history_lacks_what_the_store_no_longer_has(store: ServerStore, 
     assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0, 2, 3]
 
 
-async def test_scattered_turns_are_read_without_their_neighbours(session: IndexedSession) -> None:
-    """A topic that comes and goes over a long session."""
-    await session.talk("boats", *["bread"] * 12, "boats")
-    topic = await session.memory.topic("s")
-    assert topic is not None
-
-    assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0, 1, 26, 27]
-
-
 async def test_what_is_no_event_is_passed(session: IndexedSession) -> None:
     """Whoever wrote it: the index goes on, and the last event of each topic counts."""
     await session.talk("boats", "bread", "boats")

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import msgspec
-import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 from qdrant_client import AsyncQdrantClient
@@ -179,14 +178,3 @@ async def test_any_cut_of_the_log_ends_on_the_same_facts(store: ServerStore, see
         return [(f.key, f.value, f.active, f.valid_from, f.valid_until) for f in found]
 
     assert await values("u") == await values("whole")
-
-
-async def test_nothing_is_embedded_for_facts_and_standings(store: ServerStore) -> None:
-    """They are looked up, not searched for; no vector is near them."""
-    user = IndexedUser(store)
-    user.say("My name is Alex. I like boats.")
-    await user.index()
-    hits = await store.search("facts", np.asarray(unit(1), dtype=np.float32), where={"user_id": "u"}, top_k=9)
-
-    assert user.embedder.embedded == []
-    assert {hit.score for hit in hits} == {0.0}

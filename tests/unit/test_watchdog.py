@@ -76,16 +76,6 @@ def test_the_end_of_the_log_is_no_stall() -> None:
     assert case.dog.alive() == (True, "ok")
 
 
-def test_recovery_is_no_stall() -> None:
-    """While there is nothing to judge no time passes, and none is remembered from before."""
-    case, still = Case(), {"t-0": PartitionProgress(1, 9)}
-    case.pass_s(LIMIT_S - 1, still)
-    case.pass_s(1000, None)
-    case.pass_s(LIMIT_S - 1, still)
-
-    assert not case.dog.alive()[0]
-
-
 def test_what_offsets_do_not_show_is_told() -> None:
     """A sink that is known to be down and tried again keeps the process."""
     case, still = Case(), {"t-0": PartitionProgress(1, 9)}
@@ -115,21 +105,6 @@ async def test_a_stalled_role_is_ended_with_the_reason(monkeypatch: pytest.Monke
         await watched(hang(), dog, look, end_soon=lambda: ended.append("end"))
 
     assert ended == ["end", "cancelled"]
-
-
-async def test_work_that_ends_or_fails_is_as_if_nobody_watched() -> None:
-    """Its error is its own."""
-
-    async def look() -> None:
-        return None
-
-    async def fail() -> None:
-        raise ValueError("broken")
-
-    dog = Watchdog(timedelta(seconds=1))
-    await watched(asyncio.sleep(0), dog, look)
-    with pytest.raises(ValueError, match="broken"):
-        await watched(fail(), dog, look)
 
 
 def test_a_role_that_cannot_even_end_is_ended_as_one_to_start_again(monkeypatch: pytest.MonkeyPatch) -> None:

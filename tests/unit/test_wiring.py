@@ -101,14 +101,6 @@ def test_a_language_model_is_asked_where_one_is_configured(llm: dict[str, object
     assert (policy.users.facts.ask, policy.apps.ask) == asked
 
 
-def test_a_policy_file_may_ask_by_itself(tmp_path: Path) -> None:
-    """The roles that fold need not know the model that role enrich has."""
-    file = tmp_path / "p.toml"
-    file.write_text("[apps]\nask = true\n")
-
-    assert policy_of(load_settings(policy_file=file)).apps.ask
-
-
 @pytest.mark.parametrize("within", ["PT5M", "PT6M"])
 def test_a_memory_must_not_take_longer_than_it_is_waited_for(within: str) -> None:
     """Every answer would come too late, and nobody would know why there are no memories."""
