@@ -62,15 +62,6 @@ def test_probability_contributions_and_rules_are_told() -> None:
     assert lines[5] == "  by       model escalation-1@abc, policy test (def)"
 
 
-def test_without_a_model_the_shares_are_told() -> None:
-    """By formulas there is no log-odds: nothing is shown that was not judged."""
-    told = explained(formula_alert())
-
-    assert "score 0.61" in told
-    assert "  signals  level 80%, trajectory 20%\n  turns    4 (risk 0.70)\n  by       policy test\n" in told
-    assert not {"probability", "else", "model"} & set(told.split())
-
-
 def test_json_has_everything_and_adds_up() -> None:
     """Programs get each contribution and each turn's share unrounded, also of a turn that is told twice."""
     row = json.loads(json.dumps(described(judged_alert())))
@@ -87,11 +78,3 @@ def test_json_has_everything_and_adds_up() -> None:
     assert row["base_log_odds"] + row["earlier_log_odds"] + sum(shares) == row["log_odds"]
     assert row["contributions"][0]["probability_without"] == pytest.approx(0.2)
     assert [turn["log_odds"] for turn in row["evidence"]] == [1.25]
-
-
-def test_rows_have_the_same_columns_with_and_without_a_model() -> None:
-    """Rows are printed by the columns of the first one."""
-    with_model, without = described(judged_alert()), described(formula_alert())
-
-    assert with_model.keys() == without.keys()
-    assert (without["probability"], without["contributions"]) == (None, None)

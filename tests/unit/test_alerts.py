@@ -73,16 +73,6 @@ def test_acknowledged_alert_is_quiet_until_it_worsens() -> None:
     assert (AlertStatus.FIRING, Severity.CRITICAL) == (worse.status, worse.severity)
 
 
-@pytest.mark.parametrize("alert_id", ["other", ""])
-def test_acknowledging_something_else_changes_nothing(alert_id: str) -> None:
-    """Unknown and old ids have no effect, and neither has a second acknowledgement."""
-    alert = raised()
-    known = acknowledge(alert, "new")[0]
-
-    assert ((alert, None), (known, None)) == (acknowledge(alert, alert_id), acknowledge(known, "new"))
-    assert (None, None) == acknowledge(None, alert_id)
-
-
 def test_critical_alert_stays_critical_when_the_mode_falls_to_elevated() -> None:
     """Severity only rises; the alert ends by being resolved."""
     alert, cause = step(raised(Mode.CRITICAL), Mode.ELEVATED)
@@ -101,8 +91,3 @@ def test_resolved_after_quiet_turns() -> None:
     assert [None] * 9 + ["resolved"] == causes
     assert alert is not None
     assert AlertStatus.RESOLVED is alert.status
-
-
-def test_no_renotification_while_it_calms_down() -> None:
-    """Below elevated the next word is that it is resolved."""
-    assert None is step(raised(), Mode.WATCH, minutes=90)[1]

@@ -85,16 +85,6 @@ async def test_a_slow_request_is_given_up() -> None:
     assert [(504, "timeout")] * 2 == [(answer.status_code, answer.json()["code"]) for answer in answers]
 
 
-async def test_a_wait_that_was_asked_for_comes_on_top() -> None:
-    """A request may wait for a turn longer than an answer may take."""
-    role = Role(HttpSettings(request_timeout=timedelta(milliseconds=30)))
-    asyncio.get_running_loop().call_later(0.15, role.release.set)
-    async with role.client() as client:
-        answer = await client.get("/v1/slow?more_s=20")
-
-    assert (answer.status_code, answer.json()) == (200, "done")
-
-
 async def test_too_many_requests_at_once_are_told_to_come_again() -> None:
     """503 with Retry-After beyond the limit, while probes and metrics are answered; afterwards there is room."""
     role = Role(HttpSettings(max_concurrent_requests=2))

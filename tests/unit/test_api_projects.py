@@ -64,14 +64,6 @@ async def test_the_seeds_question_finds_the_decision(
     ]
 
 
-async def test_a_context_of_a_conversation_that_just_begins(client: httpx.AsyncClient) -> None:
-    """Its first turn is not indexed yet: memories all the same, and it says that there are no messages."""
-    built = await asked(client, "POST", "context", query=QUESTION, conversation_id="new")
-
-    assert {each["section"] for each in built["items"]} & {"memories", "recent"} == {"memories"}
-    assert [each for each in built["warnings"] if "nothing of it is indexed yet" in each] != []
-
-
 async def test_a_prompt_larger_than_the_budget(client: httpx.AsyncClient) -> None:
     """422 with what to do, not a prompt that was cut."""
     told = await asked(

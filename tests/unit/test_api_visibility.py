@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from models.errors import StoreUnavailable
-from models.events import Position, Role
+from models.events import Position
 from models.events.topics import TURNS
 from streams.api.users import visibility
 from streams.api.users.messages import After
@@ -43,13 +43,6 @@ async def test_a_users_turn_is_visible_when_its_memory_has_it(
         served.users.known_users.append(stats(("s", 0), seen=seen))
 
     assert await is_visible(served.turns, served.users, "s", 0) is expected
-
-
-async def test_another_roles_turn_is_visible_with_its_point(served: Served) -> None:
-    """It is no part of a user's memory; nor is the place known of a turn that was indexed before places were."""
-    await served.say(said(0, "you are helpful", role=Role.SYSTEM), said(1, "hello"), places=[AT_OFFSET_7, None])
-
-    assert [await is_visible(served.turns, served.users, "s", turn) for turn in (0, 1, 2)] == [True, True, False]
 
 
 async def test_waiting_ends_with_the_turn() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.events import MemoryRequested, RequestedTurn, Role
-from models.events.app import MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events.app import MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceSessionErased
 from tests.app_driver import THINGS, Space
 
@@ -197,23 +197,6 @@ def test_a_decision_that_cannot_be_carried_out_lets_the_oldest_go(decision: dict
     assert (compaction.decided_by, compaction.fallback) == ("fifo", fallback)
     assert (compaction.action, compaction.target_memory_id) == ("delete", 1)
     assert sorted(space.active) == [*range(2, 12)]
-
-
-def test_a_purge_takes_the_candidate_and_what_waits_with_it() -> None:
-    """Answers to requests of before are nobody's; the next conversation begins anew."""
-    space = asked()
-    space.end()
-    space.end()
-    audited = space.command(MemoriesPurged)
-    assert (audited.count, space.stats.memories, space.stats.waiting) == (10, 0, 0)
-    space.decide("delete", 1, request=12)
-    space.propose("User likes tea.", request=12)
-    space.end()
-    space.propose("User likes coffee.", request=12)
-    assert space.contents == []
-    space.propose("User likes water.")
-
-    assert [(m.memory_id, m.content) for m in space.active.values()] == [(12, "User likes water.")]
 
 
 @pytest.mark.parametrize("kind", ["delete", "edit", "erase"])

@@ -12,7 +12,7 @@ from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemorySkipped
 from models.events.app import MemoryDeleted, MemoryEdited
 from models.policy import Policy
-from tests.app_driver import THINGS, Space, causes
+from tests.app_driver import Space, causes
 from tests.entity_driver import NOON
 
 
@@ -48,20 +48,6 @@ def test_a_conversation_that_went_on_has_its_memory_remade() -> None:
     assert "morning" in remade.content
     assert (remade.created_at, remade.updated_at) == (NOON, NOON + timedelta(seconds=2))
     assert space.stats.created == 2
-
-
-def test_a_merged_memory_keeps_what_it_has_of_others() -> None:
-    """Also where its own conversation comes again: the other's text is not of it."""
-    space = Space(ask=True, most=2, most_pinned=0)
-    for n in range(3):
-        space.end(session=f"s{n}")
-        space.propose(f"User bought {THINGS[n]}.")
-    space.decide("edit", 1, new_content="User bought a bicycle and took lessons.")
-    space.policy = Policy(apps=msgspec.structs.replace(space.policy.apps, ask=False))
-    space.end(session="s0", said="I decided to visit Oslo.")
-
-    assert "took lessons" in space.active[1].content
-    assert "Oslo" in space.active[1].content
 
 
 def test_a_remade_memory_is_no_less_important_and_knows_its_last_turn() -> None:

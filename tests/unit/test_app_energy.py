@@ -96,17 +96,6 @@ def test_the_candidate_waits_for_energy_too() -> None:
     assert (space.stats.waiting, len(space.compactions), space.stats.memories) == (0, 1, 2)
 
 
-def test_where_too_many_wait_for_an_answer_the_rules_work() -> None:
-    """A stage that stays away does not hold up memories for ever, nor is its late answer taken."""
-    space = Space(ask=True, waiting=2)
-    for n in range(4):
-        space.end(said=f"I decided on tour {n}.")
-    assert [m.made_by for m in space.active.values()] == ["extractive"] * 2
-    assert space.propose("User likes tea.", request=1) == []
-    space.propose("User likes tea.")
-    assert [m.session_id for m in space.active.values()] == ["s0", "s1", "s2"]
-
-
 def test_spending_is_told_by_kind() -> None:
     """For the metric, beside the sum of all time that readers see."""
     space = Space(most=2, most_pinned=0)

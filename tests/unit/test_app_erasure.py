@@ -93,3 +93,18 @@ def test_erasing_does_not_undo_what_admins_did() -> None:
 
     assert [(m.memory_id, m.pinned) for m in space.active.values()] == [(2, True), (3, False)]
     assert (space.stats.created, space.stats.edited) == (3, 1)
+
+
+def test_conversations_beyond_those_that_are_named_are_found() -> None:
+    """A memory names the latest of its conversations; an erasure also finds those before."""
+    space = Space(ask=True, most=2, most_pinned=0, related=1)
+    for n in range(5):
+        space.end(session=f"s{n}")
+        space.propose(f"User bought {THINGS[n]}.")
+        if n > 1:
+            space.decide("edit", 1, new_content=f"User bought {THINGS[0]} and {THINGS[n]}.")
+    assert space.active[1].related_conversations == ["s4"]
+    assert sorted(space.active) == [1, 2]
+    erase_sessions(space, "s2")
+
+    assert sorted(space.active) == [2]

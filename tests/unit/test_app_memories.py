@@ -8,7 +8,6 @@ import pytest
 
 from models.app.rules import CompactionDecision, MemorySubject, decide, oldest, refusal
 from models.events.app import MemoryToKeep
-from models.language.likeness import likeness
 from models.policy.app import AppPolicy
 from tests.session_driver import NOON
 
@@ -66,21 +65,6 @@ def test_of_what_contradicts_itself_the_merged_memory_keeps_the_later() -> None:
     made = decide([*TEN[:2], known, *TEN[3:]], new, NOON, POLICY)
 
     assert made.new_content == "User prefers meetings after 4pm on weekdays. User has a dog."
-
-
-def test_a_merged_memory_fits_the_policy() -> None:
-    """No more sentences, and no longer, than a memory may be; what is short goes first."""
-    sentences = [f"User met {name} of the accounting department in Vienna." for name in ("Bo", "Cy", "Di", "Ed", "Flo")]
-    one, other = memory(3, " ".join(sentences[:3])), memory(11, " ".join(sentences[2:]))
-    made = decide([one], other, NOON, AppPolicy(redundant_similarity=0.4))
-
-    assert made.new_content is not None
-    assert made.new_content.count(".") == 4
-    assert all(sentence in made.new_content for sentence in sentences[2:])
-
-    narrow = AppPolicy(redundant_similarity=0.4, content_chars=120, most_content_chars=160)
-
-    assert decide([one], other, NOON, narrow).action == "delete"
 
 
 def test_else_the_one_goes_that_is_worth_least() -> None:
@@ -154,16 +138,6 @@ def test_first_in_first_out() -> None:
     assert oldest(TEN, memory(11, days=99)).target_memory_id == 1
     assert oldest(pinned, NEW).target_memory_id == 11
     assert "made 2026-02-20T12:00:00+00:00" in oldest([*TEN[:6], first], NEW).reason
-
-
-def test_what_a_conversation_was_about_makes_no_two_alike() -> None:
-    """One shared topic is no likeness; where both tell nothing else, their topics are compared."""
-    photo, lamp = "Conversation about photo.", "User bought a lamp for a photo."
-
-    assert likeness(f"Conversation about photo. {lamp}", "Conversation about photo. User lives in Oslo.") == 0
-    assert likeness(photo, lamp) < POLICY.redundant_similarity
-    assert likeness(photo, photo) == 1
-    assert likeness(f"Conversation about parcel. {lamp}", f"Conversation about moving. {lamp}") == 1
 
 
 SHEET = memory(3, "Conversation about spreadsheet, shared and column. The sums are right.", importance=0.3)

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from models.errors import BudgetTooSmall
 from models.events.project_items import MemoryType
 from models.policy.project import ContextPolicy
 from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, build_context
@@ -136,11 +135,3 @@ def test_a_system_prompt_beyond_its_reserve_takes_of_the_rest() -> None:
 
     assert (context.budget.system_prompt, context.budget.available) == (50, 100)
     assert context.warnings == ["the system prompt takes 50 tokens, 10 are reserved for it"]
-
-
-def test_a_budget_smaller_than_the_system_prompt_is_refused() -> None:
-    """With both figures: nothing is cut from it."""
-    policy = ContextPolicy(total_tokens=100, system_tokens=10, working_tokens=50)
-
-    with pytest.raises(BudgetTooSmall, match="100 tokens do not hold a system prompt of 52 and the 50 reserved"):
-        build_context(ContextInputs(system_prompt="rule " * 41), policy, estimate_tokens)

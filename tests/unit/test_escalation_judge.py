@@ -72,27 +72,6 @@ def test_judge_moves_the_alert(says: float, cause: str, moves: int) -> None:
     assert 1 == sum(isinstance(out, JudgementRequested) for out in session.outputs)
 
 
-def test_a_benign_answer_goes_with_its_alert() -> None:
-    """The next turn is judged without it: its log-odds are no turn's share, and what escalates later alerts again."""
-    session, unjudged = asked(), asked()
-    answered(session, 0.001)
-    turn = 8
-    while session.alerts[-1].cause != "resolved":
-        for each in (session, unjudged):
-            tell(each, turn, 0.0)
-        turn += 1
-    stood = JUDGE in {each.signal for each in told(session.alerts[-1]).contributions}
-    session.store()
-    for each in (session, unjudged):
-        tell(each, turn, 0.1)
-    after = judgement(session)
-    escalate(session, 8, first=turn + 1)
-
-    assert stood
-    assert judgement(unjudged) == after
-    assert session.alerts[-1].alert_id != session.alerts[0].alert_id
-
-
 @pytest.mark.parametrize(("probability", "alert_id"), [(0.9, "another"), (None, None)])
 def test_answers_that_change_nothing(probability: float | None, alert_id: str | None) -> None:
     """Of another alert, or none at all."""

@@ -36,7 +36,7 @@ from streams.roles.index import IndexRole
 from streams.settings import load_settings
 from tests.apps_indexed import memory, stats
 from tests.projects_indexed import changed as project_changed
-from tests.projects_indexed import conversation, remembered, stands, went
+from tests.projects_indexed import conversation, remembered, stands
 from tests.session_driver import said
 from tests.users_indexed import MatterEmbedder
 
@@ -151,23 +151,6 @@ async def test_a_project_s_items_are_there_before_its_standing_says_so(role: Qui
     await role.take(stands(1), project_changed(remembered(1), 0, 2), project_changed(conversation(), 0, 2), stands(2))
 
     assert stored(role).written == ["project_items", "projects", "projects"]
-
-
-async def test_the_last_event_of_a_project_s_slot_counts(role: Quiet) -> None:
-    """Of a poll, and of one that comes again after a crash."""
-    poll = [
-        project_changed(remembered(1), 0, 1),
-        project_changed(remembered(2), 0, 2),
-        went(remembered(3), 1, 2),
-        stands(2),
-    ]
-    await role.take(*poll)
-    await role.take(*poll)
-    items, _ = await stored(role).page("project_items", "", 9)
-
-    assert {(remembered(2).id, 1), (remembered(3).id, 0)} == {
-        (str(each.payload["item_id"]), each.payload["active"]) for each in items
-    }
 
 
 async def test_who_is_to_be_forgotten_goes_last(role: Quiet) -> None:

@@ -34,14 +34,6 @@ def test_sessions_ask_where_one_is_configured() -> None:
     assert [policy_of(load_settings(judge=each)).escalation.ask_judge for each in (SERVER, missing)] == [True, True]
 
 
-def test_a_policy_file_may_ask_by_itself(tmp_path: Path) -> None:
-    """The sessions role need not know the judge that role judge has."""
-    file = tmp_path / "p.toml"
-    file.write_text("[escalation]\nask_judge = true\n")
-
-    assert policy_of(load_settings(policy_file=file)).escalation.ask_judge
-
-
 @pytest.mark.parametrize(
     ("judge", "named"),
     [

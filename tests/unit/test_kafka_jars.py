@@ -72,15 +72,6 @@ def test_damaged_file_is_fetched_again(tmp_path: Path, repository: Repository) -
     assert (tmp_path / "one-1.0.jar").read_bytes() == b"one"
 
 
-def test_passing_failure_is_retried(tmp_path: Path, repository: Repository) -> None:
-    """Two broken connections are no reason to give up."""
-    repository.failures = 2
-
-    jars = kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
-
-    assert [jar.read_bytes() for jar in jars] == [b"one", b"two"]
-
-
 def test_lasting_failure_says_what_to_do(tmp_path: Path, repository: Repository) -> None:
     """Without network the message names the way around it."""
     repository.failures = 100

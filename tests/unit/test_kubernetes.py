@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from datetime import timedelta
 from functools import cache
@@ -15,7 +14,7 @@ from models.entities import REGISTRY
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
 from tests.custom_resources import STRIMZI, write_schemas
-from tests.manifests import KUBERNETES, Document, built, documents, of_kind, pod, told, variables
+from tests.manifests import Document, built, documents, of_kind, pod, told, variables
 from tests.tools import FOLDER, kept, tool
 
 OVERLAYS = ("small", "production")
@@ -204,13 +203,3 @@ def _selects(selector: Document, labels: dict[str, str]) -> bool:
     wanted = selector.get("matchLabels", {})
     among = selector.get("matchExpressions", [])
     return wanted.items() <= labels.items() and all(labels.get(each["key"]) in each["values"] for each in among)
-
-
-def test_names_that_only_the_readme_explains_are_in_it() -> None:
-    """Secrets that somebody has to make are told of."""
-    text = (KUBERNETES / "README.md").read_text()
-    named = set(re.findall(r"secretName: ([\w-]+)", built("production")))
-    monitors = of_kind(_found("production"), "PodMonitor")
-    token = monitors["turntide"]["spec"]["podMetricsEndpoints"][0]["authorization"]["credentials"]["name"]
-
-    assert [name for name in {*named, token} if name not in text] == []

@@ -146,16 +146,6 @@ def test_a_session_id_that_another_app_takes_over_shows_it_nothing_of_the_one_be
     assert erased == [["1"], ["1"], []]
 
 
-def test_who_is_told_late_that_a_session_went_is_told_though_another_app_had_it_since() -> None:
-    """A session id that two apps used one after the other is gone for the readers of both."""
-    board = LiveBoard()
-    for number, app in enumerate("ab"):
-        board.take_profile(profile(app=app), 10 * number + 1)
-        board.erase_session("s", 10 * number + 2)
-
-    assert [["s"], ["s"], []] == [board.since(0, app.__eq__, MOST).gone for app in "abc"]
-
-
 class Reader:
     """Applies pages of a board, as a page in a browser does."""
 
@@ -232,31 +222,6 @@ def test_the_longest_silent_go_first_and_those_that_fire_last() -> None:
     assert min(kept) > 200
     assert set(board.since(0, everything, MOST).gone).isdisjoint(board._sessions)
     assert len(board._gone) <= 100
-
-
-def test_silent_sessions_go_after_the_window() -> None:
-    """A record of any kind keeps a session."""
-    board = LiveBoard()
-    board.take_profile(profile("silent"), 1_000)
-    board.take_profile(profile("heard"), 1_000)
-    board.take_alert(alert("heard"), 9_000)
-    board.prune(5_000)
-
-    assert (board.row("silent"), board.row("heard") is None) == (None, False)
-    assert board.since(0, everything, MOST).gone == ["silent"]
-
-
-def test_the_horizon_is_where_names_were_forgotten() -> None:
-    """Who knows less may have missed one that went."""
-    board = LiveBoard()
-    board.take_profile(profile("first"), 1)
-    board.erase_session("first", 2)
-    forgotten = board.version
-    board.take_profile(profile("second"), 3)
-    board.erase_session("second", 4)
-    board.forget_gone(forgotten)
-
-    assert (board.horizon, board.since(0, everything, MOST).gone) == (forgotten, ["second"])
 
 
 def test_an_erased_session_does_not_come_back_with_older_records() -> None:

@@ -10,7 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
-from models.errors import InvalidRecord, StoreUnavailable
+from models.errors import InvalidRecord
 from models.events import AlertLabelled, SessionErased
 from models.events.erase import EraseRequested
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
@@ -18,7 +18,7 @@ from models.wire.codec import encode
 from streams.api.live.board import LiveBoard
 from streams.api.live.feed import LiveFeed, _controls, take
 from streams.api.live.hub import Hub
-from streams.api.live.roles import MOST_DETAIL, RoleWatch, role_addresses
+from streams.api.live.roles import MOST_DETAIL, RoleWatch
 from streams.settings import load_settings
 from streams.settings.live import LiveSettings
 from tests.api_doubles import said
@@ -162,30 +162,3 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
     assert rows[1].detail.startswith("recovering")
     assert rows[2].detail == "archive:1 does not answer (ConnectError)"
     assert len(rows[1].detail) == MOST_DETAIL
-
-
-async def test_roles_are_told_without_kafka() -> None:
-    """Then no lag is known."""
-    lags = AsyncMock(side_effect=StoreUnavailable("Kafka does not answer"))
-    watch = RoleWatch({"index": "http://index"}, Hub(LiveBoard(), LiveSettings()), lags)
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, text="ready"))
-    async with httpx.AsyncClient(transport=transport) as client:
-        (row,) = await watch.look(client)
-
-    assert (row.state, row.lag_records, row.detail) == ("ready", None, "ready; Kafka does not answer")
-
-
-def test_where_roles_answer() -> None:
-    """As told; else on this host, at the ports of those that the settings would start."""
-    told = load_settings(live={"roles": {"sessions": "http://sessions:8701/"}})
-    local = load_settings(http={"archive_port": 0})
-    judged = load_settings(judge={"kind": "openai"}, vectors={"url": "http://qdrant:6333"})
-
-    assert role_addresses(told) == {"sessions": "http://sessions:8701"}
-    assert role_addresses(local) == {
-        "sessions": "http://127.0.0.1:8701",
-        "memory": "http://127.0.0.1:8705",
-        "enrich": "http://127.0.0.1:8706",
-        "index": "http://127.0.0.1:8702",
-    }
-    assert {"judge", "api"} <= set(role_addresses(judged))

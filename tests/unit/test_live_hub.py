@@ -12,7 +12,7 @@ import pytest
 
 from streams.api.live import hub as hubs
 from streams.api.live.board import LiveBoard
-from streams.api.live.hub import Apps, Hub, ReaderPosition
+from streams.api.live.hub import Apps, Hub
 from streams.api.live.messages import RoleRow
 from streams.api.live.stream import PING_S, LiveStream
 from streams.http.problems import Problem
@@ -150,38 +150,6 @@ async def test_changes_between_ticks_are_one_frame_with_the_latest() -> None:
     assert (name, [(row["session_id"], row["risk"]) for row in data["sessions"]]) == ("changes", [("s0", 0.59)])
 
 
-async def test_many_changes_take_several_ticks() -> None:
-    """A tick is one frame of bounded size; the rest comes with the next, though nothing else changes."""
-    board, hub = hub_of(0)
-    async with watching(hub) as client:
-        for n in range(600):
-            board.take_profile(profile(f"s{n}"), n)
-        sizes = []
-        for _ in range(3):
-            hub.tick()
-            ((_, data),) = await client.take(1)
-            await passing()
-            sizes.append((len(data["sessions"]), client.body))
-
-    assert sizes == [(250, b""), (250, b""), (100, b"")]
-
-
-async def test_who_is_behind_is_told_the_rest_though_somebody_else_knows_all() -> None:
-    """The next tick comes for them too, though nothing changes any more."""
-    board, hub = hub_of(600)
-    hub.tick()
-    behind = hub.next(ReaderPosition(knows=0, began=0, snapshot=False, roles=0), None)
-    abreast = hub.next(ReaderPosition(knows=board.version, began=0, snapshot=False, roles=0), None)
-    ticked = hub.ticked
-    hub.tick()
-
-    assert behind is not None
-    assert behind[0].knows == hubs.PIECE_CHANGES
-    assert abreast is not None
-    assert abreast[1] == b""
-    assert ticked.is_set()
-
-
 async def test_a_frame_is_made_once_for_all_that_read_the_same_apps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty readers of two tenants cost two encodings a tick, and see their own apps alone."""
     made: list[str] = []
@@ -221,19 +189,6 @@ async def test_changes_of_other_tenants_send_nothing() -> None:
         await passing()
 
     assert client.body == b""
-
-
-async def test_roles_are_told_to_everybody() -> None:
-    """When they are known anew."""
-    hub = Hub(LiveBoard(), LiveSettings())
-    async with watching(hub) as client:
-        hub.set_roles([RoleRow(role="index", state="away", detail="does not answer", lag_records=7)])
-        (event,) = await client.take(1)
-
-    assert event == (
-        "roles",
-        {"roles": [{"role": "index", "state": "away", "detail": "does not answer", "lag_records": 7}]},
-    )
 
 
 async def test_a_silent_stream_is_kept_open_by_pings() -> None:
@@ -367,17 +322,3 @@ async def test_streams_end_when_the_server_stops() -> None:
 
     assert [True] * 3 == [client.ended for client in clients]
     assert hub.streams == 0
-
-
-async def test_a_client_that_leaves_is_gone_at_once() -> None:
-    """Whether it reads or not; nothing of it is kept."""
-    _, hub = hub_of(500)
-    reading, stuck = Client(hub), Client(hub)
-    stuck.reads.clear()
-    await reading.take(2)
-    for client in (reading, stuck):
-        client.leave()
-        await asyncio.wait_for(client.answering, 30)
-
-    assert hub.streams == 0
-    assert not hub.joined.is_set()

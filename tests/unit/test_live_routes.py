@@ -17,12 +17,11 @@ from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, M
 from models.wire.codec import encode
 from streams.api.live.page import page_routes
 from streams.http.health import Api
-from streams.index.app_memory import AppMemoryIndex
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
 from tests.api_doubles import _embedder, said
-from tests.api_tenants import app_memory_of, canary, topic_of, user_events_of
+from tests.api_tenants import canary, topic_of, user_events_of
 from tests.live_made import alert, at_ms, profile, segment
 from tests.live_served import Holders, LiveServed, live_token
 
@@ -120,16 +119,6 @@ async def test_another_tenants_session_is_unknown(served: Watched) -> None:
     assert "session-b" not in said_of_b
 
 
-async def test_a_timeline_is_of_the_app_that_has_the_session(served: Watched) -> None:
-    """Ids are the producers': what another app said under the same one is not its, for who reads both either."""
-    other = said(2, "of the other app", app="b", user="user-b", session="session-a")
-    await SessionVectorMemory(served.store, _embedder()).add_turns([other], _embedder().embed([other.content]))
-    async with served.client("all") as client:
-        timeline = (await client.get("/v1/live/sessions/session-a")).json()
-
-    assert [0, 1] == [turn["turn"] for turn in timeline["turns"]]
-
-
 async def test_a_timeline_tells_of_its_session_and_a_search_of_what_holds(served: Watched) -> None:
     """Facts that held once are in their session's timeline and are found no more; other sessions' are not in it."""
     users = UserMemory(served.store, _embedder())
@@ -161,20 +150,6 @@ async def test_a_text_has_a_thousand_turns_at_most(served: Watched) -> None:
         ]
 
     assert asked == [200, *[422] * 6]
-
-
-async def test_a_memory_that_is_shared_is_found_once(served: Watched) -> None:
-    """As its owner's, with the session it comes from, and not among those of an app it is shared with."""
-    shared = msgspec.structs.replace(app_memory_of("a"), content="pelicans on the pier", shared_with=["b"])
-    await AppMemoryIndex(served.store, _embedder()).add_changes([(shared, 1)])
-    async with served.client("all") as client:
-        found = [
-            (await client.get(f"/v1/live/search?q=pelicans&kind=memories{apps}")).json()["hits"]
-            for apps in ("", "&app_id=a", "&app_id=b")
-        ]
-
-    mine = [("a", shared.session_id, "pelicans on the pier")]
-    assert [mine, mine, []] == [[(hit["app_id"], hit["session_id"], hit["text"]) for hit in hits] for hits in found]
 
 
 async def test_ids_and_text_of_anything_are_data(served: Watched) -> None:

@@ -222,21 +222,3 @@ def test_an_imported_relationship_waits_for_its_end() -> None:
 
     assert project.memory(one) == copy.memory(one)
     assert {("Use Go.", "depends_on", "Use gRPC.")} == copy.edges()
-
-
-def test_what_the_policy_does_not_take_is_not_put_back() -> None:
-    """A damaged or larger project leaves what is here as it is."""
-    project = Project(LongTermPolicy(content_chars=40, most=10))
-    memory = project.memory(project.say("Use Go.", 0))
-    wrong = {
-        "too_long": msgspec.structs.replace(memory, content="x" * 41),
-        "invalid": msgspec.structs.replace(memory, valid_until=memory.valid_from),
-    }
-
-    assert list(wrong) == [project.long_term().put_back(each) for each in wrong.values()]
-
-    for n in range(9):
-        project.say(f"Use {n}.", n)
-
-    assert "too_many" == project.long_term().put_back(msgspec.structs.replace(memory, id="00000000-00000000"))
-    assert memory == project.memory(memory.id)

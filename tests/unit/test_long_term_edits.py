@@ -190,19 +190,6 @@ def test_superseded_by_hand() -> None:
     assert (None, "") == (project.memory(one).valid_until, project.memory(one).closed_by)
 
 
-def test_there_is_room_for_what_people_say() -> None:
-    """Of a full memory the weakest that was related by itself goes; of one that is full by hand nothing."""
-    project = Project(LongTermPolicy(relationships=2, related=2))
-    ids = [project.say(f"Fact {'abcd'[n]}.", n, memory_type=FACT, tags=["go"]) for n in range(2)]
-    ids += [project.say(f"Fact {'abcd'[n]}.", n, memory_type=FACT) for n in range(2, 4)]
-
-    assert {("Fact b.", "related_to", "Fact a.")} == project.edges()
-    assert "done" == project.relate(ids[1], ids[2], "needs")[0]
-    assert "done" == project.relate(ids[1], ids[3], "needs")[0]
-    assert {("Fact b.", "needs", "Fact c."), ("Fact b.", "needs", "Fact d.")} == project.edges()
-    assert ("too_many", "a memory has at most 2 relationships each way") == project.relate(ids[1], ids[0], "needs")
-
-
 def test_what_comes_back_beside_the_same_content_strengthens_it() -> None:
     """Once, however often; an interval of its own stays a memory of its own; what is kept does not become another's."""
     project, saved = Project(), Project()

@@ -9,8 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from models.events import Role
-from models.policy import Policy
-from models.session.segments import SegmentRef, WorkingMemory, compact
 from models.state.buffer import BufferedTurn, TurnBuffer, encode_turn
 from models.state.parts import Parts
 from models.state.vectors import TurnMark, VectorRing, quantise
@@ -61,15 +59,6 @@ def test_buffer_keeps_the_last_turns_exactly() -> None:
     assert set(range(10)) == set(buffer.slots.values())
 
 
-def test_buffer_takes_a_turn_out_of_order_at_its_place() -> None:
-    """The ten highest numbers stay, whatever the order of arrival."""
-    buffer = TurnBuffer({}, Parts({}))
-    for turn in [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 4]:
-        put(buffer, said(turn), [])
-
-    assert list(range(2, 12)) == sorted(buffer.slots)
-
-
 def test_buffer_holds_open_turns_beyond_its_size() -> None:
     """A late turn whose segment is open is kept until that is compacted; then its part is deleted."""
     parts = Parts({})
@@ -82,27 +71,6 @@ def test_buffer_holds_open_turns_beyond_its_size() -> None:
 
     assert [50, *range(102, 112)] == held
     assert (list(range(103, 113)), 10) == (sorted(buffer.slots), sum(v is not None for v in parts.changes().values()))
-
-
-def test_segment_of_turns() -> None:
-    """Range with both ends inside, mean risk of the scored turns, sizes before."""
-    segment = compact([said(10, "abcd", 0.2), said(12, "efgh"), said(14, "Where is the boat?", 0.6)], Policy())
-
-    assert (10, 14, [10, 12, 14]) == (segment.first_turn, segment.last_turn, segment.turns)
-    assert pytest.approx(0.4) == segment.risk_mean
-    assert (7, 26) == (segment.tokens_before, segment.bytes_before)
-    assert (NOON + timedelta(minutes=10), NOON + timedelta(minutes=14)) == (segment.started_at, segment.ended_at)
-
-
-def test_working_memory_is_a_ring() -> None:
-    """The oldest segment gives way; parts do not grow."""
-    parts = Parts({})
-    memory = WorkingMemory([], parts)
-    for number in range(7):
-        memory.append(compact([said(number)], Policy()), 3)
-
-    assert ([[4], [5], [6]], 3) == ([s.turns for s in memory.all()], len(parts.changes()))
-    assert (None, SegmentRef(1, 4, 4)) == (memory.find(0, 0), memory.find(4, 4))
 
 
 def test_quantised_cosine_is_close() -> None:

@@ -17,7 +17,6 @@ from models.events import AlertChanged, AlertStatus, Contribution, Escalation, S
 from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
 from streams.notify.webhook import WebhookSink, secret_bytes, sign
-from streams.notify.wording import counterfactual
 from streams.settings import NotifySettings
 from streams.wiring import sinks_of
 
@@ -133,14 +132,6 @@ def test_alertmanager_is_told_the_judgement_in_annotations() -> None:
     assert {"alertname", "severity", "app_id", "fingerprint"} == posted.labels.keys()
 
 
-def test_without_a_model_there_is_no_judgement_to_tell() -> None:
-    """Empty annotations would read like a probability of nothing."""
-    (posted,) = postable(alert())
-
-    assert {"probability", "threshold", "model", "contributions", "counterfactual"}.isdisjoint(posted.annotations)
-    assert posted.annotations["policy"] == "test"
-
-
 async def test_webhook_carries_the_whole_judgement() -> None:
     """Also what an Alertmanager has no room for: every contribution, and each turn's share; they still add up."""
     posts: list[tuple[bytes, Mapping[str, str]]] = []
@@ -157,37 +148,6 @@ async def test_webhook_carries_the_whole_judgement() -> None:
     assert (data["policy_version"], data["policy_digest"], told["model"]) == ("test", "def", "escalation-1@abc")
     assert headers["webhook-id"] == data["id"]
     assert msgspec.convert(told, Escalation) == judged_alert().escalation
-
-
-@pytest.mark.parametrize(
-    ("probability", "contributions", "said"),
-    [
-        (
-            0.9,
-            [Contribution("one_matter", 1.0, 1.0, 0.77, alert_without=True)],
-            "Without one matter, the strongest signal, it would be 0.77: still an alert.",
-        ),
-        (
-            0.3,  # it fell below, and the alert still stands
-            [
-                Contribution("level", 1.0, -3.0, 0.9, alert_without=True),
-                Contribution("trend", 1.0, 1.0, 0.14, alert_without=False),
-            ],
-            "Without trend, the strongest signal, it would be 0.14: no alert.",
-        ),
-        (0.1, [Contribution("level", 1.0, -1.0, 0.2, alert_without=False)], "No signal raises it."),
-    ],
-)
-def test_counterfactual_where_no_single_signal_decides(
-    probability: float, contributions: list[Contribution], said: str
-) -> None:
-    """It never claims that taking one away would have kept an alert from being raised when it would not."""
-    escalation = judged_alert().escalation
-    assert escalation
-
-    assert said == counterfactual(
-        msgspec.structs.replace(escalation, probability=probability, contributions=contributions)
-    )
 
 
 @pytest.mark.parametrize(("delivered", "code"), [((True, True), 0), ((True, False), 1), ((False, False), 1)])

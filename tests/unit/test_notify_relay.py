@@ -12,7 +12,6 @@ import msgspec
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
-from structlog.testing import capture_logs
 
 from jobs.alerts.command import harmless_alert
 from models.errors import StoreUnavailable
@@ -131,15 +130,6 @@ async def test_a_partition_that_came_back_is_read_from_where_it_is_now(monkeypat
     client = await relayed(monkeypatch, Sink([False, True]), [4], None, [9])
 
     assert (client.committed, client.seeks) == ([5], [9])
-
-
-async def test_pauses_grow_to_a_bound_and_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sink that is down is not asked all the time, and one that is well again not left alone for a minute."""
-    with capture_logs() as lines:
-        await relayed(monkeypatch, Sink([True] * 4 + [False, True]), *[[4]] * 5, [5])
-    pauses = [line["again_s"] for line in lines if line["event"] == "sink_refused"]
-
-    assert pauses == [1e-9, 2e-9, 4e-9, 4e-9, 1e-9]
 
 
 async def test_a_delivery_that_takes_its_time_is_no_stall(monkeypatch: pytest.MonkeyPatch) -> None:

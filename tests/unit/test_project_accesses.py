@@ -116,22 +116,6 @@ async def test_a_log_that_does_not_answer_is_asked_twice(
     assert expected == since(counted)
 
 
-async def test_no_more_wait_than_may(counted: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is too much the end is counted as refused; once there is room again it is taken."""
-    monkeypatch.setattr(project_accesses, "MOST_WAITING", 3)
-    log = Log()
-    recorder = recording(log)
-    recorder.record("a", "web", ids(2))
-    recorder.record("b", "web", ids(4))
-    recorder.record("b", "web", ids(4))
-    await recorder.close()
-    recorder.record("a", "web", ["later-1"])
-    await recorder.close()
-
-    assert [["m-0", "m-1"], ["m-0"], ["later-1"]] == [each.ids for each in log.sent]
-    assert since(counted) == {"recorded": 4, "refused": 7}
-
-
 async def test_a_process_that_takes_no_commands_says_so(counted: dict[str, float]) -> None:
     """Reading works all the same."""
     recorder = recording(None)

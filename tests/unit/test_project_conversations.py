@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from models.events import ProjectConversation
 from tests.project_driver import Project, causes
 
@@ -82,23 +80,6 @@ def test_a_conversation_is_active_paused_and_ended() -> None:
         status.append((conversation(project).status, conversation(project).ended_at is not None))
 
     assert [("paused", False), ("active", False), ("ended", True), ("ended", True)] == status
-
-
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_what_is_left_of_a_silent_conversation_becomes_chunks(goes_on: bool) -> None:
-    """After so many turns of the project's others, not before; one that goes on keeps its messages."""
-    project = Project(short_term={"retention_turns": 10})
-    talk(project, 3)
-    project.end(status="paused")
-    talk(project, 9, "s1")
-    before = len(conversation(project).recent)
-    if goes_on:
-        talk(project, 1)
-    talk(project, 1, "s1")
-
-    assert 3 == before
-    assert (4 if goes_on else 0) == len(conversation(project).recent)
-    assert (0 if goes_on else 1) == len(project.items("chunk"))
 
 
 def test_of_too_many_conversations_the_longest_silent_goes() -> None:

@@ -155,17 +155,6 @@ def test_related_memories_come_along() -> None:
     ]
 
 
-def test_an_episode_brings_what_it_is_linked_to_and_the_other_way_round() -> None:
-    """Of memories that are still there; without episodes only memories come along."""
-    view = view_of(memory(1, "Backups at night."), episode(1, "Chose PostgreSQL", linked=("m-001", "m-009")))
-    from_episode = view.retrieve(RetrievalQuery(text="chose postgresql", related_depth=1), BEGIN)
-    from_memory = RetrievalQuery(text="backups at night", related_depth=1)
-
-    assert [(each.id, each.via) for each in from_episode] == [("e-1", ""), ("m-001", "e-1")]
-    assert ids(view, from_memory) == ["m-001", "e-1"]
-    assert ids(view, replace(from_memory, filters=RetrievalFilters(include_episodic=False))) == ["m-001"]
-
-
 def test_contradictions_are_shown() -> None:
     """On both sides, as long as both hold."""
     view = view_of(

@@ -171,15 +171,6 @@ def fails(call: Call, guard: CallGuard, service: Service, times: int = 1) -> Non
             call(guard, service)
 
 
-def test_a_retry_storm_ends(time: Time, call: Call) -> None:
-    """While everything fails, a hundred calls have ten repeats among them."""
-    service = Service(*[Trouble()] * 1_000)
-    shared = guard(time, budget=RetryBudget(most=10, refill=0.1))
-    fails(call, shared, service, 100)
-
-    assert service.calls == 110
-
-
 def test_failures_in_a_row_open_the_breaker(time: Time, call: Call) -> None:
     """Then nothing is sent; a success in between starts the count anew."""
     breaker = Breaker(failures=3, pause=30 * SECOND, clock=time.read)
@@ -191,15 +182,6 @@ def test_failures_in_a_row_open_the_breaker(time: Time, call: Call) -> None:
     fails(call, once, service, 4)
 
     assert (breaker.state, service.calls) == (Circuit.OPEN, 6)
-
-
-def test_an_open_breaker_stops_the_repeats_of_a_call(time: Time, call: Call) -> None:
-    """The try that opens it is the last one."""
-    service = Service(*[Trouble()] * 10)
-    with pytest.raises(CallFailed, match="left alone"):
-        call(guard(time, breaker=Breaker(failures=2, clock=time.read)), service)
-
-    assert service.calls == 2
 
 
 def test_after_the_pause_one_call_tries(time: Time, call: Call) -> None:

@@ -22,7 +22,6 @@ from models.retrieval.fusion import (
 
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)
-ALONE = RetrievalPolicy(dense_weight=0.0)
 
 places = st.tuples(st.sampled_from(["a", "b", "a_1"]), st.integers(0, 30))
 bm25 = st.dictionaries(places, st.floats(0.01, 50), max_size=40)
@@ -42,14 +41,6 @@ def test_a_single_match_stands_out() -> None:
     scores, _ = fuse({"t0": 3.0}, alike, POLICY)
 
     assert next(key for key, _ in ranked(scores)) == "t0"
-
-
-def test_the_dense_weight_weighs() -> None:
-    """At 0 the words alone decide."""
-    scores, _ = fuse({"word": 1.0}, {"meaning": 1.0, "other": 0.0}, ALONE)
-
-    assert scores["meaning"] == 0.0
-    assert scores["word"] > 0.0
 
 
 def test_neighbours_carry_a_turn() -> None:

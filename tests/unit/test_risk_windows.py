@@ -56,15 +56,6 @@ def test_sliding_windows_overlap() -> None:
     assert [(6, 11, 1), (7, 12, 1), (8, 13, 1), (9, 14, 1), (10, 15, 1)] == spans(windows.close(at(30)))
 
 
-def test_window_boundaries() -> None:
-    """The start is inside, the end outside."""
-    windows = Windows(TUMBLING, WindowState())
-    windows.observe(at(0), at(0), None)
-    windows.observe(at(5), at(5), None)
-
-    assert [(0, 5, 1), (5, 10, 1)] == spans(windows.close(at(60)))
-
-
 def test_out_of_order_turn_within_grace_is_counted() -> None:
     """A turn from before the end that comes within the grace belongs to its window."""
     windows = Windows(TUMBLING, WindowState())
@@ -91,27 +82,6 @@ def test_late_turn_shows_in_the_window_of_its_arrival() -> None:
     )
 
 
-def test_turn_too_late_for_some_windows_joins_the_others() -> None:
-    """With sliding windows a late turn still counts where its windows are open."""
-    windows = Windows(SLIDING, WindowState())
-    windows.observe(at(10), at(10), None)
-    windows.close(at(12, 30))
-    windows.observe(at(10, 30), at(12, 30), None)
-
-    assert [(8, 13, 2), (9, 14, 2), (10, 15, 2)] == spans(windows.close(at(60)))
-
-
-def test_each_window_is_closed_once() -> None:
-    """The watermark advancing in small steps closes the same windows as one leap."""
-    stepped = Windows(SLIDING, WindowState())
-    leapt = Windows(SLIDING, WindowState())
-    for windows in (stepped, leapt):
-        windows.observe(at(10), at(10), None)
-    steps = [window for second in range(0, 1800, 7) for window in stepped.close(at(10, second))]
-
-    assert spans(leapt.close(at(40))) == spans(steps)
-
-
 def test_flush_gives_what_is_open_and_goes_on() -> None:
     """A key that ends shows its windows as they stand; one that comes back completes them."""
     windows = Windows(TUMBLING, WindowState())
@@ -130,14 +100,3 @@ def test_next_close_is_when_the_first_window_closes() -> None:
     assert due is not None
 
     assert ([], [(6, 11, 1)]) == (windows.close(due - timedelta(microseconds=1)), spans(windows.close(due)))
-
-
-def test_state_is_bounded_and_survives_storage() -> None:
-    """After hours of turns only the panes of open windows are kept, and the state round-trips."""
-    windows = Windows(SLIDING, WindowState())
-    for minute in range(600):
-        windows.close(at(minute))
-        windows.observe(at(minute), at(minute), 0.1)
-    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(windows.state), type=WindowState)
-
-    assert (True, windows.state) == (len(stored.panes) <= 7, stored)

@@ -13,10 +13,9 @@ from qdrant_client import AsyncQdrantClient
 
 from models.events import Role, Turn
 from models.policy import Policy
-from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.index.server import ServerStore
-from streams.inference.intake import Intake, score_turns
+from streams.inference.intake import Intake
 from streams.ports import Vectors
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
@@ -88,11 +87,3 @@ async def test_vectors_go_to_the_scorer_that_reads_them(tmp_path: Path, risks_of
     else:
         assert vectors is not None
         assert np.array_equal(vectors, EMBEDDER.embed([turn.content for turn in ASKED]))
-
-
-def test_nobody_is_asked_about_nothing() -> None:
-    """A batch may hold no turn of a role that is scored."""
-    scorer = Noting(EMBEDDER.name)
-
-    assert (score_turns([], EMBEDDER.embed([]), EMBEDDER, scorer), scorer.asked) == ([], [])
-    assert score_turns([], EMBEDDER.embed([]), EMBEDDER, RuleScorer()) == []

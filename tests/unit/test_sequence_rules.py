@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 
 from models.risk.sequence.observation import Observation
@@ -76,12 +75,6 @@ def test_page_hinkley_sees_a_change_and_not_a_level() -> None:
     assert value_after("page_hinkley", risky([0.1] * 10 + [0.7] * 2)) > 0.5
 
 
-def test_a_new_level_becomes_the_mean() -> None:
-    """However long the past was: what a session has been like for hundreds of turns is no change."""
-    assert value_after("page_hinkley", risky([0.1] * 500 + [0.4] * 10)) > 0.5
-    assert value_after("page_hinkley", risky([0.1] * 500 + [0.4] * 400)) == 0.0
-
-
 @pytest.mark.parametrize(
     ("risks", "expected"),
     [
@@ -139,17 +132,6 @@ def test_marks_count_for_their_own_signal() -> None:
         actual = after([Observation(0, 0.0, TELLS, marks)]).values()
 
         assert pytest.approx(values) == {name: actual[name] for name in actual if actual[name] and name != "level"}
-
-
-def test_occurrences_fade() -> None:
-    """Halved in sixteen turns, while the phrase still says how often it was."""
-    back = Observation(3, 0.0, TELLS, TurnMark.RETURNED)
-    once = after([back, *risky([0.0] * 16, first=4)]).topic_cycling
-    twice = after([back, msgspec.structs.replace(back, turn=4)]).topic_cycling
-
-    assert pytest.approx(0.5 / 1.5) == once.value
-    assert once.phrase().endswith("1 time, last at turn 3")
-    assert twice.phrase().endswith("2 times, last at turn 4")
 
 
 def test_questions_in_a_row_about_one_matter_gather() -> None:

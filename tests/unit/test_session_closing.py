@@ -12,7 +12,6 @@ from models.events import (
     AlertChanged,
     ConversationEnded,
     EpisodeClosed,
-    Mode,
     Output,
     ProfileUpdated,
     SegmentCompacted,
@@ -92,20 +91,6 @@ def test_turn_that_causes_its_own_time_out_is_still_folded() -> None:
     assert (1, 90) == (session.profile.turn_count, session.profile.last_turn)
 
 
-def test_marker_times_out_without_a_trace() -> None:
-    """After its retention the marker is deleted: nothing is left of the session."""
-    session = Session()
-    session.say(0)
-    session.end()
-    session.store()
-    deadline, _, _ = read_due(session.stored["head"])
-    assert deadline is not None
-    session.put(SessionTimedOut("s", deadline))
-    session.store()
-
-    assert ({}, None) == (session.stored, session.state)
-
-
 def test_late_turn_after_the_end_and_reopening() -> None:
     """Up to the last number it is late; a higher one opens a fresh profile that continues the numbering."""
     session = Session()
@@ -125,23 +110,6 @@ def test_late_turn_after_the_end_and_reopening() -> None:
         session.profile.last_turn,
         session.profile.late_turns,
         session.profile.peak_risk,
-    )
-
-
-def test_deadline_is_read_without_the_rest() -> None:
-    """Recovery reads the deadline of an open session and of a marker."""
-    session = Session()
-    session.say(0)
-    session.store()
-    opened = read_due(session.stored["head"])
-    session.end(minute=5)
-    session.store()
-
-    closed = read_due(session.stored["head"])
-
-    assert (opened, closed) == (
-        (NOON + timedelta(minutes=30), False, Mode.CALM),
-        (NOON + timedelta(minutes=5, days=1), True, None),
     )
 
 

@@ -134,18 +134,3 @@ def test_after_an_erasure_a_turn_begins_a_new_session() -> None:
     (event,) = ends(session)
 
     assert (3, 1, ["I prefer oak."]) == (event.first_turn, event.turn_count, [n.text for n in event.notables])
-
-
-@pytest.mark.parametrize(
-    ("stranger", "spaces"),
-    [({"app_id": "b"}, []), ({"user_id": "v"}, ["app"]), ({"role": Role.ASSISTANT}, ["app", "user"])],
-)
-def test_a_conversation_of_several_belongs_to_none_of_theirs(stranger: dict[str, str], spaces: list[str]) -> None:
-    """Two apps that use the same session id share no memory, nor do two users; whoever came first."""
-    session = Session(with_apps(spaces=("app", "user")))
-    session.say(0, "I decided to sail.")
-    session.say(1, "We decided to sell the office.", **stranger)
-    session.store()
-    session.end(minute=2)
-
-    assert [event.space for event in ends(session)] == spaces

@@ -171,31 +171,6 @@ def test_misspelt_variables_are_found(variable: str, value: str, meant: str | No
     assert (variable, meant) == (found.name.partition(":")[0], found.meant)
 
 
-@pytest.mark.parametrize(("value", "seconds"), [("90", 90), ("1.5", 1.5), ("PT2M", 120), ("00:01:00", 60)])
-def test_durations_of_the_environment(monkeypatch: pytest.MonkeyPatch, value: str, seconds: float) -> None:
-    """As the message for a wrong one says that they are written."""
-    monkeypatch.setenv("TURNTIDE_KAFKA__STALL_AFTER", value)
-
-    assert load_settings().kafka.stall_after.total_seconds() == seconds
-
-
-def test_variables_of_others_are_left_alone() -> None:
-    """Settings in every form, the file's name, and what a cluster adds for a service called `turntide-index`."""
-    fine = {
-        "TURNTIDE_CONFIG": "x",
-        "TURNTIDE_KAFKA": "a:1",
-        "turntide_kafka__partitions": "3",
-        "TURNTIDE_HTTP": "{}",
-        "TURNTIDE_VECTORS__EMBEDDING__MODEL": "m",
-        "TURNTIDE_ICEBERG__PROPERTIES__S3.REGION": "r",
-        "TURNTIDE_INDEX_SERVICE_HOST": "10.0.0.1",
-        "TURNTIDE_INDEX_PORT": "tcp://10.0.0.1:8702",
-        "TURNTIDE_INDEX_PORT_8702_TCP_ADDR": "10.0.0.1",
-    }
-
-    assert unknown_variables(Settings, fine) == []
-
-
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

@@ -58,18 +58,6 @@ def test_what_was_stored_is_there_again(tmp_path: Path) -> None:
     table.close()
 
 
-@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*", "OPTIONS-*"])
-def test_an_unreadable_folder_is_dropped(tmp_path: Path, name: str) -> None:
-    """Damaged files of RocksDB's own: the cache begins anew, or is whole; it is never half."""
-    filled(tmp_path / "0")
-    for file in (tmp_path / "0").glob(name):
-        file.write_bytes(b"\xff" * 40)
-    table = opened(tmp_path / "0")
-
-    assert (table.progress.applied, len(table.entities)) in [(0, 0), (3, 3)]
-    table.close()
-
-
 def test_another_layout_is_dropped(tmp_path: Path) -> None:
     """A cache of another release is not misread."""
     table = opened(tmp_path / "0")

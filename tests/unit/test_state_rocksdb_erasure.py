@@ -116,31 +116,11 @@ def test_killed_before_the_end_it_is_done_when_the_table_is_recovered(tmp_path: 
     table.close()
 
 
-def test_without_an_erasure_files_stay_as_they_are(tmp_path: Path) -> None:
-    """Sessions close and are forgotten all the time: that costs nothing here."""
-    table, names = filled(tmp_path / "0", 1)
-    store(table, {names[0]: dict.fromkeys(table.entities[names[0]])})
-
-    assert not rewritten(table)
-    table.close()
-
-
 def rewritten(table: RocksTable) -> bool:
     """Whether a recovered table is opened anew to give up what was erased."""
     before = table._db
     table.forget()
     return table._db is not before
-
-
-def test_a_second_erasure_is_another_one(tmp_path: Path) -> None:
-    """What the first did says nothing of it."""
-    table, names = filled(tmp_path / "0", 2)
-    for offset, name in enumerate(names, 5):
-        deleted(table, [name], offset)
-        table.forget()
-
-    assert found_in(tmp_path / "0") == []
-    table.close()
 
 
 def test_tables_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import tiktoken
 
@@ -66,19 +64,4 @@ def test_a_vocabulary_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tiktoken, "get_encoding", get_encoding)
 
     with pytest.raises(ConfigurationError, match="TIKTOKEN_CACHE_DIR"):
-        token_counter("tiktoken:o200k_base")
-
-
-@pytest.mark.parametrize(("name", "said"), [("words", "no token counter"), ("tiktoken:none", "no encoding 'none'")])
-def test_an_unknown_counter_is_named(name: str, said: str) -> None:
-    """With those that there are."""
-    with pytest.raises(ConfigurationError, match=said):
-        token_counter(name)
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra."""
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
-
-    with pytest.raises(ConfigurationError, match="--extra tokens"):
         token_counter("tiktoken:o200k_base")

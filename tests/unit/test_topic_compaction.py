@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from models.events import TopicChanged, TopicCompaction
 from models.session.topics.packing import MessageEntry, json_bytes
 from models.session.topics.state import BlockRef
 from models.text.words import estimate_tokens
-from tests.session_driver import NOON
 from tests.topic_driver import Talk
 
 SAILS = "Which sails does the boat need for a storm?"
 ROPES = "How long must the ropes of an anchor be?"
-
-MATTERS = (
-    "lantern flickers dimly",
-    "compass needle trembles",
-    "harbour master whistles",
-    "whale surfaces nearby",
-    "barrel leaks molasses",
-    "cannon rusts quietly",
-    "telescope magnifies planets",
-    "parrot swears fluently",
-    "treasure glitters underground",
-)
 
 
 def compaction(change: TopicChanged) -> TopicCompaction:
@@ -102,19 +87,6 @@ def test_lineage_adds_up(codec: str) -> None:
     assert 0 < made.probes_found <= 9
 
 
-def test_loss_counts_what_the_summary_does_not_name() -> None:
-    """Nine matters and three sentences: a search in the summary misses some messages, and that is measured."""
-    talk = Talk()
-    for things in MATTERS:
-        talk.ask(0, f"The {things}.")
-    for _ in range(4):
-        talk.answer("Thanks!")
-    made = compaction(talk.caused("compacted")[0])
-
-    assert 9 == made.probes
-    assert 0.3 < made.loss < 1
-
-
 def test_summary_is_updated_not_made_anew() -> None:
     """What the first summary says of packed messages is still there when more are packed, and it stays short."""
     talk = Talk(summary_sentences=2)
@@ -129,17 +101,6 @@ def test_summary_is_updated_not_made_anew() -> None:
 
     assert first == "The lighthouse of Alexandria guided ships into the harbour by night."
     assert second == f"{first} Which lighthouse guided ships into the harbour of Genoa by night?"
-
-
-def test_late_message_is_packed_by_its_time() -> None:
-    """The four latest by time stay, not by arrival; in the block it stands where it belongs."""
-    talk = Talk()
-    for n in range(12):
-        talk.ask(0, turn=2 * n, timestamp=NOON + timedelta(minutes=2 * n))
-    talk.ask(0, turn=5, timestamp=NOON + timedelta(minutes=5))
-    (change,) = talk.caused("compacted")
-
-    assert ([16, 18, 20, 22], [0, 2, 4, 5, 6, 8, 10, 12, 14]) == (change.active_turns, change.packed_turns)
 
 
 def test_history_beyond_its_bytes_is_released_oldest_first() -> None:

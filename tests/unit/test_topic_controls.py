@@ -12,7 +12,7 @@ from models.events import FeedbackGiven, TopicAdjusted, TopicSummarised
 from models.policy.stream import IntakePolicy
 from models.wire.codec import decode_input
 from tests.session_driver import NOON
-from tests.topic_driver import Talk, when
+from tests.topic_driver import Talk
 
 IMPORTANCE = "importance"
 HEAD = {"session_id": "s", "timestamp": NOON}
@@ -53,33 +53,6 @@ def test_importance_and_tags_of_a_named_topic() -> None:
     assert ("second", NOON + timedelta(minutes=1)) == (talk.active.title, change.last_active_at)
 
 
-def test_without_an_id_the_active_topic_is_meant() -> None:
-    """And what is not named stays as it was."""
-    talk, _, second = two_topics()
-    adjust(talk, tags=["b"])
-    adjust(talk, importance=0.1)
-    change = talk.changes[-1]
-
-    assert (second, 0.1, ["b"]) == (change.topic_id, change.importance, change.tags)
-    adjust(talk, tags=[])
-    assert [] == talk.changes[-1].tags
-
-
-def test_control_without_an_open_session_is_nothing() -> None:
-    """Neither before the first message nor after the end, when topics rest, nor where topics are off."""
-    unknown, closed, off = Talk(), two_topics()[0], Talk(enabled=False)
-    closed.end()
-    off.ask(0)
-    for talk in (unknown, closed, off):
-        told = len(talk.outputs)
-        adjust(talk, importance=0.9)
-        feedback(talk, 1)
-
-        assert told == len(talk.outputs)
-    assert 0.5 == closed.topics.store.topic(0).importance
-    assert unknown.state is None or unknown.state.deadline is None
-
-
 @pytest.mark.parametrize(("value", "expected"), [(1, 0.6), (0.5, 0.55), (0, 0.5), (-0.5, 0.45), (-1, 0.4)])
 def test_feedback_moves_importance_by_the_rule(value: float, expected: float) -> None:
     """`i += rate * |value| * (target - i)`: from 0.5 at a rate of 0.2."""
@@ -104,20 +77,6 @@ def test_feedback_reaches_the_topic_of_a_turn() -> None:
     feedback(talk, 1, turn=2)
 
     assert (["Message 0 of it.", "Message 0 of it.", "second"], "Message 0 of it.") == (told, talk.changes[-1].title)
-
-
-def test_learnt_importance_decides_what_fades() -> None:
-    """Of two topics as old as each other the one that was praised survives."""
-    talk = Talk()
-    liked = talk.ask(0, "liked")[-1].topic_id
-    disliked = talk.ask(1, "disliked")[-1].topic_id
-    for _ in range(5):
-        feedback(talk, 1, topic_id=liked)
-        feedback(talk, -1, topic_id=disliked)
-    for n in range(19):
-        talk.ask(20 + n, timestamp=when(3))
-
-    assert ["disliked"] == [change.title for change in talk.caused("evicted")]
 
 
 @pytest.mark.parametrize(("said", "expected"), [(0.9, 0.9), (0, 0.0), (1, 1.0), (1e-9, 1e-9)])

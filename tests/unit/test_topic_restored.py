@@ -44,18 +44,6 @@ def two_topics() -> Talk:
     return talk
 
 
-def test_restoration_without_an_open_session_is_nothing() -> None:
-    """Neither before the first message nor after the end, nor where topics are off."""
-    unknown, closed, off = Talk(), two_topics(), Talk(enabled=False)
-    closed.end()
-    off.ask(0)
-    for talk in (unknown, closed, off):
-        told = len(talk.outputs)
-        talk.put(restored())
-
-        assert told == len(talk.outputs)
-
-
 def test_restored_topic_is_as_it_was() -> None:
     """Its id, title, creation, importance, tags, summary and messages; four at hand, the others packed; one access."""
     talk = two_topics()
@@ -108,17 +96,3 @@ def test_kept_topic_is_not_restored_over() -> None:
     talk.put(restored(0, topic_id="older"))
 
     assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
-
-
-def test_restored_topic_of_many_messages_stays_bounded() -> None:
-    """What does not fit the history any more stays in the archive, and is counted."""
-    talk = two_topics()
-    long = [
-        msgspec.structs.replace(message, turn=100 + n, content=f"{n} " * 1_000) for n, message in enumerate(kept(400))
-    ]
-    talk.put(restored(messages=long))
-    change = talk.changes[-1]
-
-    assert 400 == change.message_count == 4 + len(change.packed_turns) + change.released_messages
-    assert 0 < change.packed_bytes < 3 * 12_288
-    assert change.released_messages > 0

@@ -39,15 +39,6 @@ def test_return_unpacks_everything(codec: str, restart: bool) -> None:
     assert [] == talk.active.packed
 
 
-def test_summary_stays_when_unpacked() -> None:
-    """It still stands for what it was made of."""
-    talk = long_topic()
-    before = talk.caused("compacted")[-1].summary
-
-    assert before is not None
-    assert before == talk.ask(0)[-1].summary
-
-
 def test_unpacked_topic_is_compacted_when_due_again() -> None:
     """It may grow by eight, as many as a compaction packs; the ninth message compacts it down to four."""
     talk = long_topic()
@@ -108,14 +99,3 @@ def test_topics_drift_until_they_merge() -> None:
 
     assert "into" in talk.caused("merged")[0].detail
     assert ("drifting", [FIRST]) == (talk.caused("merged")[0].title, talk.titles)
-
-
-def test_merging_can_be_switched_off() -> None:
-    """1 never merges, not even topics of the very same direction."""
-    talk = Talk(similarity_threshold=1, active_bonus=0, merge_similarity=1)
-    talk.ask(0)
-    talk.ask(0, "same")
-    for _ in range(12):
-        talk.answer()
-
-    assert ([], [FIRST, "same"]) == (talk.caused("merged"), talk.titles)

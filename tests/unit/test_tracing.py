@@ -95,16 +95,6 @@ def test_a_traced_record_gives_its_batch_spans(exporter: InMemorySpanExporter) -
     assert (named, len(exporter.get_finished_spans())) == (["t.turns.v1 sessions"], 5)
 
 
-@pytest.mark.parametrize(("ratio", "expected"), [(0.0, 0), (1.0, 3)])
-def test_other_batches_are_sampled(exporter: InMemorySpanExporter, ratio: float, expected: int) -> None:
-    """A record whose producer does not record its trace asks for nothing."""
-    unsampled = parent(HEADER[:-1] + b"0")
-    spans = worked(TelemetrySettings(sample_ratio=ratio), exporter, {("t", 0, 1): unsampled})
-
-    assert len(spans) == expected
-    assert not get_current_span().is_recording()
-
-
 @pytest.mark.parametrize("error", [None, OSError("away")])
 def test_a_collector_that_takes_nothing_is_counted(exporter: InMemorySpanExporter, error: Exception | None) -> None:
     """Nobody waits for it, and it shows."""

@@ -106,28 +106,6 @@ def test_an_episode_that_waits_is_made_of_the_other_turns_and_its_answer_is_nobo
     assert user.answer(1, 4) != []
 
 
-def test_an_episode_of_nothing_else_is_not_made() -> None:
-    """Neither one that waits nor one that would be asked for; the numbers of turns go on, those of episodes too."""
-    user = User(high_turns=4, keep_turns=0)
-    user.chat(6, session="gone")
-    outputs = user.erase("gone")
-    assert [type(output) for output in outputs] == [UserMemoryChanged]
-    assert user.answer(1, 4, "The canary.") == []
-    user.chat(2, session="kept")
-    asked = [output for output in user.outputs if isinstance(output, EpisodeRequested)][-1]
-    assert [turn.content for turn in asked.turns] == ["What of boat 0?", "What of boat 1?"]
-    user.chat(2, session="gone")
-    user.erase("gone", 0, 0)
-    user.chat(2, session="kept")
-    user.answer(5, 8)
-    user.answer(9, 12)
-
-    assert [(e.episode, e.turn_range, flat(e.turns)) for e in user.episodes] == [
-        (1, "turns 5-8", [("kept", 0), ("kept", 1)]),
-        (2, "turns 9-12", [("kept", 2), ("kept", 3)]),
-    ]
-
-
 def test_past_values_of_the_session_s_time_go() -> None:
     """Both ends inside; the fact stays, and is told with what remains of its past."""
     user = User()
@@ -155,3 +133,18 @@ def test_a_value_that_another_session_took_back_goes_too() -> None:
 
     assert causes(changes) == [("location", "", "erased")]
     assert [(key, f.value) for _, key, f in user.state.facts.all()] == [("name", "Alex")]
+
+
+def test_what_the_session_took_back_is_forgotten() -> None:
+    """Its words stand in the retraction; those of other times stay, and the last one gone leaves no part."""
+    user = User()
+    user.say()
+    user.forget(Retraction(value="canary"), session_id="gone", timestamp=NOON)
+    user.forget(Retraction(value="parrot"), session_id="kept", timestamp=NOON + timedelta(minutes=2))
+    user.erase("gone", 0, 1)
+    user.store()
+
+    assert (b"canary" in user.stored["r"], b"parrot" in user.stored["r"]) == (False, True)
+    user.erase("kept", 2, 2)
+    user.store()
+    assert "r" not in user.stored

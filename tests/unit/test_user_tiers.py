@@ -134,37 +134,6 @@ def test_a_request_names_the_sessions_of_its_turns() -> None:
     assert (["t", "s"], "t") == (request.session_ids, request.session_id)
 
 
-def test_an_episode_has_the_times_and_tokens_of_its_turns() -> None:
-    """Also where a session's clock runs backwards."""
-    user = User(high_turns=2, keep_turns=0)
-    early = user.turn("x" * 400)
-    late = user.turn("y" * 40, session="t", partition=1)
-    for turn in (late, early):
-        user.put(turn)
-    user.answer(1, 2, "z" * 44)
-    (episode,) = user.episodes
-
-    assert (episode.started_at, episode.ended_at) == (early.timestamp, late.timestamp)
-    assert (episode.tokens_before, episode.tokens_after) == (110, 11)
-    assert episode.session_id == "s"
-
-
-def test_another_policy_goes_on_with_the_state() -> None:
-    """Fewer turns at hand, smaller episodes and a shorter wait: what waits is summarised, nothing is lost."""
-    user = User(high_turns=20, keep_turns=20, waiting_episodes=4)
-    user.chat(75)
-    user.store()
-    user.policy = User(high_turns=4, keep_turns=2, waiting_episodes=1).policy
-    user.state = user.load()
-    user.chat(1)
-    user.store()
-
-    assert [turn for e in user.episodes for turn in flat(e.turns)] == numbers(1, 72)
-    assert user.requests[-1] == (73, 76)
-    assert user.at_hand == numbers(75, 76)
-    assert len(user.stored) == 1 + 4
-
-
 def test_keeping_more_than_an_episode_is_refused() -> None:
     """The last turns would be asked for while they are at hand twice over."""
     with pytest.raises(ValueError, match="keep_turns must not exceed high_turns"):

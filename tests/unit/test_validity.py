@@ -84,19 +84,3 @@ def test_a_memory_as_it_was_known() -> None:
     assert ([], [], 1) == (then.relationships, later.relationships, len(memory.relationships))
     assert memory == known_at(memory, project.now)
     assert None is known_at(memory, born - SECOND)
-
-
-def test_what_was_said_later_was_not_known_before() -> None:
-    """Neither what it weighs since, nor where it was said again, nor how often."""
-    project = Project()
-    memory_id = project.say("Use Go.", 0)
-    born = project.now
-    project.now += 3 * DAY
-    project.say("Use Go!", 2, session="s2")
-    memory = project.memory(memory_id)
-    then, later = known_at(memory, born), known_at(memory, project.now)
-
-    assert then is not None
-    assert (0.7, 1, ["s1"]) == (then.importance, then.mentions, [each.conversation_id for each in then.sources])
-    assert memory == later
-    assert (0.75, 2) == (memory.importance, memory.mentions)

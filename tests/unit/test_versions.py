@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import ConfigurationError, StoreUnavailable
+from models.errors import ConfigurationError
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.policy.escalation import CombinationModel, EscalationPolicy
@@ -70,14 +70,6 @@ def test_what_is_not_kept_says_which_file(settings: Settings) -> None:
         versions.kept_scorer_file(settings, "s")
 
 
-def test_a_folder_that_cannot_be_written_is_told(settings: Settings) -> None:
-    """A file stands where the folder should."""
-    (settings.data_dir / "versions").write_bytes(b"")
-
-    with pytest.raises(StoreUnavailable, match="cannot be written"):
-        versions.keep(settings, POLICY, None, "rules")
-
-
 def test_history_has_a_stretch_for_each_change_only(settings: Settings) -> None:
     """A role that starts again with the same rules changes nothing; partitions and prefixes are told apart."""
     other = settings.model_copy(update={"topic_prefix": "other"})
@@ -133,17 +125,6 @@ def put_together(settings: Settings, workers: Sequence[Settings]) -> None:
     path.parent.mkdir(exist_ok=True)
     of_workers = [worker.data_dir / "versions" / "history.jsonl" for worker in workers]
     path.write_bytes(b"".join(each.read_bytes() for each in of_workers if each.exists()))
-
-
-def test_lines_of_an_older_release_have_no_time_and_come_first(settings: Settings) -> None:
-    """In their order, also where they were appended last."""
-    versions.note(settings, {0: 70}, NEW)
-    path = settings.data_dir / "versions" / "history.jsonl"
-    line = '{"prefix":"%s","partition":0,"first_offset":%d,"version":{"policy":"%s","scorer":"rules","embedder":"e"}}\n'
-    older = "".join(line % (settings.topic_prefix, *each) for each in ((0, "a"), (60, "b"), (40, "c")))
-    path.write_bytes(path.read_bytes() + older.encode())
-
-    assert [(0, "a"), (40, "c"), (70, "new")] == firsts(settings)
 
 
 def test_a_line_cut_short_spoils_none_after_it(settings: Settings) -> None:

@@ -76,16 +76,6 @@ def test_the_end_of_the_log_is_no_stall() -> None:
     assert case.dog.alive() == (True, "ok")
 
 
-def test_what_offsets_do_not_show_is_told() -> None:
-    """A sink that is known to be down and tried again keeps the process."""
-    case, still = Case(), {"t-0": PartitionProgress(1, 9)}
-    for _ in range(10):
-        case.pass_s(LIMIT_S - 1, still)
-        case.dog.stir()
-
-    assert case.dog.alive() == (True, "ok")
-
-
 async def test_a_stalled_role_is_ended_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that never returns is cancelled, and the process is given an end in case that does not help."""
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.001)
