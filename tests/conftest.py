@@ -18,7 +18,7 @@ import hypothesis
 import psutil
 import pytest
 from pytest_socket import disable_socket, enable_socket
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from jobs.operate.broker.local_kafka import LocalKafka, answers
 from jobs.operate.topics import apply_topics
@@ -112,11 +112,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-class Scheduling(LoadFileScheduling):
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """A file's tests go to one process, and so do those of the files that share a running system."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
+        file: str = super()._split_scope(nodeid)
         return _SHARING if file.startswith(_SHARING) else file
 
 
