@@ -9,7 +9,6 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, Role, Turn
-from models.policy.retrieval import RetrievalPolicy
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory

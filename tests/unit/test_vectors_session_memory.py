@@ -10,7 +10,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import Position, Role, Turn
-from streams.index.collections import TURNS, RememberedTurn
+from streams.index.collections import RememberedTurn
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
