@@ -1,6 +1,6 @@
 """Kinds of entity, and what follows from them: whose memory an event belongs to, and on which topic it travels.
 
-Whoever adds a memory layer writes its kind here; `tests/new_layer.py` is a small one.
+Whoever adds a memory layer writes its kind here; `tests/support/new_layer.py` is a small one.
 """
 
 from __future__ import annotations

@@ -138,10 +138,10 @@ def _network_only_where_meant(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """New archives are copies of one that was made in this process (`tests/made_archive.py`)."""
+    """New archives are copies of one that was made in this process (`tests/support/made_archive.py`)."""
     with pytest.MonkeyPatch.context() as patch:
         if "streams.archive.writer" in sys.modules:  # of a test that was collected
-            from tests.made_archive import Copies, stand_in  # noqa: PLC0415
+            from tests.support.made_archive import Copies, stand_in  # noqa: PLC0415
 
             stand_in(Copies(tmp_path_factory.mktemp("archives")).open, patch)
         yield
@@ -151,7 +151,7 @@ def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def archives_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No copies in this test: it is about making them."""
     from streams.archive.catalog import open_writer  # noqa: PLC0415
-    from tests.made_archive import stand_in  # noqa: PLC0415
+    from tests.support.made_archive import stand_in  # noqa: PLC0415
 
     stand_in(open_writer, monkeypatch)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.tools import tool
+from tests.support.tools import tool
 
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")
 """Without a sandbox: tests run as root in containers, and open no address but this machine's."""

@@ -16,8 +16,8 @@ from streams.api.live.hub import Hub
 from streams.http.health import Api, serve
 from streams.settings.http import TokenRole
 from tests.browser import made_up
-from tests.live_made import segment
-from tests.live_served import Holders, LiveServed
+from tests.support.live_made import segment
+from tests.support.live_served import Holders, LiveServed
 
 _WITHIN_S = 30
 _HOLDERS: Holders = {

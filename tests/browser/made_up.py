@@ -27,9 +27,9 @@ from models.events import (
 )
 from models.events.user import FactCategory, SessionTurns
 from streams.api.live.messages import RoleRow
-from tests import live_made
-from tests.api_tenants import topic_of, user_events_of
-from tests.live_made import AT
+from tests.support import live_made
+from tests.support.api_tenants import topic_of, user_events_of
+from tests.support.live_made import AT
 
 HOSTILE = '<img src=x onerror="window.injected=1"><script>window.injected=1</script>'
 """Shown as it stands, or the page is broken. `window.injected` tells."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import ConsoleMessage, Page
 
-from tests.live_served import live_token
+from tests.support.live_served import live_token
 
 
 class Tab:

@@ -14,7 +14,7 @@ from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
 from tests.browser.made_up import HOSTILE, acknowledged, alert, resolved, session
 from tests.browser.tab import Tab
-from tests.live_served import live_token
+from tests.support.live_served import live_token
 
 HOSTILE_ID = f"chat/2026?x=1#{HOSTILE}"
 ROWS = ".rows .row"

@@ -16,8 +16,8 @@ from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.resilience import CallGuard
 from streams.ports import VectorStore
-from tests.app_memory_requests import writing
-from tests.openai_stand_in import SECRET, StandIn, guarding, standing_in
+from tests.support.app_memory_requests import writing
+from tests.support.openai_stand_in import SECRET, StandIn, guarding, standing_in
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import DeliveryRetry, Poster
 from streams.notify.webhook import WebhookSink
 from streams.ports import AlertSink
-from tests.traced import TRACE_ID
+from tests.support.traced import TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 KEY = b"k" * 32

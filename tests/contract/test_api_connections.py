@@ -26,7 +26,7 @@ from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.observe.telemetry import metrics
 from streams.settings.http import ApiToken, HttpSettings
-from tests.api_doubles import Served, bearer, settings_of
+from tests.support.api_doubles import Served, bearer, settings_of
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
 IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=600), request_timeout=timedelta(milliseconds=600))

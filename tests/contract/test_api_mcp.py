@@ -23,7 +23,7 @@ from streams.api.mcp.tools import SHOWN_CHARS, AskedMemory, tools_of
 from streams.api.users.messages import Found
 from streams.http.health import serve
 from streams.settings.http import HttpSettings
-from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, stats, token_of
+from tests.support.api_doubles import Served, bearer, episode, fact, said, settings_of, stats, token_of
 
 TOOLS = [
     "search_memory",

@@ -20,7 +20,7 @@ from streams.ports import Condition, PayloadValue
 from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES, embedder_of
-from tests.api_tenants import user_events_of
+from tests.support.api_tenants import user_events_of
 
 EMBEDDER = embedder_of(Settings())
 NAME = user_events_of("a", "u", "s")[0]

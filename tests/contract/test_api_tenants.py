@@ -1,6 +1,6 @@
 """No tenant reads another: a canary of each, and every route asked with one's token for the other's ids.
 
-A route that is added is asked too; one that takes what `tests/api_asked.py` knows nothing for fails the suite.
+A route that is added is asked too; one that takes what `tests/support/api_asked.py` knows nothing for fails the suite.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import VectorStore
-from tests.api_apps import Erasures, memory, space
-from tests.api_asked import asked_of, shown_of
-from tests.api_doubles import Served, bearer, episode, fact, settings_of, stats
-from tests.api_tenants import (
+from tests.support.api_apps import Erasures, memory, space
+from tests.support.api_asked import asked_of, shown_of
+from tests.support.api_doubles import Served, bearer, episode, fact, settings_of, stats
+from tests.support.api_tenants import (
     QUERY,
     SHARED,
     TENANTS,

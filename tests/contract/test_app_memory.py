@@ -11,8 +11,8 @@ from streams.api.assembly import ScopedStore
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import MEMORIES
 from streams.ports import VectorStore
-from tests.apps_indexed import NOW, asked_by, gone, memory, stats
-from tests.users_indexed import MatterEmbedder
+from tests.support.apps_indexed import NOW, asked_by, gone, memory, stats
+from tests.support.users_indexed import MatterEmbedder
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from streams.archive.erasing import erase
 from streams.archive.iceberg import publish, tables
 from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.schema import RAW, TABLES
-from tests.iceberg_rest import rest_catalog
-from tests.iceberg_tables import Archive, holding, land_everything
-from tests.lake_records import NOW, buffer_of, profile, turn
+from tests.support.iceberg_rest import rest_catalog
+from tests.support.iceberg_tables import Archive, holding, land_everything
+from tests.support.lake_records import NOW, buffer_of, profile, turn
 
 CANARY = "canaryfeathers"
 _CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))

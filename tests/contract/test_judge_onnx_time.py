@@ -15,7 +15,7 @@ import pytest
 from models.errors import JudgeFailed
 from models.events import JudgedTurn, Role
 from streams.inference.onnx_judge import OnnxJudge
-from tests.tiny_classifier import write_classifier
+from tests.support.tiny_classifier import write_classifier
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="extra `minilm` is not installed")
 WITHIN = timedelta(seconds=20)

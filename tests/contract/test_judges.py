@@ -19,8 +19,8 @@ from streams.inference.llm_client import OpenAiLlm
 from streams.inference.onnx_judge import OnnxJudge
 from streams.inference.openai_judge import Form, OpenAiJudge
 from streams.ports import Judge
-from tests.openai_stand_in import SECRET, Mode, StandIn
-from tests.tiny_classifier import HARMFUL_WORD, write_classifier
+from tests.support.openai_stand_in import SECRET, Mode, StandIn
+from tests.support.tiny_classifier import HARMFUL_WORD, write_classifier
 
 WITHIN = timedelta(seconds=20)
 ONNX_INSTALLED = importlib.util.find_spec("onnxruntime") is not None

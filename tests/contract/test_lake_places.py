@@ -22,8 +22,8 @@ from streams.archive.postgres import AdvisoryLock, vacuum
 from streams.archive.verify import verify
 from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
-from tests.lake_places import Bucket, Database, Place, bucket, database, place
-from tests.lake_records import NOW, PREFIX, buffer_of, turn
+from tests.support.lake_places import Bucket, Database, Place, bucket, database, place
+from tests.support.lake_records import NOW, PREFIX, buffer_of, turn
 
 pytestmark = pytest.mark.usefixtures("archives_made_anew")
 

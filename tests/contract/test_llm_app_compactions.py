@@ -10,14 +10,14 @@ import pytest
 from models.events.app import MOST_MEMORY_CHARS, CompactionDecided
 from models.text.words import estimate_tokens
 from streams.inference.llm_memories import MemoryWriter
-from tests.app_memory_requests import (
+from tests.support.app_memory_requests import (
     NOW,
     asked,
     eleven,
     says,
     stands_in,
 )
-from tests.openai_stand_in import StandIn
+from tests.support.openai_stand_in import StandIn
 
 COMPACTION = """You are a memory management assistant. You have 11 memories but can only keep 10.
 

@@ -12,7 +12,7 @@ from models.events.app import MemoryProposed, Space
 from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
-from tests.app_memory_requests import (
+from tests.support.app_memory_requests import (
     FAILURES,
     INJECTION,
     LIMIT,
@@ -25,7 +25,7 @@ from tests.app_memory_requests import (
     within,
     writing,
 )
-from tests.openai_stand_in import Mode, StandIn
+from tests.support.openai_stand_in import Mode, StandIn
 
 CREATION = """You are a memory creation assistant. Analyze this conversation and create a concise memory record.
 

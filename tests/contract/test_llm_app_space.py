@@ -29,8 +29,8 @@ from models.wire.codec import decode_command, decode_output, encode
 from models.wire.envelope import key_of
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
-from tests.blank_events import blank
-from tests.openai_stand_in import StandIn
+from tests.support.blank_events import blank
+from tests.support.openai_stand_in import StandIn
 
 START = datetime(2025, 10, 1, 9, tzinfo=UTC)
 POLICY = structs.replace(Policy(), apps=structs.replace(Policy().apps, ask=True))

@@ -12,7 +12,7 @@ from msgspec import Struct
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
 from streams.inference.llm_answers import LlmReply, json_schema
 from streams.inference.llm_client import OpenAiLlm
-from tests.openai_stand_in import SECRET, Mode, StandIn, guarding
+from tests.support.openai_stand_in import SECRET, Mode, StandIn, guarding
 
 
 class Weather(Struct, frozen=True):

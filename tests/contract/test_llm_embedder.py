@@ -21,7 +21,7 @@ from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks fo
     test_text_without_words_has_a_zero_row,
     test_the_topic_threshold_tells_two_clear_matters_apart,
 )
-from tests.openai_stand_in import SECRET, Mode, StandIn, guarding, standing_in
+from tests.support.openai_stand_in import SECRET, Mode, StandIn, guarding, standing_in
 
 
 @pytest.fixture(scope="module")

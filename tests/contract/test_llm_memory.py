@@ -14,7 +14,7 @@ from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_facts import ExtractedFacts, LlmFactExtractor
 from streams.inference.summaries import ExtractiveSummariser, LlmSummariser, Summarised, Summariser
-from tests.openai_stand_in import Mode, StandIn, guarding
+from tests.support.openai_stand_in import Mode, StandIn, guarding
 
 TURNS = [
     RequestedTurn(Role.USER, "How do FAISS and pgvector differ for vector databases?"),

@@ -12,8 +12,8 @@ from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.project_memory import ProjectMemories
 from streams.ports import VectorStore
-from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
-from tests.users_indexed import MatterEmbedder
+from tests.support.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
+from tests.support.users_indexed import MatterEmbedder
 
 POLICY = Policy().projects
 LATER = NOW.replace(hour=23)

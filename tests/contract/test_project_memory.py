@@ -18,8 +18,8 @@ from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.project_memory import ProjectMemories
 from streams.ports import Condition, PayloadValue, VectorStore
-from tests.apps_indexed import asked_by
-from tests.projects_indexed import (
+from tests.support.apps_indexed import asked_by
+from tests.support.projects_indexed import (
     EVERYTHING,
     NOW,
     changed,
@@ -30,7 +30,7 @@ from tests.projects_indexed import (
     view_of,
     went,
 )
-from tests.users_indexed import MatterEmbedder
+from tests.support.users_indexed import MatterEmbedder
 
 POLICY = Policy().projects
 

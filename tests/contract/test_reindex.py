@@ -35,8 +35,8 @@ from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Point, Vectors, VectorStore
-from tests import projects_indexed
-from tests.api_tenants import user_events_of
+from tests.support import projects_indexed
+from tests.support.api_tenants import user_events_of
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 SUMMARY = "User asked about vector databases."

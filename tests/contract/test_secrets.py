@@ -14,7 +14,7 @@ from models.errors import ConfigurationError, TurntideError
 from streams.http.security import access_of
 from streams.kafka.client import client_options
 from streams.settings import Settings, load_settings
-from tests.command_line import turntide
+from tests.support.command_line import turntide
 
 SENTINEL = "sentinel-of-a-secret"
 _ADDRESSES = ("url", "base_url", "webhook_url", "alertmanager_url", "otlp_endpoint", "uri")

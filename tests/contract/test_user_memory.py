@@ -8,8 +8,8 @@ import pytest
 
 from models.events import FactCategory, Retraction, SessionTurns
 from streams.ports import VectorStore
-from tests.user_driver import NOON, fact
-from tests.users_indexed import IndexedUser
+from tests.support.user_driver import NOON, fact
+from tests.support.users_indexed import IndexedUser
 
 PREFERENCE = FactCategory.PREFERENCE
 

@@ -22,9 +22,19 @@ from streams.index.generations import GenerationStore
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
-from tests.apps_indexed import memory, stats
-from tests.projects_indexed import changed, chunk, conversation, episode, pending, remembered, source, stands, went
-from tests.users_indexed import MatterEmbedder
+from tests.support.apps_indexed import memory, stats
+from tests.support.projects_indexed import (
+    changed,
+    chunk,
+    conversation,
+    episode,
+    pending,
+    remembered,
+    source,
+    stands,
+    went,
+)
+from tests.support.users_indexed import MatterEmbedder
 
 CANARY = "zanzibarcanary"
 MINE, OTHERS = f"{CANARY}/1", "s2"

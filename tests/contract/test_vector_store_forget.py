@@ -14,7 +14,7 @@ from models.retrieval.lexical import document_vector, query_vector
 from streams.index import edge, edge_shard
 from streams.index.edge import EdgeStore
 from streams.ports import PayloadValue, Point, VectorStore
-from tests.bytes_left import files_with
+from tests.support.bytes_left import files_with
 
 DIM = 16
 TURNS = "turns"

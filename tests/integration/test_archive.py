@@ -34,8 +34,8 @@ from streams.roles import archive
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 from streams.wiring import embedder_of, policy_of
-from tests.fault_driver import running
-from tests.lake_records import example, profile, turn
+from tests.support.fault_driver import running
+from tests.support.lake_records import example, profile, turn
 
 pytestmark = pytest.mark.kafka
 

@@ -18,9 +18,9 @@ from models.policy import Policy
 from models.wire.codec import encode
 from streams.kafka.producer import Record
 from streams.settings import Settings
-from tests.backtest_sessions import LOUD, conversation
-from tests.fault_driver import records_on
-from tests.zero_embedder import ZeroEmbedder
+from tests.support.backtest_sessions import LOUD, conversation
+from tests.support.fault_driver import records_on
+from tests.support.zero_embedder import ZeroEmbedder
 
 
 def said_now(*session_ids: str) -> list[Record]:

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from streams.http.health import create_api, serve
-from tests.manifests import CONTAINER
+from tests.support.manifests import CONTAINER
 
 
 def _answer(given: tuple[bool, str]) -> tuple[bool, str]:

@@ -29,9 +29,9 @@ from streams.notify import relay
 from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
 from streams.settings import Settings
-from tests.fault_driver import records_on, write
-from tests.lake_records import example
-from tests.traced import HEADER, TRACE_ID, traced
+from tests.support.fault_driver import records_on, write
+from tests.support.lake_records import example
+from tests.support.traced import HEADER, TRACE_ID, traced
 
 pytestmark = pytest.mark.kafka
 

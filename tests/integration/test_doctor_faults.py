@@ -40,7 +40,7 @@ from streams.kafka.client import admin
 from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
-from tests.fault_driver import recorded, send, until
+from tests.support.fault_driver import recorded, send, until
 
 pytestmark = [pytest.mark.kafka]
 

@@ -15,9 +15,9 @@ from models.events import EpisodeCompressed, FactChanged
 from models.events.topics import FACTS, USER_EPISODES, Topic
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from tests.fault_driver import events, recorded, running, said, until
-from tests.openai_stand_in import Mode, standing_in
-from tests.traced import HEADER, headers_on, traced
+from tests.support.fault_driver import events, recorded, running, said, until
+from tests.support.openai_stand_in import Mode, standing_in
+from tests.support.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 

@@ -28,7 +28,7 @@ from streams.erase.residual import INDEXED
 from streams.kafka.client import consumer
 from streams.kafka.topics import existing_topics
 from streams.settings import Settings
-from tests.fault_driver import recorded, records_on, said, send, until
+from tests.support.fault_driver import recorded, records_on, said, send, until
 
 pytestmark = pytest.mark.kafka
 

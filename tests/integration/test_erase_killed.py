@@ -21,8 +21,8 @@ from streams.archive.catalog import open_reader, paths_of
 from streams.erase.record import KafkaEraseRequests
 from streams.settings import Settings
 from streams.state.table import StateTable
-from tests import erase_child
-from tests.fault_driver import WITHIN_S, recorded, records_on, running, said, send, until
+from tests.support import erase_child
+from tests.support.fault_driver import WITHIN_S, recorded, records_on, running, said, send, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

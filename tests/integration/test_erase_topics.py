@@ -20,8 +20,8 @@ from streams.erase.sweep import look, sweep
 from streams.kafka.producer import Record
 from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
-from tests.fault_driver import recorded, records_on, said
-from tests.lake_records import profile
+from tests.support.fault_driver import recorded, records_on, said
+from tests.support.lake_records import profile
 
 pytestmark = pytest.mark.kafka
 

@@ -24,7 +24,7 @@ from streams.roles.archive import Archivist
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import embedder_of
-from tests.fault_driver import PlainRole, events, recorded, said, send, working
+from tests.support.fault_driver import PlainRole, events, recorded, said, send, working
 
 pytestmark = pytest.mark.kafka
 

@@ -21,9 +21,9 @@ from streams.kafka.producer import Record
 from streams.observe.tracing import tracing
 from streams.settings import Settings, load_settings
 from streams.settings.telemetry import TelemetrySettings
-from tests.fault_driver import events, recorded, records_on, running, said, until
-from tests.openai_stand_in import StandIn, standing_in
-from tests.traced import HEADER, headers_on, traced
+from tests.support.fault_driver import events, recorded, records_on, running, said, until
+from tests.support.openai_stand_in import StandIn, standing_in
+from tests.support.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 

@@ -29,11 +29,11 @@ from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES, policy_of
-from tests.fault_driver import _loaded, events, recorded, said, until, write
-from tests.fault_driver import working as roles_at_work
-from tests.guarded_kafka import GuardedKafka
-from tests.openai_stand_in import standing_in
-from tests.watching import receiving
+from tests.support.fault_driver import _loaded, events, recorded, said, until, write
+from tests.support.fault_driver import working as roles_at_work
+from tests.support.guarded_kafka import GuardedKafka
+from tests.support.openai_stand_in import standing_in
+from tests.support.watching import receiving
 
 pytestmark = pytest.mark.kafka
 

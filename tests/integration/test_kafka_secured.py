@@ -21,8 +21,8 @@ from models.events.topics import TURNS
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.settings import Settings, load_settings
-from tests.broker_listeners import SASL, Listeners, scram
-from tests.fault_driver import PlainRole
+from tests.support.broker_listeners import SASL, Listeners, scram
+from tests.support.fault_driver import PlainRole
 
 pytestmark = pytest.mark.kafka
 

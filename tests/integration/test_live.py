@@ -24,7 +24,7 @@ from streams.index.server import ServerStore
 from streams.settings import ScorerSettings, Settings
 from streams.settings.http import HttpSettings
 from streams.settings.live import LiveSettings
-from tests.fault_driver import _loaded, recorded, said, send, sessions_role
+from tests.support.fault_driver import _loaded, recorded, said, send, sessions_role
 
 SESSION = "page/<b>1</b>"
 

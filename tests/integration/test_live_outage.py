@@ -17,8 +17,8 @@ from streams.api.live.board import LiveBoard
 from streams.api.live.feed import LiveFeed
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from tests.fault_driver import until, write
-from tests.live_made import profile
+from tests.support.fault_driver import until, write
+from tests.support.live_made import profile
 
 
 async def emit(settings: Settings, session_id: str) -> None:

@@ -16,8 +16,8 @@ from models.events import TopicChanged
 from models.events.topics import CONVERSATION_TOPICS
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from tests.command_line import printed
-from tests.fault_driver import events, recorded, running, said, until
+from tests.support.command_line import printed
+from tests.support.fault_driver import events, recorded, running, said, until
 
 pytestmark = pytest.mark.kafka
 

@@ -21,9 +21,9 @@ from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.roles.memory import MemoryRole
 from streams.settings import Settings
-from tests.app_driver import Space
-from tests.fault_driver import events, working, write
-from tests.project_driver import Project
+from tests.support.app_driver import Space
+from tests.support.fault_driver import events, working, write
+from tests.support.project_driver import Project
 
 pytestmark = pytest.mark.kafka
 

@@ -22,7 +22,7 @@ from jobs.produce.production import ProductionSummary, Sending, send
 from models.events import Role, Turn
 from models.events.topics import TURNS
 from streams.settings import Settings
-from tests.fault_driver import records_on
+from tests.support.fault_driver import records_on
 
 pytestmark = pytest.mark.kafka
 

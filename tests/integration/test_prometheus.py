@@ -25,8 +25,8 @@ from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import Poster
 from streams.observe.telemetry import Metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.tools import tool
-from tests.watching import Receiver, Told, alertmanager, prometheus, receiving
+from tests.support.tools import tool
+from tests.support.watching import Receiver, Told, alertmanager, prometheus, receiving
 
 TOKEN = "scrapes-and-nothing-else"  # noqa: S105 - of this test alone
 DEADLINE_S = 20.0

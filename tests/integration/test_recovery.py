@@ -22,7 +22,7 @@ from streams.settings import Settings, load_settings
 from streams.state import recovery
 from streams.state.changelog import records_of
 from streams.state.table import StateTable
-from tests.fault_driver import delete_topic
+from tests.support.fault_driver import delete_topic
 
 pytestmark = pytest.mark.kafka
 

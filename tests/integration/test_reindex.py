@@ -18,8 +18,8 @@ from streams.kafka.client import admin, consumer
 from streams.kafka.producer import Record
 from streams.roles.index import IndexRole
 from streams.settings import Settings
-from tests.fault_driver import commit, write
-from tests.session_driver import said
+from tests.support.fault_driver import commit, write
+from tests.support.session_driver import said
 
 pytestmark = pytest.mark.kafka
 

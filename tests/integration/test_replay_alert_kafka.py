@@ -23,7 +23,7 @@ from models.risk.scorer import RuleScorer
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import policy_of, stream_embedder_of
-from tests.fault_driver import events, recorded, said, send, working
+from tests.support.fault_driver import events, recorded, said, send, working
 
 pytestmark = pytest.mark.kafka
 

@@ -17,9 +17,9 @@ from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.kafka.producer import Record
 from streams.settings import Settings
-from tests.command_line import refused, turntide
-from tests.fault_driver import recorded, said, write
-from tests.user_driver import added
+from tests.support.command_line import refused, turntide
+from tests.support.fault_driver import recorded, said, write
+from tests.support.user_driver import added
 
 pytestmark = [pytest.mark.kafka]
 

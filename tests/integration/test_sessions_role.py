@@ -20,7 +20,7 @@ from streams.observe.telemetry import metrics
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import embedder_of
-from tests.fault_driver import BrittleScorer, events, recorded, records_on, said, send, working
+from tests.support.fault_driver import BrittleScorer, events, recorded, records_on, said, send, working
 
 pytestmark = pytest.mark.kafka
 

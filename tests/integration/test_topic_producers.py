@@ -21,9 +21,9 @@ from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
 from streams.settings import Settings
 from streams.wiring import policy_of
-from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role
-from tests.topic_driver import messages_of
-from tests.topics_indexed import SUBJECTS
+from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role
+from tests.support.topic_driver import messages_of
+from tests.support.topics_indexed import SUBJECTS
 
 pytestmark = pytest.mark.kafka
 

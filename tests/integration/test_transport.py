@@ -21,7 +21,7 @@ from models.events.topics import CONVERSATION_TOPICS, TURNS
 from streams.kafka.client import admin, consumer
 from streams.kafka.topics import BrokerTopic, create
 from streams.settings import Settings
-from tests.fault_driver import PlainRole, until, working
+from tests.support.fault_driver import PlainRole, until, working
 
 pytestmark = pytest.mark.kafka
 

@@ -13,8 +13,8 @@ from models.events.app import MemoryToKeep, NotableKind, NotableSentence
 from models.language.notable import notables_of
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
-from tests.app_driver import ended
-from tests.session_driver import NOON
+from tests.support.app_driver import ended
+from tests.support.session_driver import NOON
 
 PHRASES = (
     "I", "I've", "we", "decided", "to", "prefer", "let's", "go with", "not", "my", "deadline", "is", "Nov 1", "2pm",

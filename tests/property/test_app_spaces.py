@@ -36,11 +36,11 @@ from models.policy.app import AppPolicy, EnergyPolicy
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
-from tests.app_driver import Space, ended
-from tests.cut_log import assert_cuts_change_nothing
-from tests.entity_driver import NOON, Entities
-from tests.limits import too_large
-from tests.user_partition import keep
+from tests.support.app_driver import Space, ended
+from tests.support.cut_log import assert_cuts_change_nothing
+from tests.support.entity_driver import NOON, Entities
+from tests.support.limits import too_large
+from tests.support.user_partition import keep
 
 ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
 SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_content_chars=200, energy=ENERGY)

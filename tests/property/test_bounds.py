@@ -17,10 +17,10 @@ from models.policy import FactPolicy, MemoryPolicy, Policy, UserPolicy
 from models.policy.app import MOST_SPACE_CHARS, AppPolicy
 from models.policy.project import LongTermPolicy, NarrativePolicy, ProjectPolicy, ShortTermPolicy
 from models.session.bounds import CHUNK_STATE_BYTES, STATE_WRITE_BYTES
-from tests.app_driver import ended
-from tests.entity_driver import NOON
-from tests.limits import ESCAPED, WIDE, Partition, largest, too_large, written_bytes
-from tests.user_driver import added, session_erased, user_erased
+from tests.support.app_driver import ended
+from tests.support.entity_driver import NOON
+from tests.support.limits import ESCAPED, WIDE, Partition, largest, too_large, written_bytes
+from tests.support.user_driver import added, session_erased, user_erased
 
 APP_ID = "%" * 256
 """Three times as long in a key."""

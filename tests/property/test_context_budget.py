@@ -9,7 +9,7 @@ from models.policy.project import ContextPolicy
 from models.retrieval.context_window import ContextInputs, ContextMessage, TokenCounter, build_context
 from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens
-from tests.project_found import chunk, found, memory
+from tests.support.project_found import chunk, found, memory
 
 LENGTHS = st.lists(st.integers(0, 120), max_size=6)
 

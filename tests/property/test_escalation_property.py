@@ -28,9 +28,9 @@ from models.risk.escalation import Escalating
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.session.fold import SessionState, fold
 from models.wire.arrival import SessionEvent, SessionInput
-from tests.entity_driver import keep_parts
-from tests.escalation_driver import MODEL, judged_by, units
-from tests.session_driver import NOON, said
+from tests.support.entity_driver import keep_parts
+from tests.support.escalation_driver import MODEL, judged_by, units
+from tests.support.session_driver import NOON, said
 
 RATIO = st.floats(0, 1)
 WEIGHTS = st.dictionaries(st.sampled_from(SIGNAL_NAMES), st.integers(-60_000, 60_000))

@@ -18,7 +18,7 @@ from streams.archive.buffer import LandingBuffer
 from streams.archive.landed import land, land_all
 from streams.archive.rows import Landed
 from streams.archive.schema import TABLES, Skipped
-from tests.lake_records import NOW, PREFIX, Record, alert, app_window, profile, record, segment, topic, turn
+from tests.support.lake_records import NOW, PREFIX, Record, alert, app_window, profile, record, segment, topic, turn
 
 INTAKE = IntakePolicy(max_content_bytes=1_024)
 LATE = timedelta(days=9)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy
-from tests.long_term_memories import DAY, Project
-from tests.session_driver import NOON
+from tests.support.long_term_memories import DAY, Project
+from tests.support.session_driver import NOON
 
 CHOICES = ("Use PostgreSQL.", "Use MySQL.", "Use SQLite.")
 STATEMENTS = st.lists(

@@ -13,7 +13,7 @@ from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
 from models.policy.project import NarrativePolicy
 from models.project.narrative import ConversationTurn, NarrativeState, detect, merge_overlapping, narrative_arc
-from tests.narrative_episodes import KEY, POLICY, episode, taken, turn
+from tests.support.narrative_episodes import KEY, POLICY, episode, taken, turn
 
 _MOST_WATCH_BYTES = 4_096
 _SENTENCES = [

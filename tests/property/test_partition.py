@@ -13,8 +13,8 @@ from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded,
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
 from models.wire.codec import encode
-from tests.entity_driver import Entities, keep_entities
-from tests.session_driver import said
+from tests.support.entity_driver import Entities, keep_entities
+from tests.support.session_driver import said
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=5), closed_retention=timedelta(minutes=20)))

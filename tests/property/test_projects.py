@@ -39,9 +39,9 @@ from models.policy import Policy
 from models.policy.project import ProjectPolicy
 from models.project.state import ProjectState
 from models.wire.arrival import Command
-from tests.entity_driver import Entities
-from tests.project_driver import Project
-from tests.user_partition import gather, keep, keep_result
+from tests.support.entity_driver import Entities
+from tests.support.project_driver import Project
+from tests.support.user_partition import gather, keep, keep_result
 
 SMALL = {
     "short_term": {

@@ -9,7 +9,7 @@ from models import events
 from models.erasure import ErasureSubject
 from models.events import ProjectItemChanged, ProjectOutput
 from models.wire.codec import encode
-from tests.project_driver import Project
+from tests.support.project_driver import Project
 
 CANARY, GONE = "zanzibarcanary", "s1-of-bert"
 """A word that only the erased session says, and its name."""

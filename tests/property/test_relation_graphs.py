@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.events.project_items import ProjectMemory
 from models.retrieval.relations import Graph, dependents, neighbours, path
-from tests.project_found import vertex
+from tests.support.project_found import vertex
 
 NAMES = "abcdef"
 EDGES = st.lists(

@@ -12,7 +12,7 @@ from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
 from models.risk.sequence.trend import HALF_LIFE_TURNS, RiskTrend
 from models.text.features import Features
-from tests.sequence_sessions import after, restored, risky, state_of
+from tests.support.sequence_sessions import after, restored, risky, state_of
 
 ROUNDING = 1e-9
 RISKS = st.lists(st.floats(0, 1), max_size=40)

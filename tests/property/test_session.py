@@ -32,8 +32,8 @@ from models.session.fold import SessionState, fold
 from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.text.words import word_set
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
-from tests.entity_driver import keep_parts
-from tests.session_driver import NOON, said
+from tests.support.entity_driver import keep_parts
+from tests.support.session_driver import NOON, said
 
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=8), closed_retention=timedelta(minutes=30)))
 TEXTS = (

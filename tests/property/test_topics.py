@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from models.events import FeedbackGiven, OutputEvent, RestoredMessage, Role, SessionEnded, TopicAdjusted, TopicRestored
 from models.state.buffer import BufferedTurn
 from models.wire.arrival import SessionTimedOut
-from tests.topic_driver import Talk, between, matter
-from tests.topic_ledger import Ledger
+from tests.support.topic_driver import Talk, between, matter
+from tests.support.topic_ledger import Ledger
 
 SMALL: dict[str, object] = {
     "max_topics": 3,

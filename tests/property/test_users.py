@@ -27,11 +27,11 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.envelope import tag_of
-from tests.cut_log import assert_cuts_change_nothing
-from tests.entity_driver import Entities
-from tests.limits import too_large
-from tests.user_driver import NOON, User, added, fact, flat, summarised
-from tests.user_partition import commands, keep
+from tests.support.cut_log import assert_cuts_change_nothing
+from tests.support.entity_driver import Entities
+from tests.support.limits import too_large
+from tests.support.user_driver import NOON, User, added, fact, flat, summarised
+from tests.support.user_partition import commands, keep
 
 SMALL = UserPolicy(
     high_turns=4,

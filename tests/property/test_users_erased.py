@@ -22,11 +22,11 @@ from models.events import (
 )
 from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
-from tests.cut_log import assert_cuts_change_nothing
-from tests.entity_driver import Entities
 from tests.property.test_users import POLICY, STEPS, Speaker, Step
-from tests.user_driver import NOON, added, fact, session_erased, summarised, user_erased
-from tests.user_partition import commands, gather, keep
+from tests.support.cut_log import assert_cuts_change_nothing
+from tests.support.entity_driver import Entities
+from tests.support.user_driver import NOON, added, fact, session_erased, summarised, user_erased
+from tests.support.user_partition import commands, gather, keep
 
 CANARY = "Zanzibarcanary"
 _TRACE = CANARY.lower().encode()

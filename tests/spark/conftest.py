@@ -13,7 +13,7 @@ import pytest
 from ibis.backends import BaseBackend
 
 from streams.archive.catalog import reading
-from tests.mined_archive import archive
+from tests.support.mined_archive import archive
 
 _INSTALL = (
     "the tests of Spark need {}: `uv sync --group spark`, and a Java from 17 on (`apt install openjdk-17-jre-headless`)"

@@ -14,7 +14,7 @@ from ibis.backends import BaseBackend
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.analyse.mining.source import Tables
 from models.policy.archive import ArchivePolicy
-from tests.mined_archive import WEEK
+from tests.support.mined_archive import WEEK
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

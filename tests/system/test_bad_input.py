@@ -16,7 +16,7 @@ from models.events import DeadLetter, ProfileUpdated
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
 from streams.kafka.producer import Record
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, events, send, sessions_role, until
+from tests.support.fault_driver import assert_equal_to_replay, events, send, sessions_role, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 

@@ -12,15 +12,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.chromium import chromium
-from tests.demo_process import WITHIN_S, alive, demo, line_with, read_until
-from tests.tools import has
+from tests.support.demo_process import WITHIN_S, alive, demo, line_with, read_until
+from tests.support.tools import has
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
 
 
 @contextmanager
 def live_page(url: str) -> Iterator[Page | None]:
-    """The queue of alerts in a browser; None, and a warning, where there is none (see `tests.tools.has`)."""
+    """The queue of alerts in a browser; None, and a warning, where there is none (see `tests.support.tools.has`)."""
     if not has("chromium"):
         yield None
         return

@@ -28,9 +28,9 @@ from streams.erase.purge import IdlePartitions
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
-from tests.fault_driver import said, started, until
-from tests.guarded_kafka import GuardedKafka
-from tests.lake_records import example
+from tests.support.fault_driver import said, started, until
+from tests.support.guarded_kafka import GuardedKafka
+from tests.support.lake_records import example
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
 

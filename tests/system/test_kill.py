@@ -13,8 +13,8 @@ import pytest
 from jobs.replay.comparison import Settled
 from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, disorder, send, sessions_role, started
-from tests.slow_role import in_slow_call
+from tests.support.fault_driver import assert_equal_to_replay, disorder, send, sessions_role, started
+from tests.support.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 

@@ -1,4 +1,4 @@
-"""A memory layer of one file (`tests/new_layer.py`): found where all memory is, and erased with its user."""
+"""A memory layer of one file (`tests/support/new_layer.py`): found where all memory is, and erased with its user."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from streams.archive.catalog import open_reader, paths_of
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings
-from tests import new_layer
-from tests.fault_driver import started, until
-from tests.roles_child import RolesProcess
+from tests.support import new_layer
+from tests.support.fault_driver import started, until
+from tests.support.roles_child import RolesProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
 

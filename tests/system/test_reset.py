@@ -20,7 +20,7 @@ from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import ROLES
-from tests.fault_driver import assert_equal_to_replay, delete_topic, disorder, events, running, send, until
+from tests.support.fault_driver import assert_equal_to_replay, delete_topic, disorder, events, running, send, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
 TURNS = 600

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from models.events import OutputEvent
     from streams.archive.catalog import LakePaths
     from streams.archive.writer import LakeWriter
-    from tests.api_doubles import Served
+    from tests.support.api_doubles import Served
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LakeWriter]:
     """A writer of a new archive in the test's own folder."""
     from streams.archive.writer import LakeWriter  # noqa: PLC0415
-    from tests.lake_records import paths  # noqa: PLC0415
+    from tests.support.lake_records import paths  # noqa: PLC0415
 
     writer = LakeWriter(paths(tmp_path))
     yield writer
@@ -32,7 +32,7 @@ def writer(tmp_path: Path) -> Iterator[LakeWriter]:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     """What the index role serves, to anybody on this machine; it knows nobody."""
-    from tests.api_doubles import Served  # noqa: PLC0415
+    from tests.support.api_doubles import Served  # noqa: PLC0415
 
     made = Served()
     yield made
@@ -49,7 +49,7 @@ async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 def outputs() -> list[OutputEvent]:
     """Everything that the roles emit during the demo's play."""
-    from tests.demo_outputs import outputs_of_the_play  # noqa: PLC0415
+    from tests.support.demo_outputs import outputs_of_the_play  # noqa: PLC0415
 
     return list(outputs_of_the_play())
 
@@ -57,15 +57,15 @@ def outputs() -> list[OutputEvent]:
 @pytest.fixture
 def played() -> DemoState:
     """The demo's state at the end of the play."""
-    from tests.demo_outputs import played_state  # noqa: PLC0415
+    from tests.support.demo_outputs import played_state  # noqa: PLC0415
 
     return played_state()
 
 
 @pytest.fixture(scope="session")
 def planted_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with the planted archive, to which nobody writes (`tests/mined_archive.py`)."""
-    from tests.mined_archive import archive  # noqa: PLC0415
+    """A data directory with the planted archive, to which nobody writes (`tests/support/mined_archive.py`)."""
+    from tests.support.mined_archive import archive  # noqa: PLC0415
 
     home = tmp_path_factory.mktemp("planted")
     archive(home / "archive")
@@ -75,6 +75,6 @@ def planted_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def planted(planted_home: Path) -> LakePaths:
     """The planted archive."""
-    from tests.lake_records import paths  # noqa: PLC0415
+    from tests.support.lake_records import paths  # noqa: PLC0415
 
     return paths(planted_home / "archive")

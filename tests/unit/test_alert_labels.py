@@ -37,8 +37,8 @@ from streams.archive.inputs import archived_changes, archived_inputs
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
 from streams.settings import load_settings
-from tests.alert_log import consumed
-from tests.lake_records import NOW, PREFIX, alert, buffer_of, turn
+from tests.support.alert_log import consumed
+from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, turn
 
 ALERT = alert("e-1", AlertStatus.FIRING)
 JUDGED = Escalation(

@@ -16,9 +16,9 @@ from streams.inference.trained_scorer import SHIPPED, model_at
 from streams.settings import Settings, load_settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Version
-from tests.alert_log import EARLIER, LEARNT, LOG, POLICY, again, alerts_of
-from tests.lake_records import PREFIX
-from tests.zero_embedder import NoEmbedder
+from tests.support.alert_log import EARLIER, LEARNT, LOG, POLICY, again, alerts_of
+from tests.support.lake_records import PREFIX
+from tests.support.zero_embedder import NoEmbedder
 
 
 @pytest.fixture

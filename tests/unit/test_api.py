@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from streams.http.answering import Matching
 from streams.http.health import Api, create_api
-from tests.api_doubles import Log, Served
+from tests.support.api_doubles import Log, Served
 
 IDS = ["plain", "a/b", "/", "..", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", 'shop/eu ü%2F"memories/7', "x" * 256]
 LIKE_ROUTES = [

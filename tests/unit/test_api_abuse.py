@@ -15,7 +15,7 @@ from streams.http import rates
 from streams.http.rates import Buckets, Rates
 from streams.observe.telemetry import metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_doubles import Log, Served, bearer, called, settings_of
+from tests.support.api_doubles import Log, Served, bearer, called, settings_of
 from tests.unit.test_api_rules import RULES
 
 SLOW: dict[str, Any] = {"requests_per_second": 0.001, "burst": 2}

@@ -16,8 +16,8 @@ from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.api.commands import AUDIT
 from streams.http.health import create_api
-from tests.api_apps import AT, Apps, Erasures, memory
-from tests.api_doubles import Served
+from tests.support.api_apps import AT, Apps, Erasures, memory
+from tests.support.api_doubles import Served
 
 ODD = 'shop/eu ü%2F"memories/7'
 """An app id with everything that a path could stumble over."""

@@ -11,8 +11,8 @@ import pytest
 from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
 from streams.observe.telemetry import metrics
-from tests.api_apps import AT, Apps, memory
-from tests.api_doubles import Served, fact
+from tests.support.api_apps import AT, Apps, memory
+from tests.support.api_doubles import Served, fact
 
 POINTS = ["unanswered_conversation", "conversation_review", "conversation_selection"]
 TEXT = """\

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api_apps import memory, space
-from tests.api_doubles import Served, bearer, settings_of
-from tests.report_parts import Outline
+from tests.support.api_apps import memory, space
+from tests.support.api_doubles import Served, bearer, settings_of
+from tests.support.report_parts import Outline
 
 HOSTILE = "<script>alert(1)</script>&'\""
 

@@ -21,8 +21,8 @@ from streams.http.audit_log import BatchedAudit, KafkaAudit
 from streams.observe.telemetry import metrics
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_doubles import Log, Served, called, fact, said
-from tests.blank_events import blank
+from tests.support.api_doubles import Log, Served, called, fact, said
+from tests.support.blank_events import blank
 
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
 

@@ -10,8 +10,8 @@ import pytest
 from models.events.app import AppMemoriesChanged, CommandResult, MemoriesPurged
 from streams.api.commands import MAX_WAITING, POLL_S, WAIT_S, SpaceCommands
 from streams.http.problems import Problem
-from tests.api_apps import AT, Apps, space
-from tests.api_doubles import Clock
+from tests.support.api_apps import AT, Apps, space
+from tests.support.api_doubles import Clock
 
 COMMAND = MemoriesPurged(app_id="a", timestamp=AT, request_id="r", by="local")
 DONE = CommandResult(request_id="r", outcome="done", count=8)

@@ -14,7 +14,7 @@ from streams.api.erase.routes import ErasureStanding
 from streams.api.projects.messages import ProjectContext
 from streams.api.users.messages import AssembledContext, Found, Retrieve
 from streams.http.examples import example_of
-from tests.api_doubles import Log, Served
+from tests.support.api_doubles import Log, Served
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.http.health import create_api
 from streams.observe.telemetry import Metrics
-from tests.api_apps import Apps
-from tests.api_doubles import Served, bearer, settings_of
-from tests.blank_events import blank
+from tests.support.api_apps import Apps
+from tests.support.api_doubles import Served, bearer, settings_of
+from tests.support.blank_events import blank
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from models.errors import DeliveryFailed, StoreUnavailable
 from models.events import Role
-from tests.api_doubles import Served
+from tests.support.api_doubles import Served
 
 PRIVATE = "something private"
 LONG = "x" * 8_001

@@ -16,7 +16,7 @@ from streams.http.answering import ServedRoute
 from streams.http.health import create_api
 from streams.http.limits import extend_deadline
 from streams.settings.http import HttpSettings
-from tests.api_doubles import called
+from tests.support.api_doubles import called
 
 
 class Role:

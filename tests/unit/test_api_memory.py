@@ -9,7 +9,7 @@ import pytest
 
 from models.events import Role
 from models.events.user import FactCategory
-from tests.api_doubles import AT, Served, episode, fact, said, stats
+from tests.support.api_doubles import AT, Served, episode, fact, said, stats
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from streams.api import commands
-from tests.api_doubles import Served, said
-from tests.api_projects import SAID
-from tests.projects_indexed import pending
+from tests.support.api_doubles import Served, said
+from tests.support.api_projects import SAID
+from tests.support.projects_indexed import pending
 
 QUESTION = "What was our database decision?"
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from starlette.routing import Route
 
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_doubles import Log, Served
+from tests.support.api_doubles import Log, Served
 
 READER, OPERATOR, ADMIN = TokenRole
 OPEN = "open"

@@ -15,8 +15,8 @@ from streams.http.problems import Problem
 from streams.http.security import Caller, access_of, digest_of
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.api_apps import memory
-from tests.api_doubles import Served, bearer, called, fact, settings_of, token_of
+from tests.support.api_apps import memory
+from tests.support.api_doubles import Served, bearer, called, fact, settings_of, token_of
 
 ASKED = {"user_id": "u", "query": "x"}
 ADMIN = "token-of-the-operator"

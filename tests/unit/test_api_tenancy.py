@@ -12,7 +12,7 @@ from models.retrieval.lexical import document_vector, query_vector
 from streams.api.assembly import ScopedStore
 from streams.index.server import ServerStore
 from streams.ports import Point, VectorStore
-from tests.apps_indexed import asked_by
+from tests.support.apps_indexed import asked_by
 
 NEAR = np.array([1, 0], dtype=np.float32)
 IN = "things"

@@ -22,10 +22,10 @@ from streams.api.sessions.topics import TopicReader
 from streams.http.answering import served_routes
 from streams.http.health import create_api
 from streams.index.server import ServerStore
-from tests.api_doubles import _embedder
-from tests.session_driver import NOON
-from tests.topic_driver import messages_of
-from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
+from tests.support.api_doubles import _embedder
+from tests.support.session_driver import NOON
+from tests.support.topic_driver import messages_of
+from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
 NOW = NOON + timedelta(days=2)
 SEED_FIELDS = [

@@ -13,7 +13,7 @@ from streams.api.users import visibility
 from streams.api.users.messages import After
 from streams.api.users.visibility import Waiting, is_visible
 from streams.http.problems import Problem
-from tests.api_doubles import Clock, Served, fact, said, stats
+from tests.support.api_doubles import Clock, Served, fact, said, stats
 
 AT_OFFSET_7 = Position(TURNS.name, 3, 7)
 

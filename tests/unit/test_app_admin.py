@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.events.app import AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
-from tests.app_driver import Space, causes
+from tests.support.app_driver import Space, causes
 
 
 @pytest.mark.parametrize(

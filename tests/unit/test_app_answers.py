@@ -10,7 +10,7 @@ import pytest
 from models.events import MemoryRequested, RequestedTurn, Role
 from models.events.app import MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceSessionErased
-from tests.app_driver import THINGS, Space
+from tests.support.app_driver import THINGS, Space
 
 
 def asked(**apps: Any) -> Space:

@@ -12,8 +12,8 @@ from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemorySkipped
 from models.events.app import MemoryDeleted, MemoryEdited
 from models.policy import Policy
-from tests.app_driver import Space, causes
-from tests.entity_driver import NOON
+from tests.support.app_driver import Space, causes
+from tests.support.entity_driver import NOON
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.events import AppMemoriesChanged
 from models.policy.app import EnergyPolicy
-from tests.app_driver import Space
-from tests.entity_driver import NOON
+from tests.support.app_driver import Space
+from tests.support.entity_driver import NOON
 
 POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
 

@@ -11,9 +11,9 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
 from models.state.seen import MOST_SHORT_IDS
-from tests.app_driver import THINGS, Space
-from tests.entity_driver import NOON, Entities
-from tests.user_partition import commands
+from tests.support.app_driver import THINGS, Space
+from tests.support.entity_driver import NOON, Entities
+from tests.support.user_partition import commands
 
 
 def erase_sessions(space: Space, *session_ids: str) -> list[SpaceOutput]:

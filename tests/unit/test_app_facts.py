@@ -6,7 +6,7 @@ import msgspec
 
 from models.app.memory import FACTS_CHARS, KeptMemory, facts_to_keep
 from models.events import AppMemoryChanged
-from tests.app_driver import Space
+from tests.support.app_driver import Space
 
 OSLO, BERGEN = "I live in Oslo.", "I live in Bergen."
 

@@ -9,7 +9,7 @@ import pytest
 from models.app.rules import CompactionDecision, MemorySubject, decide, oldest, refusal
 from models.events.app import MemoryToKeep
 from models.policy.app import AppPolicy
-from tests.session_driver import NOON
+from tests.support.session_driver import NOON
 
 POLICY = AppPolicy()
 HOBBIES = ["chess", "sailing", "pottery", "judo", "baking", "opera", "skiing", "poker", "yoga", "surfing", "fencing"]

@@ -11,7 +11,7 @@ from models.app.rules import Draft, compose
 from models.events import Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.policy.app import AppPolicy
-from tests.session_driver import Session
+from tests.support.session_driver import Session
 
 Talk = Sequence[str]
 """Turns, the user's first, then by turns."""

@@ -10,10 +10,10 @@ from models.events.erase import SpaceErased, UserErased
 from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
 from models.state.entity import DueEntity
-from tests.app_driver import Space
-from tests.entity_driver import NOON, Entities
-from tests.user_driver import added
-from tests.user_partition import commands, keep
+from tests.support.app_driver import Space
+from tests.support.entity_driver import NOON, Entities
+from tests.support.user_driver import added
+from tests.support.user_partition import commands, keep
 
 
 def test_users_and_spaces_do_not_touch_each_other() -> None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from models.state.entity import DueEntity
 from streams.roles.memory import REMIND_AGAIN_S, Reminders
-from tests.app_driver import Space
-from tests.entity_driver import NOON
+from tests.support.app_driver import Space
+from tests.support.entity_driver import NOON
 
 RESTED = [DueEntity(NOON, f"app{n}", "") for n in range(5)]
 OVERDUE = DueEntity(NOON, "shop", "", awaits_answer=True)

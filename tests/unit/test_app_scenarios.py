@@ -10,8 +10,8 @@ from models.policy import Policy
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import decode_command, encode
 from models.wire.envelope import key_of
-from tests.app_driver import Space, causes
-from tests.session_driver import Session
+from tests.support.app_driver import Space, causes
+from tests.support.session_driver import Session
 
 
 def test_compacts_memories_when_limit_reached() -> None:

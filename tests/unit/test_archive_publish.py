@@ -23,9 +23,9 @@ from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
 from streams.settings import Settings
-from tests.command_line import printed, refused, turntide
-from tests.iceberg_tables import holding
-from tests.lake_records import NOW, buffer_of, profile, turn
+from tests.support.command_line import printed, refused, turntide
+from tests.support.iceberg_tables import holding
+from tests.support.lake_records import NOW, buffer_of, profile, turn
 
 AGED, ERASED, KEPT = "hippopotamus", "canaryfeathers", "zebrastripes"
 _LONG_AGO = datetime(2001, 2, 3, tzinfo=UTC)

@@ -13,9 +13,9 @@ import pytest
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
-from tests.backtest_sessions import CALM, LOUD, conversation, label, labelled_file
-from tests.command_line import printed, refused, turntide
-from tests.lake_records import NOW, PREFIX, buffer_of
+from tests.support.backtest_sessions import CALM, LOUD, conversation, label, labelled_file
+from tests.support.command_line import printed, refused, turntide
+from tests.support.lake_records import NOW, PREFIX, buffer_of
 
 EVENTS = [
     *conversation("calm", CALM, day=-2),

@@ -24,8 +24,8 @@ from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
-from tests.backtest_sessions import judged, labelled_file
-from tests.command_line import printed, refused, turntide
+from tests.support.backtest_sessions import judged, labelled_file
+from tests.support.command_line import printed, refused, turntide
 
 EMBEDDER = WordLlamaEmbedder()
 SHIPPED_MODEL = model_at(None)

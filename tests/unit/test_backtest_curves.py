@@ -22,7 +22,7 @@ from jobs.escalation.backtest.curves import (
 )
 from jobs.escalation.backtest.figures import differences, figures_by_app, figures_of, span_of, wilson_interval
 from jobs.escalation.backtest.judging import JudgedSession
-from tests.backtest_sessions import judged
+from tests.support.backtest_sessions import judged
 
 
 def drawn(seed: int, digits: int) -> list[JudgedSession]:

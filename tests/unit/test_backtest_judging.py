@@ -16,9 +16,9 @@ from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
 from streams.oracle.replay import SessionReplay
-from tests.backtest_sessions import CALM, LOUD, RISING, conversation, label, labelled_file, log_of, traffic_of
-from tests.lake_records import NOW, turn
-from tests.zero_embedder import ZeroEmbedder
+from tests.support.backtest_sessions import CALM, LOUD, RISING, conversation, label, labelled_file, log_of, traffic_of
+from tests.support.lake_records import NOW, turn
+from tests.support.zero_embedder import ZeroEmbedder
 
 POLICY = Policy()
 LENIENT = structs.replace(

@@ -13,8 +13,8 @@ from jobs.escalation.backtest.page import render
 from jobs.escalation.backtest.report import Backtest, backtest_of
 from jobs.escalation.backtest.tables import compared_rows, notes_on, source_rows
 from models.policy import Policy
-from tests.backtest_sessions import judged
-from tests.report_parts import Outline
+from tests.support.backtest_sessions import judged
+from tests.support.report_parts import Outline
 
 ONE, OTHER = Policy(), structs.replace(Policy(), version="stricter-2")
 NASTY = '<script>"&'

@@ -18,7 +18,7 @@ from models.session.bounds import STATE_WRITE_BYTES, fitting_dead_letter
 from models.wire.codec import encode
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
-from tests.limits import largest, too_large, written_bytes
+from tests.support.limits import largest, too_large, written_bytes
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 LONG = "\N{GRINNING FACE}" * 248

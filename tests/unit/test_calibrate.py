@@ -21,9 +21,9 @@ from models.errors import ConfigurationError
 from models.events import InputEvent
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy
 from models.risk.scorer import RuleScorer
-from tests.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
-from tests.command_line import printed, refused
-from tests.zero_embedder import ZeroEmbedder
+from tests.support.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
+from tests.support.command_line import printed, refused
+from tests.support.zero_embedder import ZeroEmbedder
 
 POLICY = Policy()
 RATIOS = st.integers(0, 10_000).map(lambda n: n / 10_000)

@@ -32,12 +32,12 @@ from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
 from streams.oracle.replay import OUTPUT_TOPICS
 from streams.settings import Settings, load_settings
 from streams.settings.http import ApiToken, HttpSettings
-from tests import projects_indexed
-from tests.api_doubles import AT, Served, episode, fact, said, settings_of, stats, token_of
-from tests.lake_records import PREFIX, land_all
-from tests.projects_indexed import changed, remembered, stands
+from tests.support import projects_indexed
+from tests.support.api_doubles import AT, Served, episode, fact, said, settings_of, stats, token_of
+from tests.support.lake_records import PREFIX, land_all
+from tests.support.projects_indexed import changed, remembered, stands
+from tests.support.users_indexed import MatterEmbedder
 from tests.unit.test_lake_erasing import examples
-from tests.users_indexed import MatterEmbedder
 
 URL = "http://127.0.0.1:1"
 ODD = UserId("b/c", "a user/with ../ odd?name")

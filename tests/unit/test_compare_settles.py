@@ -16,7 +16,7 @@ from models.risk.scorer import RuleScorer
 from streams.oracle.comparison import Comparison, DifferenceKind, TopicOutputs
 from streams.oracle.replay import USERS, Folded, Replayed, UsersReplay
 from streams.settings import Settings, load_settings
-from tests.users_replayed import Commands, conversation
+from tests.support.users_replayed import Commands, conversation
 
 NOTHING = Replayed({}, {}, 0, set())
 

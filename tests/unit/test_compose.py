@@ -16,8 +16,8 @@ from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 from streams.settings import load_settings
 from streams.settings.http import TokenRole
 from streams.wiring import ROLES
-from tests.manifests import COMPOSE, ROOT, told, variables
-from tests.tools import kept
+from tests.support.manifests import COMPOSE, ROOT, told, variables
+from tests.support.tools import kept
 
 Service = dict[str, Any]
 FILE: dict[str, Any] = msgspec.yaml.decode((COMPOSE / "compose.yaml").read_bytes())

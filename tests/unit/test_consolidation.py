@@ -5,7 +5,7 @@ from __future__ import annotations
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy, ProjectPolicy
 from models.project.consolidation import Consolidation, step
-from tests.long_term_memories import DAY, Project
+from tests.support.long_term_memories import DAY, Project
 
 FACT = MemoryType.FACT
 

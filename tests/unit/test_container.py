@@ -17,8 +17,8 @@ from packaging.utils import canonicalize_name
 from jobs import cli
 from streams.settings import Settings
 from streams.wiring import ROLES
-from tests.manifests import CONTAINER, ROOT
-from tests.tools import tool
+from tests.support.manifests import CONTAINER, ROOT
+from tests.support.tools import tool
 
 DOCKERFILE = (CONTAINER / "Dockerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -11,7 +11,7 @@ from models.events.project_items import MemoryType
 from models.policy.project import ContextPolicy
 from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, build_context
 from models.text.words import estimate_tokens
-from tests.project_found import BEGIN, chunk, episode, found, memory
+from tests.support.project_found import BEGIN, chunk, episode, found, memory
 
 
 def by_lines(text: str) -> int:

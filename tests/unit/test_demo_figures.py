@@ -15,8 +15,8 @@ from models.entities import REGISTRY
 from models.events.topics import TURNS, Topic
 from streams.archive.catalog import open_reader
 from streams.archive.writer import LakeWriter
-from tests.demo_outputs import outputs_of_the_play, turns_of_the_play
-from tests.lake_records import land_all, paths
+from tests.support.demo_outputs import outputs_of_the_play, turns_of_the_play
+from tests.support.lake_records import land_all, paths
 
 _VIEWS = (
     "turns",

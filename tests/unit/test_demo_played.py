@@ -22,7 +22,7 @@ from streams.roles.enrich import EnrichRole
 from streams.roles.index import IndexRole
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
-from tests.demo_outputs import ANSWERS, ARCHIVE, DEMO_POLICY, summary_of
+from tests.support.demo_outputs import ANSWERS, ARCHIVE, DEMO_POLICY, summary_of
 
 
 def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:

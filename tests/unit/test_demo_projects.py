@@ -12,8 +12,8 @@ from models.events import ProjectChanged, ProjectItemChanged
 from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
 from models.project.view import ProjectView
-from tests.api_doubles import Served
-from tests.demo_outputs import (
+from tests.support.api_doubles import Served
+from tests.support.demo_outputs import (
     DEMO_POLICY,
     outputs_of_the_play,
 )

@@ -19,7 +19,7 @@ from streams.http.security import access_of
 from streams.index.server import ServerStore
 from streams.index.user_memory import UserMemory
 from streams.settings.http import HttpSettings
-from tests.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
+from tests.support.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
 
 _URL = "http://127.0.0.1"
 _QUESTIONS = load_questions().users

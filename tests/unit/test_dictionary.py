@@ -20,7 +20,7 @@ from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFI
 from streams.archive.catalog import open_reader
 from streams.archive.views import VIEWS
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
+from tests.support.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
 
 _NUMBERS = {"BIGINT", "DOUBLE", "HUGEINT", "TIMESTAMP WITH TIME ZONE", "DATE"}
 _IDS = {"memory_id", "target_memory_id", "merged_memory_id"}

@@ -40,7 +40,7 @@ from streams.observe.telemetry import metrics
 from streams.roles import answering, enrich
 from streams.roles.enrich import EnrichRole
 from streams.settings import load_settings
-from tests.answering_log import AnsweringLog
+from tests.support.answering_log import AnsweringLog
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
 HEAD: dict[str, Any] = {

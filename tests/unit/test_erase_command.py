@@ -18,7 +18,7 @@ from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, ErasureProved
 from streams.erase.record import ErasureRecords
 from streams.settings import Settings
-from tests.lake_records import example
+from tests.support.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 GONE = ErasedStore(store="archive turns", looked_at=9, removed=3, remaining=0)

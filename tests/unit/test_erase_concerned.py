@@ -31,7 +31,7 @@ from streams.erase.concerned import (
     spoke_in,
     subject_of,
 )
-from tests.lake_records import turn
+from tests.support.lake_records import turn
 from tests.unit.test_erasure_projects import BY_HAND, HERS, ITEM, THEIRS, memory
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

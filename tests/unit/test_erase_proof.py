@@ -20,7 +20,7 @@ from streams.erase.purge import IdlePartitions, due
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import ResidualRecord, ResidualRecords, Tally, compacted_by, count_found, expiry, stores_of
 from streams.kafka.client import Extent
-from tests.lake_records import example
+from tests.support.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PLACE = TopicPartition("t.profiles.v1", 0)

@@ -11,10 +11,10 @@ from models.events import CommandEvent, InputEvent, Position, SessionErased
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import ERASED_PART, PARTITION_ENTITY, DecodedArrival, PartitionFold, PartitionFolded
 from models.policy import Policy
-from tests.entity_driver import Entities, keep_entities
-from tests.session_driver import NOON, said
-from tests.user_driver import User, session_erased, user_erased
-from tests.user_partition import commands
+from tests.support.entity_driver import Entities, keep_entities
+from tests.support.session_driver import NOON, said
+from tests.support.user_driver import User, session_erased, user_erased
+from tests.support.user_partition import commands
 
 
 def marks(results: Sequence[PartitionFolded]) -> list[tuple[int, set[str], int | None]]:

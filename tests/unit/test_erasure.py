@@ -14,7 +14,7 @@ from models.entities import TOPIC_OF
 from models.erasure import ErasureSubject, digest
 from models.events import DeadLetter
 from models.wire.envelope import key_of
-from tests.lake_records import example
+from tests.support.lake_records import example
 
 APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"
 """Whom the contracts' examples tell of."""

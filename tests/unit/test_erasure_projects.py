@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from models import events
 from models.erasure import ErasureSubject
 from models.wire.envelope import tag_of
-from tests.lake_records import example
+from tests.support.lake_records import example
 from tests.unit.test_erasure import OTHERS, SESSION, SUBJECTS, USER
 
 ITEM: Any = example(events.ProjectItemChanged)

@@ -21,8 +21,8 @@ from streams.inference.intake import score_turns
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.observe.telemetry import metrics
 from streams.ports import Vectors
-from tests.session_driver import said as said_turn
-from tests.watched import Said, Watched, by_user, own_dialogue, said_in, shipped_scorer
+from tests.support.session_driver import said as said_turn
+from tests.support.watched import Said, Watched, by_user, own_dialogue, said_in, shipped_scorer
 
 CALM = ("How long should the dough rest?", "Which train is the earlier one?", "Thanks, that will do.")
 HARMLESS = {

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from models.events import TurnsJudged
 from models.risk.combination import probability_of
-from tests.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units
-from tests.session_driver import NOON, Session
+from tests.support.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units
+from tests.support.session_driver import NOON, Session
 
 POLICY = judged_by()
 REFUSAL = "I'm sorry, but I can't help with that."

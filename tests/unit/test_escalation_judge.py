@@ -6,9 +6,9 @@ import pytest
 
 from models.events import JudgementRequested, Role, TurnsJudged
 from models.risk.combination import JUDGE
-from tests.escalation_driver import escalate, judged_by, judgement, tell, told, units
-from tests.limits import too_large
-from tests.session_driver import NOON, Session
+from tests.support.escalation_driver import escalate, judged_by, judgement, tell, told, units
+from tests.support.limits import too_large
+from tests.support.session_driver import NOON, Session
 
 POLICY = judged_by()
 ASKING = judged_by(ask_judge=True)

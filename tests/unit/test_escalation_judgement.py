@@ -15,8 +15,8 @@ from models.policy.digest import policy_digest
 from models.risk.combination import UNITS, UPSTREAM
 from models.risk.escalation import PART
 from models.wire.codec import encode
-from tests.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, upstream
-from tests.session_driver import NOON, Session
+from tests.support.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, upstream
+from tests.support.session_driver import NOON, Session
 
 POLICY = judged_by()
 REFUSAL = "I'm sorry, but I can't help with that."

@@ -12,8 +12,8 @@ from models.policy import AlertPolicy
 from models.policy.escalation import Allowance, QuietHours
 from models.risk.alerts import OpenAlert, Situation, after_turn
 from models.session.fold import SessionState
-from tests.escalation_driver import RISKY, answer, escalate, judged_by, judgement, tell, upstream
-from tests.session_driver import NOON, Session, said
+from tests.support.escalation_driver import RISKY, answer, escalate, judged_by, judgement, tell, upstream
+from tests.support.session_driver import NOON, Session, said
 
 POLICY = judged_by()
 

@@ -12,7 +12,7 @@ from models.policy import FactPolicy
 from models.state.parts import Parts
 from models.user.fact import Fact, FactChange, FactProvenance
 from models.user.facts import RETRACTED, Facts, part_of
-from tests.user_driver import NOON, fact
+from tests.support.user_driver import NOON, fact
 
 IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE
 NAME = Retraction(category=IDENTITY, key="name")

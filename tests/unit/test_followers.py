@@ -32,10 +32,10 @@ from streams.oracle.followers import (
     items_of,
 )
 from streams.oracle.replay import Replayed
-from tests.projects_indexed import changed, episode, remembered, went
-from tests.projects_indexed import conversation as talk
+from tests.support.projects_indexed import changed, episode, remembered, went
+from tests.support.projects_indexed import conversation as talk
+from tests.support.users_replayed import POLICY, conversation
 from tests.unit.test_comparison import profile
-from tests.users_replayed import POLICY, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

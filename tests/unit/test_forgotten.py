@@ -29,10 +29,10 @@ from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.oracle.followers import UserId, compare_tiers, episodes_of, states_of
 from streams.oracle.replay import Forgotten, Replayed, SessionReplay
-from tests.lake_records import example
+from tests.support.lake_records import example
+from tests.support.users_replayed import POLICY, Commands
+from tests.support.zero_embedder import NoEmbedder
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
-from tests.users_replayed import POLICY, Commands
-from tests.zero_embedder import NoEmbedder
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = AT + timedelta(minutes=30)

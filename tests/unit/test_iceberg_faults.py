@@ -18,8 +18,8 @@ from streams.archive.erasing import erase
 from streams.archive.iceberg import catalog, publish, tables
 from streams.archive.iceberg.writing import FileWriter
 from streams.settings import Settings
-from tests.iceberg_tables import Archive
-from tests.lake_records import NOW, buffer_of, turn
+from tests.support.iceberg_tables import Archive
+from tests.support.lake_records import NOW, buffer_of, turn
 
 CANARY = "canaryfeathers"
 _CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))

@@ -16,8 +16,8 @@ from models.policy.archive import RetentionPolicy
 from streams.archive.erasing import erase
 from streams.archive.retention import retain
 from streams.archive.schema import RAW, TABLES
-from tests.iceberg_tables import Archive
-from tests.lake_records import NOW, buffer_of, profile, turn
+from tests.support.iceberg_tables import Archive
+from tests.support.lake_records import NOW, buffer_of, profile, turn
 
 CANARY = "canaryfeathers"
 _CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))

@@ -34,11 +34,11 @@ from streams.index.server import ServerStore
 from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
-from tests.apps_indexed import memory, stats
-from tests.projects_indexed import changed as project_changed
-from tests.projects_indexed import conversation, remembered, stands
-from tests.session_driver import said
-from tests.users_indexed import MatterEmbedder
+from tests.support.apps_indexed import memory, stats
+from tests.support.projects_indexed import changed as project_changed
+from tests.support.projects_indexed import conversation, remembered, stands
+from tests.support.session_driver import said
+from tests.support.users_indexed import MatterEmbedder
 
 _LATER_MS = 2_000_000_000_000
 

@@ -21,8 +21,8 @@ from streams.observe.telemetry import metrics
 from streams.roles import answering
 from streams.roles.judge import JudgeRole, judged
 from streams.settings import load_settings
-from tests.answering_log import AnsweringLog
-from tests.blank_events import blank
+from tests.support.answering_log import AnsweringLog
+from tests.support.blank_events import blank
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
 NOW_S = 1_000_000.0

@@ -16,7 +16,7 @@ from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 from streams.wiring import judge_of, policy_of
-from tests.tiny_classifier import write_classifier
+from tests.support.tiny_classifier import write_classifier
 
 SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "model": "guard"}}
 

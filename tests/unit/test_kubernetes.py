@@ -13,9 +13,9 @@ import pytest
 from models.entities import REGISTRY
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
-from tests.custom_resources import STRIMZI, write_schemas
-from tests.manifests import Document, built, documents, of_kind, pod, told, variables
-from tests.tools import FOLDER, kept, tool
+from tests.support.custom_resources import STRIMZI, write_schemas
+from tests.support.manifests import Document, built, documents, of_kind, pod, told, variables
+from tests.support.tools import FOLDER, kept, tool
 
 OVERLAYS = ("small", "production")
 WORKLOADS = ("Deployment", "StatefulSet")

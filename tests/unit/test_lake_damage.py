@@ -20,7 +20,7 @@ from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.verify import verify
 from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
 
 TODAY, TOMORROW = NOW.date(), NOW.date() + timedelta(days=1)
 _HOUR = timedelta(hours=1)

@@ -20,7 +20,7 @@ from streams.archive.retention import retain
 from streams.archive.schema import RAW
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 LATER = NOW + timedelta(days=30)
 _MINE, _THEIRS = turn(0, content="mine"), replace(turn(0, content="theirs"), user_id="u-2")

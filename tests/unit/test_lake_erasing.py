@@ -27,8 +27,8 @@ from streams.archive.schema import FORGETTING, RAW, SKIPPED, TABLE_OF, TABLES
 from streams.archive.vacuum import vacuum
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
-from tests.bytes_left import files_with
-from tests.lake_records import NOW, PREFIX, Record, buffer_of, example, land_all, turn
+from tests.support.bytes_left import files_with
+from tests.support.lake_records import NOW, PREFIX, Record, buffer_of, example, land_all, turn
 
 CANARY = "canaryfeathers"
 _WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)

@@ -16,9 +16,9 @@ from streams.archive.buffer import ArchivedPartition
 from streams.archive.catalog import open_reader
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
-from tests import lake_child
-from tests.lake_child import ROWS
-from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
+from tests.support import lake_child
+from tests.support.lake_child import ROWS
+from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 _TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
 _KILLS = 5

@@ -16,7 +16,7 @@ from models.wire.codec import encode
 from streams.archive.landed import UNREADABLE, land
 from streams.archive.rows import Landed
 from streams.archive.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
-from tests.lake_records import NOW, PREFIX, record, turn
+from tests.support.lake_records import NOW, PREFIX, record, turn
 
 
 def landed(topic: Topic, event: object) -> Landed | Skipped:

@@ -17,7 +17,7 @@ from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.schema import OFFSETS, RAW
 from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
 """Far enough that everything written by the wall clock is old."""

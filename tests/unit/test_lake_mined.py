@@ -32,7 +32,7 @@ from streams.archive.removal import LOCK, forget_mined
 from streams.archive.retention import retain
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
-from tests.lake_records import NOW, buffer_of, paths, turn
+from tests.support.lake_records import NOW, buffer_of, paths, turn
 
 
 @pytest.fixture

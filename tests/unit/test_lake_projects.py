@@ -14,7 +14,7 @@ from models.events.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
 from models.wire.codec import encode
 from streams.archive.erasing import erase
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, example, land_all
+from tests.support.lake_records import NOW, example, land_all
 from tests.unit import test_erasure_projects as said
 from tests.unit.test_lake_erasing import SUBJECTS, of_another, rows_of, ruled
 

@@ -18,7 +18,7 @@ from streams.archive.maintenance import maintain
 from streams.archive.retention import DueRemoval, due, retain
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, segment, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, profile, segment, turn
 
 NEEDLE = "hippopotamus"
 WITH_NEEDLE = "SELECT count(*) FROM turns WHERE content LIKE '%hippopotamus%'"

@@ -19,7 +19,7 @@ from models.events.topics import CONVERSATION_TOPICS, TURNS
 from models.wire.codec import encode
 from streams.archive.inputs import archived_inputs
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, lineage, topic, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, lineage, topic, turn
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:

@@ -15,7 +15,7 @@ from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, example, paths, profile, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, example, paths, profile, turn
 
 _TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
 

@@ -17,7 +17,7 @@ from streams.archive.buffer import ArchivedPartition
 from streams.archive.catalog import open_reader
 from streams.archive.views import VIEWS
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
+from tests.support.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
 
 pytestmark = pytest.mark.usefixtures("archives_made_anew")
 

@@ -15,7 +15,7 @@ from models.events.erase import EraseRequested, EraseScope
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
 from streams.api.live.messages import Row
-from tests.live_made import AT, alert, at_ms, profile, segment
+from tests.support.live_made import AT, alert, at_ms, profile, segment
 
 MOST = 1_000
 

@@ -21,8 +21,8 @@ from streams.api.live.hub import Hub
 from streams.api.live.roles import MOST_DETAIL, RoleWatch
 from streams.settings import load_settings
 from streams.settings.live import LiveSettings
-from tests.api_doubles import said
-from tests.live_made import AT, alert, profile, segment
+from tests.support.api_doubles import said
+from tests.support.live_made import AT, alert, profile, segment
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

@@ -18,8 +18,8 @@ from streams.api.live.stream import PING_S, LiveStream
 from streams.http.problems import Problem
 from streams.observe.telemetry import metrics
 from streams.settings.live import LiveSettings
-from tests.api_doubles import Clock
-from tests.live_made import alert, profile
+from tests.support.api_doubles import Clock
+from tests.support.live_made import alert, profile
 
 _Event = tuple[str, dict[str, Any]]
 

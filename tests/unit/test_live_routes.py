@@ -20,10 +20,10 @@ from streams.http.health import Api
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
-from tests.api_doubles import _embedder, said
-from tests.api_tenants import canary, topic_of, user_events_of
-from tests.live_made import alert, at_ms, profile, segment
-from tests.live_served import Holders, LiveServed, live_token
+from tests.support.api_doubles import _embedder, said
+from tests.support.api_tenants import canary, topic_of, user_events_of
+from tests.support.live_made import alert, at_ms, profile, segment
+from tests.support.live_served import Holders, LiveServed, live_token
 
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ODD = f"a/b/../{XSS}?q=1#f%2F\u2028 \\ 雪"

@@ -11,8 +11,8 @@ from models.events.ids import sortable_id
 from models.events.project_items import MemorySource, MemoryType
 from models.policy.project import LongTermPolicy
 from models.project.kept_memories import New
-from tests.long_term_memories import DAY, KEY, Project
-from tests.session_driver import NOON
+from tests.support.long_term_memories import DAY, KEY, Project
+from tests.support.session_driver import NOON
 
 FACT, DECISION, CONSTRAINT = MemoryType.FACT, MemoryType.DECISION, MemoryType.CONSTRAINT
 

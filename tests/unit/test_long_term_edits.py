@@ -7,8 +7,8 @@ import pytest
 
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy
-from tests.long_term_memories import DAY, Project
-from tests.session_driver import NOON
+from tests.support.long_term_memories import DAY, Project
+from tests.support.session_driver import NOON
 
 FACT = MemoryType.FACT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy
 from models.project.shards import shard_of
-from tests.long_term_memories import Project
+from tests.support.long_term_memories import Project
 
 FACT = MemoryType.FACT
 

@@ -25,8 +25,8 @@ from streams.masking.records import RecordMasker, without_bytes
 from streams.roles import archive
 from streams.roles.archive import Archivist
 from streams.settings import load_settings
-from tests.api_doubles import AT, said
-from tests.lake_records import example
+from tests.support.api_doubles import AT, said
+from tests.support.lake_records import example
 
 SECRETS = ("ann@example.org", "+41 44 668 18 00", "4111 1111 1111 1111", "GB82 WEST 1234 5698 7654 32")
 PII = f"write {SECRETS[0]}, call {SECRETS[1]}, pay {SECRETS[2]} or {SECRETS[3]} today"

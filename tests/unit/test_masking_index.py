@@ -8,10 +8,10 @@ import pytest
 
 from models.policy import Policy
 from models.policy.masking import MaskingPolicy
-from tests.apps_indexed import memory
-from tests.projects_indexed import changed as project_changed
-from tests.projects_indexed import remembered
-from tests.session_driver import said
+from tests.support.apps_indexed import memory
+from tests.support.projects_indexed import changed as project_changed
+from tests.support.projects_indexed import remembered
+from tests.support.session_driver import said
 from tests.unit.test_index_role import Noting, Quiet
 from tests.unit.test_masking import MASKED, PII, SECRETS
 

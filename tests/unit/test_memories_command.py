@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from jobs.shared.role_api import role_api
 from models.errors import StoreUnavailable
 from streams.api import commands
-from tests.api_apps import memory, space
-from tests.api_doubles import Served, settings_of, token_of
-from tests.command_line import printed, refused, turntide
+from tests.support.api_apps import memory, space
+from tests.support.api_doubles import Served, settings_of, token_of
+from tests.support.command_line import printed, refused, turntide
 
 ODD = "shop/eu ü"
 

@@ -18,8 +18,8 @@ from streams.archive.catalog import paths_of
 from streams.archive.inputs import ArchivedMessage, ArchivedTopic
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
-from tests.command_line import printed, refused, turntide
-from tests.lake_records import NOW, PREFIX, buffer_of, lineage, profile, topic, turn
+from tests.support.command_line import printed, refused, turntide
+from tests.support.lake_records import NOW, PREFIX, buffer_of, lineage, profile, topic, turn
 
 _CHARS = 16_000
 _GONE = ArchivedTopic(

@@ -16,8 +16,8 @@ from jobs.analyse.mining.likeness import Labels, groups_of, kept_vectors, signat
 from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, CampaignMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, mined
-from tests.mined_talk import MATTERS
+from tests.support.mined_archive import WEEK, mined
+from tests.support.mined_talk import MATTERS
 
 POLICY = ArchivePolicy()
 RULES = POLICY.campaigns

@@ -16,7 +16,7 @@ from jobs.analyse.mining.results import JobResult as Mined
 from jobs.analyse.mining.results import failure_text
 from jobs.analyse.mining.source import MiningSource
 from models.errors import StoreUnavailable
-from tests.command_line import turntide
+from tests.support.command_line import turntide
 
 
 @pytest.fixture

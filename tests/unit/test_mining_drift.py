@@ -29,7 +29,7 @@ from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import MiningSource
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, mined
+from tests.support.mined_archive import WEEK, mined
 
 MONDAY = date(2026, 3, 9)
 POLICY = ArchivePolicy()

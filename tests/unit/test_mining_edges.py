@@ -15,9 +15,9 @@ from jobs.analyse.mining.jobs import job_names, job_of
 from models.events import SessionEnded, Turn
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths
-from tests.lake_records import turn as lake_turn
-from tests.mined_archive import landed, mined
-from tests.mined_plan import BEGIN, FIRST
+from tests.support.lake_records import turn as lake_turn
+from tests.support.mined_archive import landed, mined
+from tests.support.mined_plan import BEGIN, FIRST
 
 WORDS = "please tell me how the tulips in the garden grow from their bulbs"
 HOT = [0.1] * 4 + [0.95] * 8

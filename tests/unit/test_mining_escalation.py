@@ -21,8 +21,8 @@ from models.events.topics import PROFILES
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
 from streams.archive.catalog import LakePaths
 from streams.archive.writer import LakeWriter
-from tests.lake_records import buffer_of, paths, profile, turn
-from tests.mined_archive import mined
+from tests.support.lake_records import buffer_of, paths, profile, turn
+from tests.support.mined_archive import mined
 
 POLICY = ArchivePolicy()
 RULES = POLICY.escalation

@@ -19,7 +19,7 @@ from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.source import Tables
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, mined
+from tests.support.mined_archive import WEEK, mined
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

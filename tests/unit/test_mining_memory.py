@@ -14,7 +14,7 @@ from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.memory import JOB
 from models.policy.archive import AnonymityPolicy, MemoryMining
 from streams.archive.catalog import LakePaths
-from tests.mined_archive import WEEK, mined
+from tests.support.mined_archive import WEEK, mined
 
 POLICY = MemoryMining()
 A_WEEK = Period(date(2026, 3, 2), date(2026, 3, 8))

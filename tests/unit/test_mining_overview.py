@@ -16,8 +16,8 @@ from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import WEEK, mined
-from tests.mined_plan import FIRST, PLAN
+from tests.support.mined_archive import WEEK, mined
+from tests.support.mined_plan import FIRST, PLAN
 
 DAY = date(2026, 3, 2)
 K = AnonymityPolicy()

@@ -19,7 +19,7 @@ from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.sequence_patterns import frequent_table
 from jobs.analyse.mining.topics import cycling
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
-from tests.mined_archive import WEEK
+from tests.support.mined_archive import WEEK
 
 K, POLICY = AnonymityPolicy(), ArchivePolicy()
 

@@ -23,8 +23,8 @@ from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
 from streams.archive.maintenance import maintain
 from streams.archive.writer import LakeWriter
-from tests.lake_records import buffer_of, paths
-from tests.lake_records import turn as lake_turn
+from tests.support.lake_records import buffer_of, paths
+from tests.support.lake_records import turn as lake_turn
 
 MONDAY = date(2026, 3, 2)
 WEEK = Period(MONDAY, MONDAY + timedelta(days=6))

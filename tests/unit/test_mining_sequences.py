@@ -13,7 +13,7 @@ from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_
 from jobs.analyse.mining.sequences import JOB, transition_table
 from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
-from tests.mined_archive import mined
+from tests.support.mined_archive import mined
 
 POLICY = ArchivePolicy()
 RULES = POLICY.sequences

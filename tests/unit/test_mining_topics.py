@@ -17,8 +17,8 @@ from jobs.analyse.mining.topic_names import marks_of
 from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
 from models.policy.archive import ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths
-from tests.mined_archive import WEEK, mined
-from tests.mined_talk import MATTERS
+from tests.support.mined_archive import WEEK, mined
+from tests.support.mined_talk import MATTERS
 
 POLICY = ArchivePolicy()
 OLD, NEW = ("garden", "chess"), ("battery",)

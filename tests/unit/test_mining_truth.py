@@ -20,7 +20,7 @@ from jobs.analyse.mining.results import ShownFinding
 from jobs.analyse.mining.statistics import ByUser
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
 from streams.archive.catalog import LakePaths
-from tests.mined_archive import mined
+from tests.support.mined_archive import mined
 
 WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}
 WITH_DRUG_STILL_WELL = (6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)

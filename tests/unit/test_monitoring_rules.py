@@ -13,7 +13,7 @@ from jobs.operate.monitoring.boards import BOARDS
 from jobs.operate.monitoring.rules import OPERATORS, read
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
-from tests.tools import tool
+from tests.support.tools import tool
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"

@@ -12,8 +12,8 @@ from jobs.demo.conversations import load_conversations, load_project_conversatio
 from models.events import Role, SessionEnded, Turn
 from models.events.project_items import ProjectEpisode
 from models.project.narrative import ConversationTurn, narrative_arc
-from tests.narrative_episodes import POLICY, told
-from tests.session_driver import NOON
+from tests.support.narrative_episodes import POLICY, told
+from tests.support.session_driver import NOON
 
 TURNS = (0, 249)
 

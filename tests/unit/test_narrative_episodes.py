@@ -12,9 +12,9 @@ from models.events import Role
 from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode
 from models.policy.project import NarrativePolicy
 from models.project.narrative import NarrativeState, detect, merge_overlapping, narrative_arc, take
-from tests.narrative_episodes import KEY, POLICY, episode, taken, told, turn
-from tests.project_found import memory, related
-from tests.session_driver import NOON
+from tests.support.narrative_episodes import KEY, POLICY, episode, taken, told, turn
+from tests.support.project_found import memory, related
+from tests.support.session_driver import NOON
 
 CRASH = "There is a bug: the import crashes on long rows."
 SOLVED = "The import bug is fixed, long rows are split now."

@@ -17,8 +17,8 @@ from models.events.topics import TURNS
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
-from tests.command_line import refused, turntide
-from tests.lake_records import NOW, PREFIX, buffer_of, turn
+from tests.support.command_line import refused, turntide
+from tests.support.lake_records import NOW, PREFIX, buffer_of, turn
 
 _TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
 

@@ -31,7 +31,7 @@ from streams.kafka.producer import Record as Sent
 from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
-from tests.lake_records import PREFIX, Record, paths, take, turn
+from tests.support.lake_records import PREFIX, Record, paths, take, turn
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TOPIC = TURNS.full_name(PREFIX)

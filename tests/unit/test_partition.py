@@ -18,7 +18,7 @@ from models.events import (
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 from models.session.bounds import CHUNK_STATE_BYTES
-from tests.entity_driver import Entities, keep_entities
+from tests.support.entity_driver import Entities, keep_entities
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from models.events.project import MOST_NAMED, ProjectCommand
 from streams.api.projects import accesses as project_accesses
 from streams.api.projects.accesses import AccessRecorder
 from streams.observe.telemetry import metrics
-from tests.projects_indexed import NOW
+from tests.support.projects_indexed import NOW
 
 _SOON_S = 5.0
 

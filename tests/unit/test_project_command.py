@@ -15,9 +15,9 @@ from models.events import Role
 from models.project.files import written
 from models.project.saved import FILES, SavedMessage, SavedProject
 from streams.settings.http import HttpSettings
-from tests.api_doubles import Served
-from tests.api_projects import SAID
-from tests.command_line import printed, refused, turntide
+from tests.support.api_doubles import Served
+from tests.support.api_projects import SAID
+from tests.support.command_line import printed, refused, turntide
 from tests.unit.test_memories_command import InProcess
 
 WEB = ("a", "web/2 ü")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.events import ProjectConversation
-from tests.project_driver import Project, causes
+from tests.support.project_driver import Project, causes
 
 
 def conversation(project: Project, session: str = "s0") -> ProjectConversation:

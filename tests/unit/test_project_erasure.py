@@ -24,9 +24,9 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
-from tests.entity_driver import NOON, Entities
-from tests.project_driver import Project
-from tests.user_partition import commands, gather, keep, keep_result
+from tests.support.entity_driver import NOON, Entities
+from tests.support.project_driver import Project
+from tests.support.user_partition import commands, gather, keep, keep_result
 
 GONE = "We decided to use PostgreSQL."
 

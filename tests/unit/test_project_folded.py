@@ -7,7 +7,7 @@ from datetime import timedelta
 from models.events import MemoryType, ProjectErased, ProjectMemoryAdded
 from models.policy import Policy
 from models.project.fold import FoldedProject
-from tests.entity_driver import NOON
+from tests.support.entity_driver import NOON
 
 
 def test_the_first_event_of_a_new_life_is_seen() -> None:

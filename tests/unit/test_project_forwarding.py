@@ -6,7 +6,7 @@ from models.events import OutputEvent, ProjectConversationEnded, ProjectTurnAdde
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
 from models.wire.arrival import SessionTimedOut
-from tests.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session
 
 
 def sent(session: Session) -> tuple[list[ProjectTurnAdded], list[ProjectConversationEnded]]:

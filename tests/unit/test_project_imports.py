@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from models.events import MemoryRevision, ProjectConversation, ProjectImported, ProjectMemory, ProjectMemoryAdded
-from tests.entity_driver import NOON
-from tests.project_driver import Project
+from tests.support.entity_driver import NOON
+from tests.support.project_driver import Project
 
 
 def bring(project: Project, **items: object) -> None:

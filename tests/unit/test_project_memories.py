@@ -20,7 +20,7 @@ from models.events import (
     RelationshipSet,
     Role,
 )
-from tests.project_driver import Project
+from tests.support.project_driver import Project
 
 UNSURE = "Maybe we decided to use Redis."
 

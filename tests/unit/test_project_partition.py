@@ -9,9 +9,9 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import folded_offset
 from models.policy import Policy
 from models.session.bounds import STATE_WRITE_BYTES
-from tests.entity_driver import NOON, Entities
-from tests.limits import WIDE, written_bytes
-from tests.user_partition import commands, keep, keep_result
+from tests.support.entity_driver import NOON, Entities
+from tests.support.limits import WIDE, written_bytes
+from tests.support.user_partition import commands, keep, keep_result
 
 
 def test_accesses_of_more_than_a_write_takes_are_all_counted() -> None:

@@ -11,8 +11,8 @@ import pytest
 from jobs.memory.project_pictures import memory_graph, narrative_arc
 from jobs.shared.pictures import Drawn
 from models.events.project_items import MemoryType, ProjectMemory, Relationship
-from tests.narrative_episodes import episode
-from tests.session_driver import NOON
+from tests.support.narrative_episodes import episode
+from tests.support.session_driver import NOON
 
 
 def memory(number: int, kind: str = "decision", edges: dict[int, str] | None = None) -> ProjectMemory:

@@ -17,7 +17,7 @@ from models.project.files import written
 from models.project.saved import FILES, MEMORIES, SavedProject
 from models.text.words import estimate_tokens
 from streams.embedded.project_session import MemorySystem
-from tests.api_projects import SAID
+from tests.support.api_projects import SAID
 
 QUESTION = "What was our database decision?"
 

@@ -22,7 +22,7 @@ from models.events.project_items import (
 from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
-from tests.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, stats, told
+from tests.support.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, stats, told
 
 ASKED = RetrievalQuery(text="PostgreSQL", threshold=0.0)
 

@@ -15,7 +15,7 @@ from models.errors import ConfigurationError, StoreUnavailable
 from streams.archive.maintenance import maintain
 from streams.archive.views import VIEWS
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, buffer_of, paths, turn
+from tests.support.lake_records import NOW, buffer_of, paths, turn
 
 
 @pytest.fixture

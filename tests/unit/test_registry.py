@@ -18,7 +18,7 @@ from models.partition.commands import FOLDS
 from models.wire.envelope import schema_of
 from streams.archive.schema import TABLES
 from streams.archive.views.definitions import VIEW_NAMES
-from tests.new_layer import GREETINGS, GREETINGS_TOPIC, GreetingsCounted
+from tests.support.new_layer import GREETINGS, GREETINGS_TOPIC, GreetingsCounted
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

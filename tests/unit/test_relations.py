@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from models.retrieval.relations import Graph, neighbours
-from tests.project_found import episode, vertex
+from tests.support.project_found import episode, vertex
 
 
 def test_linked_memories_are_part_of_their_episode() -> None:

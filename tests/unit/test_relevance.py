@@ -12,7 +12,7 @@ from models.events.project_items import MemorySource, MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy, ProjectPolicy, RetrievalWeights
 from models.retrieval.candidates import Candidates
 from models.retrieval.relevance import Findable, Found, RetrievalFilters, RetrievalQuery, Scores
-from tests.project_found import BEGIN, DAY, chunk, episode, memory
+from tests.support.project_found import BEGIN, DAY, chunk, episode, memory
 
 DECISION = memory(1, "We went with PostgreSQL for the orders.", kind=MemoryType.DECISION)
 GOAL = memory(2, "Ship the checkout in May.", kind=MemoryType.GOAL)

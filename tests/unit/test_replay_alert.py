@@ -22,7 +22,7 @@ from streams.archive.writer import LakeWriter
 from streams.settings import Settings, load_settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Version
-from tests.alert_log import (
+from tests.support.alert_log import (
     LEARNT,
     LOG,
     POLICY,
@@ -34,9 +34,9 @@ from tests.alert_log import (
     consumed,
     escalating,
 )
-from tests.command_line import refused, turntide
-from tests.lake_records import NOW, PREFIX
-from tests.zero_embedder import NoEmbedder
+from tests.support.command_line import refused, turntide
+from tests.support.lake_records import NOW, PREFIX
+from tests.support.zero_embedder import NoEmbedder
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from models.session.fold import fold
 from models.user.fold import fold as fold_user
 from models.wire.codec import encode
 from streams.oracle.replay import Replayed, ReplayFeed, SessionReplay, UsersReplay
-from tests.users_replayed import POLICY, Commands, conversation
-from tests.zero_embedder import NoEmbedder
+from tests.support.users_replayed import POLICY, Commands, conversation
+from tests.support.zero_embedder import NoEmbedder
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 BREAKS = "This one breaks the fold."

@@ -20,10 +20,10 @@ from jobs.analyse.report import command as command_module
 from jobs.analyse.report import notebook_command
 from models.errors import ConfigurationError
 from streams.archive.writer import LakeWriter
-from tests.command_line import turntide
-from tests.lake_records import paths
-from tests.mined_archive import WEEK
-from tests.mined_plan import PLAN
+from tests.support.command_line import turntide
+from tests.support.lake_records import paths
+from tests.support.mined_archive import WEEK
+from tests.support.mined_plan import PLAN
 
 
 @pytest.fixture

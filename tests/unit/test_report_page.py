@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from jobs.analyse.report.page import render
-from tests.report_parts import WEEK, Outline, figure, finding, part, report, result
+from tests.support.report_parts import WEEK, Outline, figure, finding, part, report, result
 
 NASTY = "<img src=x onerror=alert(1)> & \"quoted\" 'too'"
 EXECUTED = re.compile(r"<script>(.*?)</script>", re.DOTALL)

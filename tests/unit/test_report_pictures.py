@@ -13,7 +13,7 @@ from jobs.analyse.report.files import card_svg, write_document, write_pictures
 from jobs.analyse.report.page import ROWS_SHOWN, number_columns, table_cells, write_page
 from jobs.shared.pictures import drawn, script
 from streams.http.pages import palettes
-from tests.report_parts import figure, finding, part, report, result
+from tests.support.report_parts import figure, finding, part, report, result
 
 PNG = b"\x89PNG"
 CHART = alt.Chart(pl.DataFrame({"x": [1, 2], "of": ["a", "b"]})).mark_bar().encode(x="x:Q")

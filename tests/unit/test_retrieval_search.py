@@ -14,7 +14,7 @@ from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
-from tests.blank_events import blank
+from tests.support.blank_events import blank
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"

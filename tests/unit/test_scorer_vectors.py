@@ -19,7 +19,7 @@ from streams.inference.intake import Intake
 from streams.ports import Vectors
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
-from tests.users_indexed import MatterEmbedder
+from tests.support.users_indexed import MatterEmbedder
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 EMBEDDER = MatterEmbedder()

@@ -9,7 +9,7 @@ import pytest
 from models.risk.sequence.observation import Observation
 from models.state.vectors import TurnMark
 from models.text.features import Features
-from tests.sequence_sessions import after, risky, value_after
+from tests.support.sequence_sessions import after, risky, value_after
 
 ASKS = Features(question=True, wh_question=True)
 TELLS = Features()

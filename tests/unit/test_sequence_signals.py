@@ -7,7 +7,7 @@ import pytest
 
 from models.risk.sequence import trend
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
-from tests.sequence_sessions import FIRST_TURN, after, calm, escalating, restored, risky, state_of, value_after
+from tests.support.sequence_sessions import FIRST_TURN, after, calm, escalating, restored, risky, state_of, value_after
 
 
 @pytest.mark.parametrize("name", SIGNAL_NAMES)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from models.events import AlertAcknowledged, AlertStatus
-from tests.session_driver import NOON, POLICY, Session
+from tests.support.session_driver import NOON, POLICY, Session
 
 
 def test_alert_is_raised_explained_and_not_repeated() -> None:

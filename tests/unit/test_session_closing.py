@@ -20,7 +20,7 @@ from models.events import (
 )
 from models.session.fold import SessionState, read_due
 from models.wire.arrival import SessionTimedOut
-from tests.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session
 
 
 def test_closing_emits_everything_in_order() -> None:

@@ -12,7 +12,7 @@ from models.policy import MemoryPolicy, Policy
 from models.policy.app import AppPolicy
 from models.state.buffer import ASKED_CHARS
 from models.wire.arrival import SessionTimedOut
-from tests.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session
 
 ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import EpisodeClosed, SegmentSummarised
-from tests.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session
 
 
 def summarised(first: int, summary: str) -> SegmentSummarised:

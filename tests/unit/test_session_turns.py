@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import Mode, ProfileUpdated, WindowClosed
-from tests.session_driver import NOON, Session, said
+from tests.support.session_driver import NOON, Session, said
 
 
 def test_profile_every_five_turns_with_the_points_between() -> None:

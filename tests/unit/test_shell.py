@@ -15,7 +15,7 @@ from jobs.archive.shell import Session, split
 from jobs.shared.output import OutputFormat, Printer
 from streams.archive.catalog import LAKE, open_reader
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, buffer_of, paths, turn
+from tests.support.lake_records import NOW, buffer_of, paths, turn
 
 
 class Typed:

@@ -18,9 +18,9 @@ from models.partition.sessions import PARTITION_ENTITY, DecodedArrival, Partitio
 from models.policy import Policy
 from models.session.fold import SessionState
 from models.session.state import Open
-from tests.entity_driver import Entities
-from tests.session_driver import NOON, said
-from tests.user_partition import keep_result
+from tests.support.entity_driver import Entities
+from tests.support.session_driver import NOON, said
+from tests.support.user_partition import keep_result
 
 SESSIONS = 12
 

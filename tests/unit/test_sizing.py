@@ -10,7 +10,7 @@ import pytest
 
 from jobs.operate.sizing.command import shipped_cost, table_of, turns_of
 from jobs.operate.sizing.plan import Cost, ExpectedLoad, Prices, plan
-from tests.command_line import turntide
+from tests.support.command_line import turntide
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COST = Cost(

@@ -23,7 +23,7 @@ from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import KafkaSettings, Settings
 from streams.wiring import ROLES
-from tests.manifests import KUBERNETES, documents
+from tests.support.manifests import KUBERNETES, documents
 
 STREAMS = Path(__file__).parents[2] / "streams"
 NAMED = re.compile(r"\b([A-Z_]{4,})\.full_name\(")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.oracle.comparison import Comparison
 from streams.oracle.followers import UserId, compare_answers, compare_tiers, states_of, unanswered
 from streams.oracle.replay import Replayed
-from tests.users_replayed import POLICY, Commands, conversation
+from tests.support.users_replayed import POLICY, Commands, conversation
 
 
 def compared(log: Commands) -> Comparison:

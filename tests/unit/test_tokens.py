@@ -9,7 +9,7 @@ from models.errors import ConfigurationError
 from models.policy.project import ContextPolicy
 from models.retrieval.context_window import ContextInputs, ContextMessage, build_context
 from streams.inference.tokens import token_counter
-from tests.project_found import chunk, found, memory
+from tests.support.project_found import chunk, found, memory
 
 LETTERS = tiktoken.Encoding(
     "letters",

@@ -8,7 +8,7 @@ from models.events import TopicChanged, TopicCompaction
 from models.session.topics.packing import MessageEntry, json_bytes
 from models.session.topics.state import BlockRef
 from models.text.words import estimate_tokens
-from tests.topic_driver import Talk
+from tests.support.topic_driver import Talk
 
 SAILS = "Which sails does the boat need for a storm?"
 ROPES = "How long must the ropes of an anchor be?"

@@ -11,8 +11,8 @@ from models.errors import InvalidRecord
 from models.events import FeedbackGiven, TopicAdjusted, TopicSummarised
 from models.policy.stream import IntakePolicy
 from models.wire.codec import decode_input
-from tests.session_driver import NOON
-from tests.topic_driver import Talk
+from tests.support.session_driver import NOON
+from tests.support.topic_driver import Talk
 
 IMPORTANCE = "importance"
 HEAD = {"session_id": "s", "timestamp": NOON}

@@ -13,7 +13,7 @@ import pytest
 from models.events import SegmentCompacted
 from models.session.fold import SessionState
 from models.session.topics.state import PackedBlock
-from tests.topic_driver import Talk, causes, messages_of
+from tests.support.topic_driver import Talk, causes, messages_of
 
 
 def packed(entries: object) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from models.policy.topic import TopicPolicy
 from models.session.topics.decay import half_life, memory_type
-from tests.topic_driver import Talk, when
+from tests.support.topic_driver import Talk, when
 
 RULES = TopicPolicy()
 TIMELINE = (

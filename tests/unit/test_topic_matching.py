@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.events import Role
-from tests.topic_driver import Talk, between, causes, when
+from tests.support.topic_driver import Talk, between, causes, when
 
 QUARTER = [1.0, 1.0, 1.0, 1.0]
 """Its cosine to the first matter is exactly 0.5, quantised too."""

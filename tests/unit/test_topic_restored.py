@@ -7,8 +7,8 @@ from datetime import timedelta
 import msgspec
 
 from models.events import RestoredMessage, Role, TopicRestored
-from tests.session_driver import NOON
-from tests.topic_driver import Talk, causes, matter, when
+from tests.support.session_driver import NOON
+from tests.support.topic_driver import Talk, causes, matter, when
 
 
 def kept(messages: int) -> list[RestoredMessage]:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.session_driver import NOON
-from tests.topic_driver import Talk, between, causes
+from tests.support.session_driver import NOON
+from tests.support.topic_driver import Talk, between, causes
 
 FIRST = "Message 0 of it."
 NEAR = between(0, 1, 0.6)

@@ -8,6 +8,7 @@ import pytest
 from jobs.shared.topic_drift import DriftKind, compare, refused, wanted_topics
 from models.entities import REGISTRY
 from models.events.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TURNS
+from streams.erase.purge import _loosened, _tight
 from streams.kafka.topics import BrokerTopic
 from streams.settings import load_settings
 

@@ -14,7 +14,7 @@ from models.events import Position
 from models.wire.trace_context import NO_TRACES, TRACEPARENT, parse_traceparent, traceparent_of
 from streams.inference.intake import dead_letter
 from streams.kafka.records import trace_headers, traces_of
-from tests.traced import HEADER, SPAN_ID, TRACE_ID
+from tests.support.traced import HEADER, SPAN_ID, TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 UNSAMPLED = f"00-{TRACE_ID}-{SPAN_ID}-00".encode()

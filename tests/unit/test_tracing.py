@@ -18,7 +18,7 @@ from streams.observe.otel_spans import otlp_exporter
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import Tracing, tracing
 from streams.settings.telemetry import TelemetrySettings
-from tests.traced import HEADER, SPAN_ID, TRACE_ID
+from tests.support.traced import HEADER, SPAN_ID, TRACE_ID
 
 Place = tuple[str, int, int]
 SAID = "what the user really said"

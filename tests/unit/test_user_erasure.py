@@ -9,7 +9,7 @@ import pytest
 from models.events import EpisodeCompressed, EpisodeRequested, FactCategory, FactChanged, Retraction, UserMemoryChanged
 from models.text.summary import EXTRACTIVE
 from models.user.facts import part_of
-from tests.user_driver import NOON, User, causes, flat
+from tests.support.user_driver import NOON, User, causes, flat
 
 
 def two_sessions(user: User, turns: int = 4) -> None:

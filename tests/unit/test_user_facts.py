@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from models.events import Role
 from models.wire.envelope import key_of
-from tests.user_driver import NOON, User, causes
+from tests.support.user_driver import NOON, User, causes
 
 MINUTE = timedelta(minutes=1)
 

@@ -11,9 +11,9 @@ from models.events import Position, UserMemoryChanged, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import folded_offset
 from models.policy import Policy
-from tests.entity_driver import Entities
-from tests.user_driver import NOON, added, summarised
-from tests.user_partition import commands, keep
+from tests.support.entity_driver import Entities
+from tests.support.user_driver import NOON, added, summarised
+from tests.support.user_partition import commands, keep
 
 POLICY = Policy()
 

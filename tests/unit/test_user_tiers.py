@@ -7,7 +7,7 @@ import pytest
 from models.events import EpisodeRequested, Role
 from models.policy.user import UserPolicy
 from models.text.summary import EXTRACTIVE
-from tests.user_driver import User, flat
+from tests.support.user_driver import User, flat
 
 
 def numbers(first: int, last: int, session: str = "s") -> list[tuple[str, int]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from models.project.validity import is_valid, known_at, valid_at
-from tests.long_term_memories import DAY, Project
-from tests.session_driver import NOON
+from tests.support.long_term_memories import DAY, Project
+from tests.support.session_driver import NOON
 
 SECOND = timedelta(seconds=1)
 

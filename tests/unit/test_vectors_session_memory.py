@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 

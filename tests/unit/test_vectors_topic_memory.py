@@ -20,9 +20,9 @@ from models.wire.codec import encode
 from streams.index.collections import TOPICS, latest_of
 from streams.index.server import ServerStore
 from streams.index.session_memory import TopicMemory
-from tests.session_driver import NOON
-from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
-from tests.zero_embedder import ZeroEmbedder
+from tests.support.session_driver import NOON
+from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
+from tests.support.zero_embedder import ZeroEmbedder
 
 
 @pytest.fixture

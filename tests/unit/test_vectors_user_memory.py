@@ -17,8 +17,8 @@ from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.index.collections import latest_of
 from streams.index.server import ServerStore
-from tests.user_driver import fact
-from tests.users_indexed import MATTERS, IndexedUser
+from tests.support.user_driver import fact
+from tests.support.users_indexed import MATTERS, IndexedUser
 
 
 @pytest.fixture

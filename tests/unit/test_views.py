@@ -18,7 +18,7 @@ from streams.archive.maintenance import maintain, upgrade
 from streams.archive.views import VIEWS
 from streams.archive.views.published import VIEWS_VERSION, columns_of_views
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, alert, buffer_of, paths, turn
+from tests.support.lake_records import NOW, alert, buffer_of, paths, turn
 
 CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"
 

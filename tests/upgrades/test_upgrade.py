@@ -30,7 +30,7 @@ from streams.kafka.topics import create, set_config
 from streams.settings import KafkaSettings, Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
-from tests.fault_driver import assert_equal_to_replay, recorded, send
+from tests.support.fault_driver import assert_equal_to_replay, recorded, send
 from tests.upgrades.make import KeptRecord, Log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]

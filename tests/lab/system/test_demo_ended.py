@@ -10,7 +10,7 @@ import pytest
 from models.entities import REGISTRY
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings
-from tests.demo_process import WITHIN_S, alive, demo, read_until
+from tests.support.demo_process import WITHIN_S, alive, demo, read_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
 

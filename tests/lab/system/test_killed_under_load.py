@@ -14,7 +14,7 @@ from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings, StateSettings, load_settings
-from tests.fault_driver import assert_equal_to_replay, disorder, send, started
+from tests.support.fault_driver import assert_equal_to_replay, disorder, send, started
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 

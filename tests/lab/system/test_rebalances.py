@@ -10,7 +10,7 @@ import pytest
 
 from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, disorder, send
+from tests.support.fault_driver import assert_equal_to_replay, disorder, send
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F4")]
 

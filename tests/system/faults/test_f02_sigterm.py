@@ -12,8 +12,8 @@ import pytest
 from jobs.shared.role_process import RoleProcess
 from models.events import Turn
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role, started
-from tests.slow_role import in_slow_call
+from tests.support.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role, started
+from tests.support.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F2")]
 

@@ -11,7 +11,16 @@ import pytest
 from models.events import SessionEnded, Turn
 from models.events.topics import PROFILES
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, shuffled, until
+from tests.support.fault_driver import (
+    assert_equal_to_replay,
+    events,
+    recorded,
+    said,
+    send,
+    sessions_role,
+    shuffled,
+    until,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F6")]
 

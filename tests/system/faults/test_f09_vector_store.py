@@ -20,8 +20,17 @@ from streams.roles.index import IndexRole
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of, scorer_of
-from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until, working
-from tests.qdrant_stand_in import Fault, StandIn, standing_in
+from tests.support.fault_driver import (
+    assert_equal_to_replay,
+    events,
+    recorded,
+    said,
+    send,
+    sessions_role,
+    until,
+    working,
+)
+from tests.support.qdrant_stand_in import Fault, StandIn, standing_in
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F9")]
 

@@ -15,8 +15,8 @@ from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from streams.index.collections import TURNS as TURN_POINTS
 from streams.index.edge import EdgeStore
-from tests import edge_child, lake_child
-from tests.lake_records import NOW, PREFIX, paths
+from tests.support import edge_child, lake_child
+from tests.support.lake_records import NOW, PREFIX, paths
 
 pytestmark = [pytest.mark.system, pytest.mark.fault("F10")]
 

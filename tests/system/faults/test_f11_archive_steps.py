@@ -10,9 +10,9 @@ import pytest
 
 from streams.archive.catalog import open_reader
 from streams.archive.verify import verify
-from tests import lake_step_child
-from tests.lake_records import NOW, PREFIX, paths
-from tests.lake_step_child import ROWS
+from tests.support import lake_step_child
+from tests.support.lake_records import NOW, PREFIX, paths
+from tests.support.lake_step_child import ROWS
 
 pytestmark = [pytest.mark.system, pytest.mark.fault("F11")]
 

@@ -18,7 +18,7 @@ from streams.kafka.client import admin
 from streams.kafka.producer import Record
 from streams.kafka.topics import set_config
 from streams.settings import Settings, StateSettings
-from tests.fault_driver import (
+from tests.support.fault_driver import (
     WITHIN_S,
     BrittleScorer,
     assert_equal_to_replay,

@@ -10,7 +10,7 @@ import pytest
 from models.events.topics import DEAD_LETTERS, EPISODES, PROFILES
 from streams.roles import sessions
 from streams.settings import Settings
-from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
+from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F13")]
 HOUR = timedelta(hours=1)

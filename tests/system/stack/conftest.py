@@ -12,8 +12,8 @@ import pytest
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from streams.settings import load_settings
-from tests.roles_child import RolesProcess
-from tests.stack import Stack
+from tests.support.roles_child import RolesProcess
+from tests.support.stack import Stack
 
 
 @pytest.fixture(scope="session")

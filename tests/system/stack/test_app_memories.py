@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from models.events import InputEvent, Role, SessionEnded
-from tests.fault_driver import said as said_by
-from tests.stack import Stack
+from tests.support.fault_driver import said as said_by
+from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 

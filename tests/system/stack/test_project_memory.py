@@ -13,8 +13,8 @@ import pytest
 
 from jobs.demo.conversations import CueAct, load_project_conversation, schedule
 from models.events import InputEvent, Turn
-from tests.fault_driver import assert_equal_to_replay, until
-from tests.stack import Stack
+from tests.support.fault_driver import assert_equal_to_replay, until
+from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 

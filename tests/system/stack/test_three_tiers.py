@@ -15,8 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from models.events import Role, Turn
-from tests.fault_driver import said
-from tests.stack import Stack
+from tests.support.fault_driver import said
+from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 

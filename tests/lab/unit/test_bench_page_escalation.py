@@ -1,0 +1,78 @@
+"""The page's section about escalation shows the figures of a back-test, and holds those of the last contender."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.report import backtest_of, without_sessions
+from jobs.lab.bench.page import section_of
+from jobs.lab.bench.page_layout import Measured
+from models.policy import Policy
+from tests.support.backtest_sessions import judged
+
+BEFORE = [
+    judged("e1", 0.3, escalating=True, app_id="attack"),
+    judged("e2", 0.8, escalating=True, app_id="attack", alert_at=10),
+    judged("b1", 0.5, escalating=False, app_id="calm", alert_at=2),
+    judged("b2", 0.1, escalating=False, app_id="calm"),
+]
+AFTER = [
+    judged("e1", 0.7, escalating=True, app_id="attack", alert_at=4),
+    judged("e2", 0.9, escalating=True, app_id="attack", alert_at=6),
+    judged("b1", 0.2, escalating=False, app_id="calm"),
+    judged("b2", 0.1, escalating=False, app_id="calm"),
+]
+
+
+@pytest.fixture
+def measured() -> Measured:
+    """As the command prints it."""
+    contenders = [Contender(Policy(version="old")), Contender(Policy(version="new"))]
+    report = backtest_of("test", contenders, [BEFORE, AFTER], timed=False, dead_letters=0)
+    printed: Measured = msgspec.json.decode(msgspec.json.encode(without_sessions(report)))
+    return printed
+
+
+def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
+    """With intervals; a source stands in the table of its label alone."""
+    page = section_of("escalation", measured).as_markdown()
+
+    assert "| old | 0.75 | 0.5 | 50.0% (" in page
+    assert "| new | 1 | 0.5 | 100.0% (" in page
+    assert "| calm | 2 | 50.0% (9.4% – 90.5%) | 0.0% (0.0% – 65.8%) |" in page
+    assert page.count("| calm |") == page.count("| attack |") == 1
+
+
+def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
+    """By what the issue asks for."""
+    found = {
+        figure.what.removeprefix("escalation, new: "): figure for figure in section_of("escalation", measured).held
+    }
+
+    assert {what: figure.value for what, figure in found.items()} == {
+        "ROC-AUC, mean of sources": 1.0,
+        "ROC-AUC, worst source": 1.0,
+        "recall at 5 % false alarms": 1.0,
+        "false alarms": 0.0,
+        "false alarms, worst source": 0.0,
+        "median share of the session at the alert": 0.5,
+    }
+    assert all(figure.reached for figure in found.values())
+
+
+def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp_path: Path) -> None:
+    """Four files, each naming the contenders; none of them knows a session."""
+    pictures = section_of("escalation", measured).pictures
+    for picture in pictures:
+        picture.draw(tmp_path / picture.file)
+    drawn = {file.stem.removeprefix("escalation-"): file.read_text("utf-8") for file in tmp_path.iterdir()}
+
+    assert set(drawn) == {"curve", "false-alarms", "recall", "delay"}
+    assert "first turn alone" in drawn["curve"]
+    assert "calm" in drawn["false-alarms"]
+    assert "calm" not in drawn["recall"]
+    assert "40-50 %" in drawn["delay"]

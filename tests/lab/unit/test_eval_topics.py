@@ -1,0 +1,206 @@
+"""`turntide eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
+from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
+from jobs.lab.eval.topics_matching import (
+    PairCounts,
+    PairPoint,
+    count_pairs,
+    inputs_of,
+    match,
+    pair_curve,
+    simulate,
+)
+from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
+from models.errors import ConfigurationError
+from models.events import Role, Turn
+from models.policy import Policy
+from streams.ports import Embedder, Vectors
+from tests.support.command_line import turntide
+
+MATTERS = ("boat", "soup", "tax", "violin", "glacier", "tram", "moss")
+
+
+class ToyEmbedder:
+    """One direction for each matter, and none in common."""
+
+    name = "toy"
+    dim = len(MATTERS)
+    topic_similarity = 0.5
+    episode_distance = 0.6
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The first word says what a text is about."""
+        return np.array([np.eye(self.dim)[MATTERS.index(text.split()[0])] for text in texts], dtype=np.float32)
+
+
+def dialogue(matter: str, turns: int = 16) -> TopicDialogue:
+    """A user and an assistant on one matter, turn about."""
+    said = [
+        Turn(
+            session_id=matter,
+            user_id=f"user-{matter}",
+            app_id="app",
+            turn=number,
+            role=Role.ASSISTANT if number % 2 else Role.USER,
+            content=f"{matter} number {number}",
+            timestamp=BEGINS,
+        )
+        for number in range(turns)
+    ]
+    return TopicDialogue("made up", f"user-{matter}", said)
+
+
+def toy_report(embedder: Embedder, *, seed: int = 1) -> TopicScores:
+    """A small measurement."""
+    return measure(
+        [dialogue(matter) for matter in MATTERS],
+        embedder,
+        Policy(),
+        sessions=3,
+        seed=seed,
+        progress=lambda _done, _runs: None,
+        thresholds=(0.2, 0.5),
+    )
+
+
+def test_pairs_are_counted_by_hand() -> None:
+    """Topics abb against dialogues 1 1 2 2; sessions' pairs are added, and without any nothing is wrong."""
+    topics, dialogues = ["a", "b", "b", "b"], [1, 1, 2, 2]
+    counts = count_pairs([(topics, dialogues)])
+
+    assert counts == PairCounts(together=3, belonging=2, right=1)
+    assert [counts.precision, counts.recall, counts.f1] == pytest.approx([1 / 3, 0.5, 0.4])
+    assert count_pairs([(topics, dialogues), (["a", "a"], [1, 1])]) == PairCounts(4, 3, 2)
+    assert (count_pairs([]).f1, count_pairs([(["a"], [1])]).precision) == (1.0, 1.0)
+
+
+def test_pair_curve_counts_above_the_threshold_only() -> None:
+    """A cosine equal to the threshold does not join, as in the matcher."""
+    same, other = np.array([0.5, 0.9], dtype=np.float32), np.array([0.1, 0.6, 0.2, 0.3], dtype=np.float32)
+
+    assert pair_curve(same, other, [0.5]) == [PairPoint(0.5, 0.5, 0.25, 0.25)]
+
+
+def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
+    """Every threshold between 0 and 1 gives five topics for five dialogues, by fold and simulation."""
+    report = toy_report(ToyEmbedder())
+
+    assert {(point.f1, point.topics_per_session) for point in report.curve} == {(1.0, 5.0)}
+    assert {variant.f1 for variant in report.variants} == {1.0}
+    assert report.best_youden.youden == 1.0
+    assert [point.merge_similarity for point in report.merging] == list(MERGE_SIMILARITIES)
+    assert {point.f1 for point in report.merging} == {1.0}
+
+
+def test_thresholds_of_policy_and_seed_are_always_looked_at() -> None:
+    """Both stand in the report though neither was asked for, with each bonus."""
+    report = toy_report(ToyEmbedder())
+
+    assert [(point.threshold, point.active_bonus) for point in report.at_seed] == [(0.7, 0.0), (0.7, 0.1)]
+    assert sorted({point.threshold for point in report.curve}) == [0.2, 0.5, 0.7]
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    """And another one other sessions."""
+    first, again, other = toy_report(ToyEmbedder()), toy_report(ToyEmbedder()), toy_report(ToyEmbedder(), seed=2)
+
+    assert first == again
+    assert first.seed != other.seed
+    dialogues = [dialogue(matter) for matter in MATTERS]
+    orders = [
+        [session.dialogues for session in mix(dialogues, ToyEmbedder(), sessions=3, seed=n).sessions] for n in (1, 2)
+    ]
+    assert orders[0] != orders[1]
+
+
+def test_sessions_come_back_to_each_dialogue_by_a_user_turn() -> None:
+    """Five dialogues, each in two parts in its own order; every part begins with the user."""
+    for session in mix([dialogue(matter) for matter in MATTERS], ToyEmbedder(), sessions=4, seed=3).sessions:
+        assert set(session.dialogues) == set(range(DIALOGUES_PER_SESSION))
+        began = [
+            turn.role
+            for before, now, turn in zip([-1, *session.dialogues], session.dialogues, session.turns, strict=False)
+            if before != now
+        ]
+        assert set(began) == {Role.USER}
+        for number in range(DIALOGUES_PER_SESSION):
+            numbers = [t.turn for t, d in zip(session.turns, session.dialogues, strict=True) if d == number]
+            assert numbers == sorted(numbers)
+
+
+def test_simulated_means_follow_and_first_messages_do_not() -> None:
+    """A matter that drifts by 40 degrees a message stays one topic by its mean, and is lost by its first message."""
+    angles = np.deg2rad([0, 40, 80])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+    assert simulate(vectors, 0.45, 0.0, "running mean") == [0, 0, 0]
+    assert simulate(vectors, 0.45, 0.0, "first message") == [0, 0, 1]
+
+
+def test_topics_that_merge_count_as_one() -> None:
+    """Two matters are alike: when one is compacted it takes the other in, and all its messages with it."""
+    vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5]], dtype=np.float32)
+    rows = [0, 1, 1, *[0] * 14]
+    session = MixedSession([dialogue("boat").turns[0]] * len(rows), [0] * len(rows), rows)
+    inputs = inputs_of(session, vectors)
+    rules = replace(Policy().topics, similarity_threshold=0.7, merge_similarity=0.4)
+
+    joined, merged = match(inputs, session.user_places, replace(Policy(), topics=rules))
+    apart, none = match(inputs, session.user_places, replace(Policy(), topics=replace(rules, merge_similarity=1.0)))
+
+    assert (merged, len(set(joined))) == (1, 1)
+    assert (none, [topic == apart[0] for topic in apart]) == (0, [row == 0 for row in rows])
+
+
+def test_too_few_dialogues_are_refused() -> None:
+    """Four are no session of five; the message says what is needed."""
+    with pytest.raises(ConfigurationError, match="4 dialogues have 4 user turns or more, 5 are needed"):
+        mix([dialogue(matter) for matter in MATTERS[:4]], ToyEmbedder(), sessions=1, seed=1)
+
+
+def test_dialogues_are_read_and_chosen_by_what_stands_beside_them(tmp_path: Path) -> None:
+    """Fields beside a dialogue select it; a file without them is taken whole; broken lines are left out."""
+    turns = [{"role": "user", "content": "boat"}]
+    labelled = tmp_path / "labelled.jsonl"
+    lines = [{"turns": turns, "label": "good"}, {"turns": turns, "label": "bad"}, {"turns": 5}]
+    labelled.write_text("\n".join(json.dumps(line) for line in lines))
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text(json.dumps({"messages": turns}))
+
+    found = read_dialogues([labelled, plain], {"label": "good"})
+
+    assert [(each.source, each.user_turns) for each in found] == [("labelled.jsonl", 1), ("plain.jsonl", 1)]
+    with pytest.raises(ConfigurationError, match="no dialogue is left"):
+        read_dialogues([labelled], {"label": "none"})
+    with pytest.raises(ConfigurationError, match="cannot read"):
+        read_dialogues([tmp_path / "missing"], {})
+    with pytest.raises(ConfigurationError, match="name=value"):
+        parse_conditions(["label"])
+
+
+def test_command_prints_every_key_and_no_message(tmp_path: Path) -> None:
+    """JSON has the report and its envelope, the picture is drawn, and nothing that was said is in either."""
+    picture = tmp_path / "curve.svg"
+    arguments = ["eval", "topics", "--sessions", "1", "--picture", str(picture), "--output", "json"]
+
+    result = turntide(*arguments)
+
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert {*TopicScores.__struct_fields__, "command", "measured_at", "machine"} == printed.keys()
+    assert printed["embedder"] == "wordllama"
+    assert [point["threshold"] for point in printed["at_shipped"]] == [printed["shipped_threshold"]] * 2
+    assert "<svg" in picture.read_text()
+    said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
+    assert not any(content in result.stdout for content in said)

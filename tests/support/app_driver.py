@@ -1,0 +1,169 @@
+"""Drives one space of memories through the fold, with places in both logs and clocks that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from models.app.memory import KeptMemory
+from models.entities import APP
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoriesCompacted,
+    AppMemoryAudited,
+    AppMemoryChanged,
+    AppMemorySkipped,
+    CompactionDecided,
+    CompactionRequested,
+    ConversationEnded,
+    MemoryProposed,
+    MemoryRequested,
+    NotableKind,
+    NotableSentence,
+    Position,
+    Role,
+    SpaceEvent,
+    SpaceOutput,
+    space_key,
+)
+from models.events.erase import SpaceErasure
+from models.policy import Policy
+from models.policy.app import AppPolicy
+from tests.support.entity_driver import MemoryDriver
+
+THINGS = (
+    *("a red bicycle", "the piano lessons", "green curtains", "a tent for Norway", "the night train", "oat bread"),
+    *("a wooden boat", "the blue kettle", "Tuesday yoga", "a garden shed", "the chess club", "sourdough"),
+    "a tall lamp",
+)
+"""What nobody would take for one another."""
+
+
+class Space(MemoryDriver):
+    """One space: commands get the next offset and a second each, ended conversations the next place of `turns.v1`."""
+
+    def __init__(self, policy: Policy | None = None, *, app: str = "shop", user: str = "", **apps: object) -> None:
+        policy = policy or Policy(apps=msgspec.convert(apps, AppPolicy))
+        super().__init__(APP, AppMemoriesChanged, policy, space_key(app, user), app_id=app, user_id=user)
+        self.told: dict[int, AppMemoryChanged] = {}
+        self.most = self.policy.apps.most
+        self._ends = 0
+
+    def put(self, event: SpaceEvent | SpaceErasure) -> list[SpaceOutput]:
+        """Fold one event; gives its outputs. A reader of the compacted topic never sees more than there may be."""
+        self.now += timedelta(seconds=1)
+        outputs = super().put(event)
+        for output in outputs:
+            if isinstance(output, AppMemoryChanged):
+                self.told[output.slot] = output
+            assert len(self.active) <= self.most
+        return outputs
+
+    def end(self, **more: Any) -> list[SpaceOutput]:
+        """A conversation ends; gives the outputs."""
+        return self.put(self.ended(**more))
+
+    def ended(self, said: str = "", session: str = "", **more: Any) -> ConversationEnded:
+        """The next end of a conversation, by default with a decision of its own."""
+        number = self._ends
+        self._ends += 1
+        again = f" for the {number // len(THINGS)}th time" if number >= len(THINGS) else ""
+        said = said or f"I decided to buy {THINGS[number % len(THINGS)]}{again}."
+        owner = {"app_id": self.ids["app_id"], "user_id": self.ids["user_id"] or "anna"}
+        more.setdefault("space", "user" if self.ids["user_id"] else "app")
+        return ended(said, session or f"s{number}", Position("turns", 0, number), self.now, **(owner | more))
+
+    def fill(self, count: int | None = None) -> None:
+        """As many conversations end as there may be memories, or the given number."""
+        for _ in range(self.policy.apps.most if count is None else count):
+            self.end()
+
+    def propose(self, content: str = "User prefers tea.", request: int = 0, **more: Any) -> list[SpaceOutput]:
+        """A slower stage answers with a memory, by default to the latest request."""
+        fields: dict[str, Any] = {"timestamp": self.now, "content": content, "made_by": "llm"} | self.ids | more
+        return self.put(MemoryProposed(request=request or self.state.head.requests, **fields))
+
+    def decide(self, action: str = "delete", target: int = 1, request: int = 0, **more: Any) -> list[SpaceOutput]:
+        """A slower stage decides on a compaction, by default on the latest request."""
+        fields: dict[str, Any] = {"timestamp": self.now, "reason": "old", "decided_by": "llm"} | self.ids | more
+        decided = CompactionDecided(
+            request=request or self.state.head.requests, action=action, target_memory_id=target, **fields
+        )
+        return self.put(decided)
+
+    def command(self, kind: type[Any], **fields: Any) -> AppMemoryAudited:
+        """An admin's command; gives what the audit says of it."""
+        more = {"timestamp": self.now, "request_id": f"r{self.offset}", "by": "root"} | self.ids | fields
+        (audited,) = [output for output in self.put(kind(**more)) if isinstance(output, AppMemoryAudited)]
+        return audited
+
+    @property
+    def due(self) -> datetime | None:
+        """When something is due in it."""
+        due = self.state.next_due(self.state.head, self.state.parts.count, self.policy)
+        return None if due is None else due.at
+
+    @property
+    def active(self) -> dict[int, AppMemoryChanged]:
+        """Number → memory, as a reader of the compacted topic has them."""
+        return {memory.memory_id: memory for memory in self.told.values() if memory.active}
+
+    @property
+    def memories(self) -> dict[int, KeptMemory]:
+        """Number → memory, as the state has them."""
+        return {memory.memory_id: memory for memory in self.state.memories.values()}
+
+    @property
+    def contents(self) -> list[str]:
+        """Of all memories, by number."""
+        return [memory.content for _, memory in sorted(self.active.items())]
+
+    @property
+    def compactions(self) -> list[AppMemoriesCompacted]:
+        """Every compaction."""
+        return self.of(AppMemoriesCompacted)
+
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Session and reason of every conversation of which nothing was made."""
+        return [(output.session_id, output.reason) for output in self.of(AppMemorySkipped)]
+
+    @property
+    def asked_for_memories(self) -> list[MemoryRequested]:
+        """Every request for a memory."""
+        return self.of(MemoryRequested)
+
+    @property
+    def asked_for_compactions(self) -> list[CompactionRequested]:
+        """Every request for a decision."""
+        return self.of(CompactionRequested)
+
+
+def ended(said: str, session: str, source: Position, at: datetime, **more: Any) -> ConversationEnded:
+    """An end as the sessions role forwards it, with one notable sentence of its user."""
+    notables = [NotableSentence(NotableKind.DECISION, Role.USER, 3, said, 0.8)]
+    fields: dict[str, Any] = {
+        "id": f"{session}@{source.partition}-{source.offset}",
+        "app_id": "shop",
+        "user_id": "anna",
+        "space": "app",
+        "reason": "done",
+        "first_turn": 0,
+        "last_turn": 5,
+        "turn_count": 6,
+        "summary": said,
+        "key_topics": [],
+        "notables": notables,
+        "turns": [],
+        "started_at": at - timedelta(minutes=10),
+        "ended_at": at,
+    }
+    return ConversationEnded(session_id=session, source=source, timestamp=at, **(fields | more))
+
+
+def causes(outputs: Sequence[SpaceOutput]) -> list[tuple[int, str]]:
+    """What became of which memory, in order."""
+    return [(output.memory_id, output.cause) for output in outputs if isinstance(output, AppMemoryChanged)]

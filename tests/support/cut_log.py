@@ -1,0 +1,73 @@
+"""A log of commands that is cut anywhere, done again and taken up from nothing: what comes of it stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from datetime import timedelta
+
+import pytest
+
+from models.entities import entity_key
+from models.partition.commands import MemoryPartitionFold
+from models.policy import Policy
+from models.wire.arrival import Command
+from models.wire.codec import encode
+from tests.support.entity_driver import NOON, Entities
+from tests.support.user_partition import gather, keep
+
+FAR_AHEAD = NOON + timedelta(days=9)
+
+
+def assert_cuts_change_nothing(
+    log: Sequence[Command], policy: Policy, cuts: Sequence[int], rewinds: Sequence[int], *, small_chunks: bool
+) -> None:
+    """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost.
+
+    What is shown of the state, kept from write to write, is the same when it is read from the state anew.
+
+    Args:
+        log: Of one partition.
+        policy: Of the folds.
+        cuts: Sizes of the batches, over and over.
+        rewinds: How far before it each batch begins, likewise; beyond six its state was lost, too.
+        small_chunks: Whether results are cut small.
+    """
+    whole: Entities = {}
+    whole_outputs: dict[str, bytes] = {}
+    fold = MemoryPartitionFold(whole, policy)
+    gather(whole_outputs, keep(whole, fold, log))
+
+    cut: Entities = {}
+    cut_outputs: dict[str, bytes] = {}
+    position, step = 0, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        while position < len(log):
+            size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
+            batch = log[max(0, position - rewind) : position + size]
+            if rewind > 6:
+                lost = deepcopy(cut)
+                gather(cut_outputs, keep(lost, MemoryPartitionFold(lost, policy), batch))
+            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, policy), batch))
+            position, step = position + size, step + 1
+
+    assert cut == whole
+    assert cut_outputs == whole_outputs
+    anew = MemoryPartitionFold(whole, policy)
+    for kind, progress in fold.progress.items():
+        assert anew.progress[kind].totals == progress.totals
+        assert anew.progress[kind].due(FAR_AHEAD) == progress.due(FAR_AHEAD)
+
+
+def assert_entities_are_apart(log: Sequence[Command], policy: Policy, keys: Iterable[str]) -> None:
+    """An entity's memory and events are what they would be without any other one on the partition."""
+    together: Entities = {}
+    outputs = keep(together, MemoryPartitionFold(together, policy), log)
+    for key in keys:
+        alone: Entities = {}
+        own = [command for command in log if entity_key(command.event) == key]
+        expected = keep(alone, MemoryPartitionFold(alone, policy), own)
+
+        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]
+        assert alone.get(key, {}) == together.get(key, {})

@@ -1,0 +1,100 @@
+"""The live page as the index role serves it, over a log and a store in this process; its board is filled by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from qdrant_client import AsyncQdrantClient
+
+from models.errors import DeliveryFailed
+from models.events import EpisodeCompressed, FactChanged, Position, TopicChanged, Turn, UserMemoryChanged
+from models.policy import Policy
+from streams.api.assembly import memory_api
+from streams.api.live.service import LivePage
+from streams.http.health import Api, Endpoint, create_api
+from streams.http.security import access_of
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
+from streams.index.user_memory import UserMemory
+from streams.kafka.producer import Record
+from streams.settings import load_settings
+from streams.settings.http import ApiToken, TokenRole
+from tests.support.api_doubles import _embedder
+
+Holders = Mapping[str, tuple[TokenRole, list[str], bool]]
+"""Role, apps and whether text may be read, by the token's name."""
+
+
+def live_token(name: str) -> str:
+    """The token of that name."""
+    return f"token-of-{name}-1234"
+
+
+class WrittenLog:
+    """Doubles the log: keeps what is written and where, or does not answer."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Record]] = []
+        self.answers = True
+
+    async def write(self, topic: str, record: Record) -> Position:
+        """As the port says."""
+        if not self.answers:
+            raise DeliveryFailed("Kafka did not confirm the record.")
+        self.records.append((topic, record))
+        return Position(topic, 3, len(self.records))
+
+
+class LiveServed:
+    """The page, what it writes to and what it reads.
+
+    Args:
+        holders: Of tokens.
+        http: Further settings.
+    """
+
+    def __init__(self, holders: Holders, **http: Any) -> None:
+        self._holders, self._http = holders, {"mcp": False, **http}
+        self.log = WrittenLog()
+        self.page = LivePage(load_settings(http=self._told(holders)), self.log)
+        self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+
+    def app(self, names: Iterable[str] | None = None, endpoints: Sequence[Endpoint] = ()) -> Api:
+        """As a role that starts makes it; only these tokens are known, by default all."""
+        http = load_settings(http=self._told(self._holders if names is None else names)).http
+        made = memory_api(self.store, _embedder(), Policy(), http, topic_prefix="test", live=self.page)
+        return create_api(
+            ready=lambda: (True, "ready"),
+            registry=CollectorRegistry(),
+            routes=made.routes,
+            access=access_of(http),
+            endpoints=endpoints,
+            limits=http,
+        )
+
+    async def remember(
+        self,
+        turns: Sequence[Turn],
+        topic: TopicChanged,
+        facts: Sequence[FactChanged],
+        episode: EpisodeCompressed,
+        stats: UserMemoryChanged | None = None,
+    ) -> None:
+        """Index everything that is known of a session."""
+        said, users = SessionVectorMemory(self.store, _embedder()), UserMemory(self.store, _embedder())
+        await said.add_turns(turns, _embedder().embed([each.content for each in turns]))
+        await TopicMemory(self.store, _embedder(), said).add_changes([(topic, 0)], _embedder().embed([topic.title]))
+        await users.add_facts([(fact, number) for number, fact in enumerate(facts)])
+        await users.add_episodes([(episode, 0)])
+        await users.add_stats([] if stats is None else [(stats, 0)])
+
+    def _told(self, names: Iterable[str]) -> dict[str, Any]:
+        tokens = [
+            ApiToken(token=SecretStr(live_token(name)), name=name, role=role, apps=apps, text=text)
+            for name, (role, apps, text) in self._holders.items()
+            if name in set(names)
+        ]
+        return {"tokens": tokens, **self._http}
