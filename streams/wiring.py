@@ -236,7 +236,7 @@ async def finished_store_of(settings: Settings, embedder: Embedder) -> VectorSto
     """As `vector_store_of`, once its generation is known to be complete.
 
     Raises:
-        ConfigurationError: `turntide reindex` has not finished it.
+        ConfigurationError: `turntide ops reindex` has not finished it.
         StoreUnavailable: The store does not answer.
     """
     store, generation = _whole_store(settings, embedder), settings.vectors.generation

@@ -1,4 +1,4 @@
-"""`turntide dictionary`: every view of the archive, what it is for, and what each of its columns means."""
+"""`turntide archive dictionary`: every view of the archive, what it is for, and what each of its columns means."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def dictionary(
 
 
 dictionary.epilog = examples(  # type: ignore[attr-defined]
-    "turntide dictionary",
-    "turntide dictionary sessions",
-    "turntide dictionary --output html > dictionary.html",
+    "turntide archive dictionary",
+    "turntide archive dictionary sessions",
+    "turntide archive dictionary --output html > dictionary.html",
 )
 
 
@@ -115,7 +115,7 @@ def _tables(views: list[dict[str, Any]], *, with_columns: bool) -> None:
     printed = Printer(OutputFormat.TABLE)
     if not with_columns:
         printed.rows("views", [{"view": v["view"], "key": ", ".join(v["key"]), "purpose": v["purpose"]} for v in views])
-        printed.message("`turntide dictionary VIEW` shows the columns of one")
+        printed.message("`turntide archive dictionary VIEW` shows the columns of one")
         return
     for entry in views:
         described = {name: entry[name] for name in ("view", "purpose", "query", "polars")}

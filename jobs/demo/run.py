@@ -249,7 +249,7 @@ def _first_expected(group: ExceptionGroup[Exception]) -> Exception:
 
 
 def _report(settings: Settings) -> Path:
-    """The page of `turntide report` about what was played.
+    """The page of `turntide analyse report` about what was played.
 
     Raises:
         RoleFailed: It could not be written.
@@ -259,7 +259,7 @@ def _report(settings: Settings) -> Path:
     environment = {**os.environ, **environment_of(settings), **_OWN_ARCHIVE}
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if not page.exists():
-        raise RoleFailed(f"`turntide report` ended with {made.returncode}: {made.stderr.strip()}")
+        raise RoleFailed(f"`turntide analyse report` ended with {made.returncode}: {made.stderr.strip()}")
     return page
 
 

@@ -1,4 +1,4 @@
-"""`turntide soak`: roles under steady load for as long as is asked, and whether their memory stays flat (fault F15)."""
+"""`turntide lab soak`: roles under steady load, and whether their memory stays flat (fault F15)."""
 
 from __future__ import annotations
 
@@ -170,9 +170,9 @@ def soak(
 
 
 soak.epilog = examples(  # type: ignore[attr-defined]
-    "turntide soak --minutes 120",
-    "turntide soak --minutes 30 --turns-per-s 500 --picture memory.svg",
-    "turntide soak --minutes 10 --output json | jq .roles.sessions.mb_per_hour",
+    "turntide lab soak --minutes 120",
+    "turntide lab soak --minutes 30 --turns-per-s 500 --picture memory.svg",
+    "turntide lab soak --minutes 10 --output json | jq .roles.sessions.mb_per_hour",
 )
 
 

@@ -1,4 +1,4 @@
-"""`turntide project graph` and `relate`: how memories of a project stand to each other."""
+"""`turntide memory project graph` and `relate`: how memories of a project stand to each other."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from jobs.shared.role_api import CommandContext, role_command
 
 @role_command(
     app,
-    "turntide project graph shop web",
-    "turntide project graph shop web --of mjuohs00-9c1d22ab --depth 2",
-    "turntide project graph shop web --of mjuohs00-9c1d22ab --to mjuohs00-1f0e77cd",
-    "turntide project graph shop web --of mjuohs00-9c1d22ab --dependents",
+    "turntide memory project graph shop web",
+    "turntide memory project graph shop web --of mjuohs00-9c1d22ab --depth 2",
+    "turntide memory project graph shop web --of mjuohs00-9c1d22ab --to mjuohs00-1f0e77cd",
+    "turntide memory project graph shop web --of mjuohs00-9c1d22ab --dependents",
 )
 def graph(
     role: CommandContext,
@@ -62,8 +62,8 @@ def graph(
 
 @role_command(
     app,
-    "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --strength 0.8",
-    "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --off",
+    "turntide memory project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --strength 0.8",
+    "turntide memory project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --off",
 )
 def relate(  # noqa: PLR0917 - as it is said: one memory, how, another
     role: CommandContext,

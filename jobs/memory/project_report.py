@@ -1,4 +1,4 @@
-"""`turntide project report`: a project as one HTML file with pictures; nothing is loaded from anywhere."""
+"""`turntide memory project report`: a project as one HTML file with pictures; nothing is loaded from anywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEMORY_HEADS = ("type", "content", "from", "until", "importance", "")
 _CHUNK_HEADS = ("conversation", "turns", "summary", "topics", "tokens")
 
 
-@role_command(app, "turntide project report shop web -o web.html")
+@role_command(app, "turntide memory project report shop web -o web.html")
 def report(
     role: CommandContext,
     app_id: AppArgument,

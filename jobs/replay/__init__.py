@@ -1,1 +1,1 @@
-"""`turntide replay`: logs folded again, and what the roles left compared with it."""
+"""`turntide ops replay`: logs folded again, and what the roles left compared with it."""

@@ -1,4 +1,4 @@
-"""`turntide replay --alert`: make an alert again, by the rules of its time, and compare it bit for bit.
+"""`turntide ops replay --alert`: make an alert again, by the rules of its time, and compare it bit for bit.
 
 The log of its partition is folded from the beginning: what other sessions did there moved its clock too. With another
 policy the same tells what would have been.

@@ -1,4 +1,4 @@
-"""Sources of `turntide replay --alert`: the topics, or the archive."""
+"""Sources of `turntide ops replay --alert`: the topics, or the archive."""
 
 from __future__ import annotations
 

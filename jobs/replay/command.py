@@ -1,4 +1,4 @@
-"""`turntide replay`: fold the logs again with the pure functions, and hold what the roles left against it."""
+"""`turntide ops replay`: fold the logs again with the pure functions, and hold what the roles left against it."""
 
 from __future__ import annotations
 
@@ -139,12 +139,12 @@ def replay(
 
 
 replay.epilog = examples(  # type: ignore[attr-defined]
-    "turntide replay",
-    "turntide replay --session s-1 --output json",
-    "turntide replay --archive --sessions --output csv",
-    "turntide replay --compare",
-    "turntide replay --alert 1b4e28ba-…",
-    "turntide replay --alert 1b4e28ba-… --policy stricter.toml --output json",
+    "turntide ops replay",
+    "turntide ops replay --session s-1 --output json",
+    "turntide ops replay --archive --sessions --output csv",
+    "turntide ops replay --compare",
+    "turntide ops replay --alert 1b4e28ba-…",
+    "turntide ops replay --alert 1b4e28ba-… --policy stricter.toml --output json",
 )
 
 

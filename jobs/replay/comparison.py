@@ -171,7 +171,7 @@ class _Settling:
             raise ConfigurationError(
                 f"{topic.full_name(self._settings.topic_prefix)}: retention or an erasure has removed the head of "
                 f"partitions {cut}; a comparison needs the whole log. "
-                "`turntide replay` without --compare folds what is left."
+                "`turntide ops replay` without --compare folds what is left."
             )
         return extent
 

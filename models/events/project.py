@@ -184,7 +184,7 @@ class ConsolidationAsked(ManualProjectCommand, frozen=True, kw_only=True, tag="c
 
 
 class ProjectImported(ManualProjectCommand, frozen=True, kw_only=True, tag="project_imported", gc=False):
-    """Items of a saved project, as `turntide project export` wrote them. An item that is there already is replaced."""
+    """Items of a saved project (`turntide memory project export`). An item that is there already is replaced."""
 
     memories: Annotated[list[ProjectMemory], about("Memories to take in.", CONTENT, max_length=200)] = []
     episodes: Annotated[list[ProjectEpisode], about("Episodes to take in.", CONTENT, max_length=200)] = []

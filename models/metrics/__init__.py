@@ -2,7 +2,7 @@
 
 Names carry their unit and no prefix; the shell exports them as `turntide_<name>`. Labels come from a closed list: an
 id of a session, user or app is never one, since each value is a time series for ever (and ids are personal data).
-`deploy/metrics.md` is made of this (`turntide metrics`). Read first: `metric.py`, then `flow.py`.
+`deploy/metrics.md` is made of this (`turntide ops metrics`). Read first: `metric.py`, then `flow.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ TOPIC_METRICS = (
         "cause",
         means="Changes of conversation topics: started, returned, compacted, unpacked, merged, evicted and others.",
         do="Hardly any returned beside started: the similarity threshold is too high for this embedder, see "
-        "`turntide eval topics`. Evicted as often as started: topics do not last, look at the half-lives.",
+        "`turntide lab eval topics`. Evicted as often as started: topics do not last, look at the half-lives.",
     ),
     counter(
         "topic_history_bytes_total",
@@ -34,7 +34,7 @@ USER_METRICS = (
         "changes",
         "cause",
         means="Changes of facts of users: stored, updated, confirmed, retracted, evicted.",
-        do="Updated as often as stored: rules take passing remarks for facts, see `turntide eval facts`.",
+        do="Updated as often as stored: rules take passing remarks for facts, see `turntide lab eval facts`.",
     ),
     counter(
         "episodes_total",
@@ -83,7 +83,7 @@ APP_METRICS = (
         "app_memories_edited_total",
         "memories",
         means="Memories that an admin changed, pinned or shared.",
-        do="Often by hand: read what is made (`turntide memories`), and why it is not good enough.",
+        do="Often by hand: read what is made (`turntide memory apps`), and why it is not good enough.",
     ),
     counter(
         "app_memories_deleted_total",
@@ -112,7 +112,7 @@ APP_METRICS = (
         "app_memory_work_seconds_total",
         "seconds",
         means="Time the memory role spent on spaces of memories.",
-        do="More than 5 % of all folding (stage_seconds of sessions and memory): see `turntide bench memories`.",
+        do="More than 5 % of all folding (stage_seconds of sessions and memory): see `turntide lab bench memories`.",
     ),
     gauge(
         "app_memories_waiting",
@@ -144,7 +144,7 @@ PROJECT_METRICS = (
         "cause",
         means="Changes of memories, episodes, chunks, conversations and pending facts of projects.",
         do="Displaced all the time: a project has more than the policy keeps. Superseded as often as created: subjects "
-        "are taken for one another, see `turntide eval extraction`.",
+        "are taken for one another, see `turntide lab eval extraction`.",
     ),
     counter(
         "project_consolidations_total",
@@ -164,7 +164,7 @@ PROJECT_METRICS = (
         "projects",
         "partition",
         means="Projects in the state.",
-        do="For planning memory: times what `turntide bench project` shows.",
+        do="For planning memory: times what `turntide lab bench project` shows.",
     ),
     gauge(
         "project_memories",

@@ -78,7 +78,7 @@ STORE_METRICS = (
         "erasures_pending",
         "erasures",
         means="Erasures that are asked for and not proved, as the archive worker sees it that carries them out.",
-        do="Above zero for an hour: the archive role's log names the role it waits for, `turntide erase --status` too.",
+        do="Above zero for an hour: the archive role's log and `turntide memory erase --status` name the role.",
     ),
     gauge(
         "erasure_oldest_pending_seconds",

@@ -177,7 +177,7 @@ class DetectorPolicy(PolicySection, frozen=True, kw_only=True):
 
 
 class AppModes(PolicySection, frozen=True, kw_only=True):
-    """Thresholds of one app, as `turntide calibrate` proposes them; what is not named is as for all."""
+    """Thresholds of one app, as `turntide alerts calibrate` proposes them; what is not named is as for all."""
 
     app_id: Annotated[str, Meta(min_length=1, max_length=256)]
     elevated: ModeThreshold

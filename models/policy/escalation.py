@@ -15,7 +15,7 @@ _MINUTES_A_DAY = 24 * 60
 
 
 class CombinationModel(PolicySection, frozen=True, kw_only=True):
-    """Weights of the calibrated combination. Learnt (`turntide train scorer`), not written by hand.
+    """Weights of the calibrated combination. Learnt (`turntide lab train scorer`), not written by hand.
 
     Whole numbers, in ten-thousandths of log-odds, so that contributions add up exactly.
     """

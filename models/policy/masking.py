@@ -20,7 +20,7 @@ class MaskingPolicy(PolicySection, frozen=True, kw_only=True):
     at_archive: bool = False
     """In the archive: all words that it would keep. Of refused records only the reason is kept then."""
     at_index: bool = False
-    """In the index: what is embedded, found and shown. What was indexed before stays until `turntide reset index`."""
+    """In the index: what is embedded, found and shown. Earlier points stay until `turntide ops reset index`."""
     kinds: tuple[MaskedKind, ...] = ("email", "phone", "card", "iban")
     phone_regions: tuple[Annotated[str, Meta(pattern="^[A-Z]{2}$")], ...] = ()
     """Countries (ISO 3166) whose numbers are known without +; others need their country code."""

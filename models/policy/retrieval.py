@@ -1,6 +1,6 @@
 """Rules of hybrid search. Part of `models.policy`, which has the whole.
 
-Measured by `turntide eval retrieval` on five conversations of LoCoMo; every one of them is a wide plateau: of 60
+Measured by `turntide lab eval retrieval` on five conversations of LoCoMo; every one of them is a wide plateau: of 60
 combinations around the defaults the worst has a recall@10 (questions 1-4) 3 points below the best with wordllama and
 4 with MiniLM, and choosing on four conversations and measuring on the fifth gives what the defaults give (75.8, 78.6).
 """

@@ -63,7 +63,7 @@ class PartitionPolicy(PolicySection, frozen=True, kw_only=True):
     """Apps with open windows at once, per partition; turns of further ones count for the app `(other)`."""
     open_sessions: Annotated[int, Meta(ge=1, le=10_000_000)] = 1_000_000
     """Open sessions per partition; beyond it the one that is silent longest is closed. A net below what memory bears:
-    `turntide bench memory` shows what a session takes."""
+    `turntide lab bench memory` shows what a session takes."""
     closed_sessions: Annotated[int, Meta(ge=0, le=10_000_000)] = 20_000
     """Closed sessions per partition that are remembered within `session.closed_retention`; beyond it the one that
     closed first is forgotten, and a late turn of it opens it anew."""

@@ -25,11 +25,11 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     """Topics at the most: decay evicts only what has faded, and of fresh topics nothing has. Beyond this the one with
     the lowest priority goes, faded or not."""
     similarity_threshold: Ratio | None = None
-    """Cosine above which a message joins a topic. None: the embedder's own (`turntide eval topics` measures it); the
+    """Cosine above which a message joins a topic. None: the embedder's own (see `turntide lab eval topics`); the
     source's is 0.7, for sentence-transformer embeddings."""
     active_bonus: Ratio = 0.1
     """Added to the active topic's cosine, since people stay with a matter more often than they leave it; 0 is the
-    source's rule. Measured by `turntide eval topics`."""
+    source's rule. Measured by `turntide lab eval topics`."""
     merge_similarity: Ratio = 0.75
     """Two topics whose embeddings are as near as this become one. Not in the source; 1 never merges."""
     base_half_life: timedelta = timedelta(days=1)

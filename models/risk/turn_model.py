@@ -43,7 +43,7 @@ _SIGN_BIT = 1 << WORD_BITS
 _DECIMALS = 4
 _LARGEST = 1e6
 """Log-odds that no weight reaches: a sum of a few such is still a number."""
-_TRAIN = "Make one with `turntide train scorer`, or name the shipped one by leaving scorer.file empty."
+_TRAIN = "Make one with `turntide lab train scorer`, or name the shipped one by leaving scorer.file empty."
 
 
 class TurnWeights(Struct, frozen=True, kw_only=True):

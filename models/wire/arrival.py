@@ -85,7 +85,7 @@ class FloodGauge:
             raise DeadLetterFlood(
                 f"{self._bad} of the last {len(self._recent)} records are bad, {self._in_a_row} in a row up to "
                 f"{letter.topic}[{letter.partition}]@{letter.offset}, the last one {letter.reason}. Look at "
-                "`turntide dlq list`, mend the producer, start the worker again; the limits are policy "
+                "`turntide ops dlq list`, mend the producer, start the worker again; the limits are policy "
                 "intake.dead_letter_*"
             )
 

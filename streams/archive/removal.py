@@ -128,5 +128,7 @@ def forget_mined(folder: Path) -> ErasedStore:
                 # Before the lock is free: what is kept from then on was made of rows that are left.
                 remaining += sum(1 for _ in (job / "parts").glob("*"))
         except Timeout:
-            raise StoreUnavailable(f"`turntide mine {job.name}` is at work in {job}: wait for it, or end it") from None
+            raise StoreUnavailable(
+                f"`turntide analyse mine {job.name}` is at work in {job}: wait for it, or end it"
+            ) from None
     return ErasedStore(store="mined days", looked_at=days, removed=days - remaining, remaining=remaining)

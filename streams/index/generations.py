@@ -1,4 +1,4 @@
-"""Generations of the collections: the same points under other names, embedded by another model (`turntide reindex`).
+"""Generations of the collections: the same points embedded by another model (`turntide ops reindex`).
 
 A generation is a suffix: `turns-minilm` beside `turns`. A process serves one, which its settings name; it is never
 switched while it runs, for it embeds queries with its own model. Roles of two generations run side by side, each index
@@ -111,7 +111,7 @@ class WrappedStore:
 
 
 FIRST = ""
-"""Generation of collections without a suffix: the one there is before any `turntide reindex`."""
+"""Generation of collections without a suffix: the one there is before any `turntide ops reindex`."""
 _ONE_NUMBER = np.zeros(1, dtype=np.float32)
 
 
@@ -183,11 +183,11 @@ async def require_finished(store: VectorStore, generation: str) -> None:
     """Refuse to serve or fill a generation that is still being copied.
 
     Raises:
-        ConfigurationError: `turntide reindex` has not finished it, or never began.
+        ConfigurationError: `turntide ops reindex` has not finished it, or never began.
     """
     if generation != FIRST and not await GenerationRecord(store, generation).finished():
         raise ConfigurationError(
-            f"vectors.generation {generation} is not finished: run `turntide reindex` for it (it goes on where it "
+            f"vectors.generation {generation} is not finished: run `turntide ops reindex` for it (it goes on where it "
             f"stopped), then start this role"
         )
 

@@ -56,7 +56,7 @@ class CollectionInfo(msgspec.Struct, frozen=True):
         if not self.lexical:
             raise ConfigurationError(
                 f"vector collection {collection} was made before there was lexical search and holds no words: "
-                f"`turntide reindex` makes it anew from itself, `turntide reset index` from the topics"
+                f"`turntide ops reindex` makes it anew from itself, `turntide ops reset index` from the topics"
             )
 
 

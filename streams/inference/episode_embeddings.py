@@ -13,8 +13,8 @@ def episode_vectors(embedder: Embedder, episodes: Sequence[Sequence[str]]) -> Ve
     """Of each episode the mean of its turns' embeddings, `(n_episodes, dim)`, of unit length; zero without any text.
 
     The source embeds the summary (user memory, flow 1, step 2). Four sentences leave out most of what a question can be
-    about: the three nearest episodes hold 50 % of the evidence of LoCoMo's questions by the turns' mean (`turntide eval
-    tiers`), 35 % by the summary (wordllama; MiniLM likewise).
+    about: the three nearest episodes hold 50 % of the evidence of LoCoMo's questions by the turns' mean, 35 % by the
+    summary (wordllama; MiniLM likewise; `turntide lab eval tiers`).
 
     Args:
         embedder: Whose space it is.

@@ -40,12 +40,13 @@ class MiniLmEmbedder:
     One run of the model per text: padding a batch would let neighbours change the last bits, and gains nothing on a
     CPU. About 5.5 ms per short text on two shared cores, so for summaries, facts and queries rather than every turn.
 
-    `topic_similarity` sorts messages into topics best (`turntide eval topics`, mean of seeds 1 and 2, 60 sessions of
-    five dialogues each, active bonus 0.1): F1 of pairs 0.67 at 1.3 topics per true dialogue. 0.3 gives as much within
+    `topic_similarity` sorts messages into topics best (`turntide lab eval topics`, seeds 1 and 2, 60 sessions of five
+    dialogues each, active bonus 0.1): F1 of pairs 0.67 at 1.3 topics per true dialogue. 0.3 gives as much within
     the spread of the seeds, at 1.8. The source's 0.7 gives 0.16 at 5.8, without the bonus 0.13 at 6.0.
 
     `episode_distance`: of 782 questions of LoCoMo 71 % have an episode with some of their evidence nearer than it, and
-    7 % of other users' episodes are as near (0.6: 41 and 0.6 %, the source's 0.4: 1 and 0 %; `turntide eval tiers`).
+    7 % of other users' episodes are as near (0.6: 41 and 0.6 %, the source's 0.4: 1 and 0 %): `turntide lab eval
+    tiers`.
 
     Raises:
         ConfigurationError: The extra is not installed; the message says how to install it.

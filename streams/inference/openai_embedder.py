@@ -40,8 +40,8 @@ _PROBE = "The quick brown fox jumps over the lazy dog."
 class OpenAiEmbedder:
     """Texts to vectors of a model on a server; rows are scaled to unit length here.
 
-    The thresholds belong to the model and are guesses until somebody measures them for theirs (`turntide eval topics`
-    finds `topic_similarity`): between those of wordllama and MiniLM, which were measured. Models with instruction
+    The thresholds belong to the model and are guesses until you measure them (`turntide lab eval topics` finds
+    `topic_similarity`): between those of wordllama and MiniLM, which were measured. Models with instruction
     tuning crowd their cosines higher and want higher ones.
 
     Args:
@@ -124,7 +124,7 @@ class OpenAiEmbedder:
         if rows.shape[1] != self.dim:
             raise ConfigurationError(
                 f"embedder {self._model} gives vectors of {rows.shape[1]} dimensions, not of {self.dim} as before or "
-                f"as set: another model answers under its name. Name that one and run `turntide reindex`"
+                f"as set: another model answers under its name. Name that one and run `turntide ops reindex`"
             )
         return rows
 

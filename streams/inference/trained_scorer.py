@@ -82,7 +82,7 @@ def model_at(path: Path | None) -> TurnModel:
         data = found.read_bytes()
     except OSError as error:
         raise ConfigurationError(
-            f"scorer.file {found.name}: {error.strerror}. Name a file made by `turntide train scorer`, leave it empty "
+            f"scorer.file {found.name}: {error.strerror}. Name a file of `turntide lab train scorer`, leave it empty "
             'for the shipped one, or set scorer.kind to "rules".'
         ) from error
     return read_model(data, f"scorer.file {found.name}")

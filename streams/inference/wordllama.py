@@ -30,12 +30,13 @@ class WordLlamaEmbedder:
     Each text is pooled on its own, so its vector is bit for bit the same in any batch. White space around the head
     does not count; a text of nothing else has a zero row.
 
-    `topic_similarity` sorts messages into topics best (`turntide eval topics`, mean of seeds 1 to 3, 60 sessions of
+    `topic_similarity` sorts messages into topics best (`turntide lab eval topics`, mean of seeds 1 to 3, 60 sessions of
     five dialogues each, active bonus 0.1): F1 of pairs 0.62 at 1.6 topics per true dialogue; 0.25 gives 0.60 at 2.2.
     The source's 0.7 gives 0.12 at 6.1, without the bonus 0.10 at 6.3: nearly every message starts a topic.
 
     `episode_distance`: of 782 questions of LoCoMo 68 % have an episode with some of their evidence nearer than it, and
-    5 % of other users' episodes are as near (0.6: 42 and 0.8 %, the source's 0.4: 4 and 0 %; `turntide eval tiers`).
+    5 % of other users' episodes are as near (0.6: 42 and 0.8 %, the source's 0.4: 4 and 0 %): `turntide lab eval
+    tiers`.
     """
 
     name = "wordllama"

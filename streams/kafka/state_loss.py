@@ -5,7 +5,7 @@ either met only records that leave no state (dead letters), or its changelog is 
 the two offsets tells which: a usable record in there was folded once, and what it changed is lost. (Records that
 retention has removed can no longer tell, nor be folded again.)
 
-The repair is the operator's to start, for a rebuild repeats every output (with its old id): `turntide reset`.
+The repair is the operator's to start, for a rebuild repeats every output (with its old id): `turntide ops reset`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LossRule(NamedTuple):
     def repair(self) -> str:
         """What mends it."""
         return (
-            f"Stop all {self.role} workers, run `turntide reset {self.role} --from-beginning`, and start them: the "
+            f"Stop all {self.role} workers, run `turntide ops reset {self.role} --from-beginning`, and start them: the "
             "state is folded anew from the log"
         )
 

@@ -1,4 +1,4 @@
-"""The rules that sessions were folded by, kept on disk, so that an alert can be made again (`turntide replay --alert`).
+"""Policies that sessions were folded by, kept on disk to make alerts again (`turntide ops replay --alert`).
 
 Below `<data_dir>/versions`:
 

@@ -271,7 +271,7 @@ async def test_an_unfinished_generation_is_not_served(place: Place) -> None:
     await record.note_offsets({"turntide.turns.v1": {0: 17, 11: 0}})
     await record.note_progress("turns", CopyProgress(after="x", copied=3))
     await require_finished(store, FIRST)
-    with pytest.raises(ConfigurationError, match="turntide reindex"):
+    with pytest.raises(ConfigurationError, match="turntide ops reindex"):
         await require_finished(store, "new")
     await record.note_finished()
     await require_finished(store, "new")

@@ -134,7 +134,7 @@ async def test_an_old_collection_says_what_to_do(old_store: VectorStore) -> None
     plain = Point("plain", np.ones(DIM, dtype=np.float32), {"user_id": "u"})
     await old_store.upsert(TURNS, [plain])
 
-    with pytest.raises(ConfigurationError, match=r"turntide reindex.*turntide reset index"):
+    with pytest.raises(ConfigurationError, match=r"turntide ops reindex.*turntide ops reset index"):
         await found(old_store, "boat", user_id="u")
     with pytest.raises(ConfigurationError, match="before there was lexical search"):
         await old_store.upsert(TURNS, [said("boat", 0)])

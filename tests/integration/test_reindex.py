@@ -1,4 +1,4 @@
-"""`turntide reindex` and the broker: where the new generation's index role begins."""
+"""`turntide ops reindex` and the broker: where the new generation's index role begins."""
 
 from __future__ import annotations
 

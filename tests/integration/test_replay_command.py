@@ -1,4 +1,4 @@
-"""`turntide replay` on the real broker: digests of the log, and differences where no role has run."""
+"""`turntide ops replay` on the real broker: digests of the log, and differences where no role has run."""
 
 from __future__ import annotations
 

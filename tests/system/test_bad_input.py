@@ -126,5 +126,5 @@ async def test_a_flood_stops_the_role_with_a_message(settings: Settings, configu
     async with sessions_role(configured) as role:
         await asyncio.wait({role}, timeout=60)
 
-    with pytest.raises(TurntideError, match="turntide dlq list"):
+    with pytest.raises(TurntideError, match="turntide ops dlq list"):
         role.result()

@@ -139,7 +139,7 @@ async def remembered(settings: Settings) -> bool:
 
 
 def erased(settings: Settings, broker: GuardedKafka, *options: str) -> ErasureProved:
-    """`turntide erase`, as an operator runs it."""
+    """`turntide memory erase`, as an operator runs it."""
     printed = broker.operator(settings, "erase", "--user", "anna", "--yes", *options)
     return msgspec.json.decode(printed, type=ErasureProved)
 

@@ -1,4 +1,4 @@
-"""`turntide reset` of the roles of users' memory: lost state is refused, then folded anew from the commands."""
+"""`turntide ops reset` of the roles of users' memory: lost state is refused, then folded anew from the commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settin
     before = await folded(settings)
     await delete_topic(settings, MEMORY_STATE)
     await apply_topics(settings)
-    with pytest.raises(TurntideError, match="turntide reset memory --from-beginning"):
+    with pytest.raises(TurntideError, match="turntide ops reset memory --from-beginning"):
         await ROLES["memory"](settings, asyncio.Event())
     done = await reset_role(settings, ResetRole.MEMORY)
     async with running(settings, "memory", "enrich"):

@@ -1,4 +1,4 @@
-"""`turntide backtest` over an archive and over labelled dialogues."""
+"""`turntide alerts backtest` over an archive and over labelled dialogues."""
 
 from __future__ import annotations
 

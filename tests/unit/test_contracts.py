@@ -26,7 +26,7 @@ def event_of(example: Path) -> type[msgspec.Struct]:
 
 
 def test_committed_contracts_are_current() -> None:
-    """Whoever changes an event or a topic sees the change in the contracts: `turntide contracts write`."""
+    """Whoever changes an event or a topic sees the change in the contracts: `turntide ops contracts write`."""
     assert drift(CONTRACTS) == {}
 
 

@@ -1,4 +1,4 @@
-"""`turntide erase`: what it asks for, what it prints, and how it ends."""
+"""`turntide memory erase`: what it asks for, what it prints, and how it ends."""
 
 from __future__ import annotations
 

@@ -144,7 +144,10 @@ def test_a_run_that_does_not_end_is_named(folder: Path, monkeypatch: pytest.Monk
     """So that the erasure stays pending and is tried again; nothing of that job is touched meanwhile."""
     monkeypatch.setattr(removal, "_TIMEOUT_S", 0)
 
-    with FileLock(folder / "topics" / LOCK), pytest.raises(StoreUnavailable, match="`turntide mine topics` is at work"):
+    with (
+        FileLock(folder / "topics" / LOCK),
+        pytest.raises(StoreUnavailable, match="`turntide analyse mine topics` is at work"),
+    ):
         forget_mined(folder)
 
     assert 3 == len(list(folder.glob("topics/*/*")))

@@ -1,4 +1,4 @@
-"""`turntide memories` and `turntide export` against a role in this process: what they print, ask and refuse."""
+"""`turntide memory apps` and `turntide memory export` against a role in this process."""
 
 from __future__ import annotations
 

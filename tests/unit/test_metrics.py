@@ -54,7 +54,7 @@ def test_histograms_alone_have_buckets(metric: Metric) -> None:
 
 
 def test_the_reference_is_of_this_catalogue() -> None:
-    """Mended by `turntide metrics --output markdown > deploy/metrics.md`."""
+    """Mended by `turntide ops metrics --output markdown > deploy/metrics.md`."""
     written = Path(__file__).parents[2] / "deploy" / "metrics.md"
 
     assert as_markdown() == written.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`turntide migrate`: what it makes of versions; and what a release says of those that are later than its own."""
+"""`turntide ops migrate`: what it makes of versions; and what a release says of those that are later than its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_takes_a_decision_is_left_to_people(monkeypatch: pytest.MonkeyPatch
     kinds = (DriftKind.MISSING, DriftKind.CONFIG, DriftKind.REPLICATION, DriftKind.CO_PARTITIONING)
     found = [TopicDrift("t", kind, "f", "1", "2", "do") for kind in kinds]
     fewer = [*found, TopicDrift("t", DriftKind.TOO_FEW_PARTITIONS, "partitions", "1", "2", "add")]
-    warned = Verdict(Status.WARN, "of another model", "turntide reindex")
+    warned = Verdict(Status.WARN, "of another model", "turntide ops reindex")
     monkeypatch.setattr(migrating, "check_vectors", lambda _settings: warned)
     monkeypatch.setattr(migrating, "check_scorer", lambda _settings: warned)
 

@@ -1,4 +1,4 @@
-"""`turntide mine`: what is printed, what a job's failure does to the rest, and what Ctrl-C does."""
+"""`turntide analyse mine`: what is printed, what a job's failure does to the rest, and what Ctrl-C does."""
 
 from __future__ import annotations
 

@@ -213,10 +213,15 @@ def _parses(command: str) -> bool:
 
 def test_a_command_that_there_is_not_is_seen() -> None:
     """The check of the commands is able to fail."""
-    wrong = ["turntide nonsense", "turntide dlq nonsense", "turntide doctor --nonsense", "turntide reset nonsense"]
+    wrong = [
+        "turntide nonsense",
+        "turntide ops dlq nonsense",
+        "turntide doctor --nonsense",
+        "turntide ops reset nonsense",
+    ]
 
     assert [command for command in wrong if _parses(command)] == []
-    assert _parses("turntide dlq list --reason fold_failed --limit 20")
+    assert _parses("turntide ops dlq list --reason fold_failed --limit 20")
 
 
 def test_write_and_check(tmp_path: Path) -> None:

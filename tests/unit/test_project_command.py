@@ -1,4 +1,4 @@
-"""`turntide project` and `turntide consolidate` against a role in this process: what they print, ask and refuse."""
+"""`turntide memory project` and `turntide memory consolidate` against a role in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide report` and the notebook on the planted archive: what is written, what fails, what is empty."""
+"""`turntide analyse report` and the notebook on the planted archive: what is written, what fails, what is empty."""
 
 from __future__ import annotations
 

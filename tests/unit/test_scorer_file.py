@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socke
 
 WHOLE = SHIPPED.read_bytes()
 FILE = read_model(WHOLE, "shipped").file
-ADVICE = "`turntide train scorer`"
+ADVICE = "`turntide lab train scorer`"
 
 
 def refused(data: bytes) -> str:
@@ -151,7 +151,7 @@ async def test_a_role_does_not_start_with_a_wrong_file(
     tmp_path: Path, wrong: Callable[[Path], Path], run: Callable[[Settings, asyncio.Event], object]
 ) -> None:
     """It does not fall back to other weights, or to rules, by itself."""
-    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide train scorer") as refusal:
+    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide lab train scorer") as refusal:
         await run(naming(wrong(tmp_path), tmp_path), asyncio.Event())  # type: ignore[misc]
 
     assert str(tmp_path) not in str(refusal.value)
@@ -160,7 +160,7 @@ async def test_a_role_does_not_start_with_a_wrong_file(
 @each_wrong_file
 def test_doctor_finds_a_wrong_file(tmp_path: Path, wrong: Callable[[Path], Path]) -> None:
     """As a role would, before one is started."""
-    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide train scorer"):
+    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide lab train scorer"):
         CHECKS["scorer"].look(naming(wrong(tmp_path), tmp_path))
 
 

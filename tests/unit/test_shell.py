@@ -1,4 +1,4 @@
-"""`turntide shell`: statements as they are typed."""
+"""`turntide archive shell`: statements as they are typed."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ async def test_what_was_set_aside_is_not_lost(monkeypatch: pytest.MonkeyPatch) -
 )
 async def test_what_was_folded_is_lost(monkeypatch: pytest.MonkeyPatch, letters: list[bytes]) -> None:
     """By its offset, and with what mends it."""
-    with pytest.raises(RecoveryFailed, match=r"from offset [56] on.*`turntide reset sessions"):
+    with pytest.raises(RecoveryFailed, match=r"from offset [56] on.*`turntide ops reset sessions"):
         await checked(monkeypatch, LAST_FOLDED + 3, letters)
 
 

@@ -195,12 +195,12 @@ async def test_the_newest_code_goes_on_where_a_release_stopped(left: Left) -> No
 
 
 def _left_to_do(found: list[Step]) -> list[Step]:
-    """What `turntide migrate` asks for besides the retention that the test turned off."""
+    """What `turntide ops migrate` asks for besides the retention that the test turned off."""
     return [step for step in found if step.does is not Does.NOTHING and "retention.ms" not in step.standing]
 
 
 async def _migrate(settings: Settings, found: list[Step]) -> None:
-    """What `turntide migrate --apply` does, but for retention, which would take records as old as these at once."""
+    """What `turntide ops migrate --apply` does, but for retention, which would take records as old as these at once."""
     assert {step.does for step in _left_to_do(found)} <= {Does.APPLY}
     missing = {step.what.removeprefix("topics ") for step in found if step.standing.endswith("missing")}
     async with admin(settings.kafka) as client:

@@ -1,4 +1,4 @@
-"""`turntide mine`: what the archive shows beyond single sessions."""
+"""`turntide analyse mine`: what the archive shows beyond single sessions."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def mine(
 
     What was made of a day is kept under the data directory's `mining` folder, so a run that was cut short goes on, and
     the next one makes only days whose rows changed. Each job leaves a folder per period with Parquet tables and its
-    section of `turntide report`. Nothing is shown about fewer sessions or users than the policy's `archive.anonymity`
-    says (five each). A job that fails is told in a line, the others go on, and the exit code is 1.
+    section of `turntide analyse report`. Nothing is shown about fewer sessions or users than the policy's
+    `archive.anonymity` says (five each). A job that fails prints a line, the others go on, and the exit code is 1.
     """
     if job != "all" and job not in job_names():
         raise ConfigurationError(f"no mining job {job!r}: there are {', '.join(job_names())}, and all")
@@ -84,9 +84,9 @@ def mine(
 
 
 mine.epilog = examples(  # type: ignore[attr-defined]
-    "turntide mine",
-    "turntide mine escalation --days 30",
-    "turntide mine drift --since 2026-03-01 --until 2026-03-07 --output json",
+    "turntide analyse mine",
+    "turntide analyse mine escalation --days 30",
+    "turntide analyse mine drift --since 2026-03-01 --until 2026-03-07 --output json",
 )
 
 

@@ -105,7 +105,9 @@ def run(
         with FileLock(folder / LOCK, timeout=_LOCK_TIMEOUT_S), source.snapshot():
             return _run(job, source, period, folder=folder, policy=policy, progress=progress)
     except Timeout:
-        raise StoreUnavailable(f"another `turntide mine {job.name}` holds {folder}: wait for it, or end it") from None
+        raise StoreUnavailable(
+            f"another `turntide analyse mine {job.name}` holds {folder}: wait for it, or end it"
+        ) from None
 
 
 def _run(

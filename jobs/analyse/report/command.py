@@ -1,4 +1,4 @@
-"""`turntide report`: what the archive shows of a period, as one page, and as pictures for chat."""
+"""`turntide analyse report`: what the archive shows of a period, as one page, and as pictures for chat."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def report(
 ) -> None:
     """Write what the archive shows of a period: headline, findings with their evidence, a section of each mining job.
 
-    It is held against as many days before. Jobs run as by `turntide mine`: what is kept is not made again. A job that
-    fails is told on the page, and by exit code 1. Nothing is shown about fewer sessions or users than the policy's
-    `archive.anonymity` says.
+    It is compared with as many days before. Jobs run as by `turntide analyse mine`: kept results are not made again. A
+    job that fails stands on the page, and the exit code is 1. Nothing is shown about fewer sessions or users than the
+    policy's `archive.anonymity` says.
     """
     names = tuple(job or job_names())
     if unknown := set(names) - set(job_names()):
@@ -63,9 +63,9 @@ def report(
 
 
 report.epilog = examples(  # type: ignore[attr-defined]
-    "turntide report",
-    "turntide report --days 30 --to march.html --png pictures --pdf march.pdf",
-    "turntide report --since 2026-03-01 --until 2026-03-07 --job escalation --job drift --output json",
+    "turntide analyse report",
+    "turntide analyse report --days 30 --to march.html --png pictures --pdf march.pdf",
+    "turntide analyse report --since 2026-03-01 --until 2026-03-07 --job escalation --job drift --output json",
 )
 
 

@@ -1,4 +1,4 @@
-"""The archive in a marimo notebook: `turntide notebook` opens a copy of this file.
+"""The archive in a marimo notebook: `turntide analyse notebook` opens a copy of this file.
 
 The archive is the one that the settings name (TURNTIDE_DATA_DIR …), read-only. Change a cell, and what rests on it is
 computed anew. What you ask yourself is told as it is; only what a mining job found leaves out what is about too few.
@@ -51,7 +51,7 @@ def _(con, mo):
 
 @app.cell
 def _(con, mo):
-    # A query: any view of `turntide dictionary`, in DuckDB's SQL, as a polars frame.
+    # A query: any view of `turntide archive dictionary`, in DuckDB's SQL, as a polars frame.
     by_app = con.sql(
         "SELECT app_id, count(*) AS sessions, avg(turns) AS turns_per_session, max(peak_risk) AS peak_risk "
         "FROM sessions GROUP BY app_id ORDER BY sessions DESC"

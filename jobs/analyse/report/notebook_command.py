@@ -1,4 +1,4 @@
-"""`turntide notebook`: the archive in marimo, to ask it interactively."""
+"""`turntide analyse notebook`: the archive in marimo, to ask it interactively."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def notebook(
 
 
 notebook.epilog = examples(  # type: ignore[attr-defined]
-    "turntide notebook",
-    "turntide notebook --to march.py",
-    "turntide notebook --check --output json",
+    "turntide analyse notebook",
+    "turntide analyse notebook --to march.py",
+    "turntide analyse notebook --check --output json",
 )
 
 
@@ -71,7 +71,7 @@ def _ours() -> App:
         from jobs.analyse.report.notebook import app
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"`turntide notebook` needs the Python package `{error.name}`: install `turntide[notebook]`"
+            f"`turntide analyse notebook` needs the Python package `{error.name}`: install `turntide[notebook]`"
         ) from None
     return app
 

@@ -1,4 +1,4 @@
-"""`turntide backtest`: what another policy would have done, before anybody is paged by it."""
+"""`turntide alerts backtest`: what another policy would have done, before anybody is paged by it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def backtest(
     scorer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Judge by this scorer: `rules` (the source formulas), `shipped`, or a file made by `turntide train "
+            help="Judge by this scorer: `rules` (the source formulas), `shipped`, or a file of `turntide lab train "
             "scorer`; a second one is held against it. `left-out`, with --data: by scorers trained here without the "
             "family of each dialogue. None: the present one.",
             show_default=False,
@@ -99,9 +99,9 @@ def backtest(
 
 
 backtest.epilog = examples(  # type: ignore[attr-defined]
-    "turntide backtest",
-    "turntide backtest --policy policy-1.toml --policy policy-2.toml --since 2026-01-01 --page backtest.html",
-    "turntide backtest --data dialogues.jsonl --scorer rules --scorer left-out --page backtest.html",
-    "turntide backtest --scorer shipped --scorer mine.scorer --since 2026-01-01",
-    "turntide backtest --data dialogues.jsonl --policy policy-2.toml --app support --output json",
+    "turntide alerts backtest",
+    "turntide alerts backtest --policy policy-1.toml --policy policy-2.toml --since 2026-01-01 --page backtest.html",
+    "turntide alerts backtest --data dialogues.jsonl --scorer rules --scorer left-out --page backtest.html",
+    "turntide alerts backtest --scorer shipped --scorer mine.scorer --since 2026-01-01",
+    "turntide alerts backtest --data dialogues.jsonl --policy policy-2.toml --app support --output json",
 )

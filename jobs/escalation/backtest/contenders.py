@@ -68,7 +68,7 @@ def contenders_of(
     Args:
         settings: With the policy and the scorer that stand where none is named.
         policies: Files.
-        scorers: `rules`, `shipped`, `left-out`, or a file made by `turntide train scorer`.
+        scorers: `rules`, `shipped`, `left-out`, or a file made by `turntide lab train scorer`.
         embedder: Of the process.
 
     Raises:

@@ -95,7 +95,7 @@ def notes_on(report: Backtest) -> list[str]:
         notes.append(f"{report.dead_letters} records could not be read or folded")
     notes += [
         f"{outcome.scorer} was trained on {', '.join(outcome.learnt_from)}: in-sample, its figures there are better "
-        "than on new traffic. `--scorer left-out` and `turntide eval escalation` judge each family by a scorer that "
+        "than on new traffic. `--scorer left-out` and `turntide lab eval escalation` judge a family by a scorer that "
         "does not know it"
         for outcome in report.outcomes
         if outcome.learnt_from

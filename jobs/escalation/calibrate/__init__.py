@@ -1,1 +1,1 @@
-"""`turntide calibrate`: thresholds learnt in shadow mode, from traffic that nobody is paged for."""
+"""`turntide alerts calibrate`: thresholds learnt in shadow mode, from traffic that nobody is paged for."""

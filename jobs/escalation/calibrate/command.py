@@ -1,4 +1,4 @@
-"""`turntide calibrate`: thresholds by target, learnt where nobody is paged."""
+"""`turntide alerts calibrate`: thresholds by target, learnt where nobody is paged."""
 
 from __future__ import annotations
 
@@ -81,15 +81,15 @@ def calibrate(
     printed = Printer(output)
     _show(printed, found)
     if write is not None:
-        said = f"From {found.policy} by `turntide calibrate` over {found.traffic}: {found.target}."
+        said = f"From {found.policy} by `turntide alerts calibrate` over {found.traffic}: {found.target}."
         write_new(write, written(settings.policy_file, found.proposed, found.modes, said=said))
         printed.message(f"written: {write}; TURNTIDE_POLICY_FILE names the policy that roles use")
 
 
 calibrate.epilog = examples(  # type: ignore[attr-defined]
-    "turntide calibrate --target-fpr 0.05 --data dialogues.jsonl",
-    "turntide calibrate --alerts-per-day 20 --since 2026-01-01 --app support --write policy-2.toml",
-    "turntide calibrate --alerts-per-day 20 --live 3600 --output json",
+    "turntide alerts calibrate --target-fpr 0.05 --data dialogues.jsonl",
+    "turntide alerts calibrate --alerts-per-day 20 --since 2026-01-01 --app support --write policy-2.toml",
+    "turntide alerts calibrate --alerts-per-day 20 --live 3600 --output json",
 )
 
 

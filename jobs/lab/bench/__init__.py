@@ -1,1 +1,1 @@
-"""Benchmarks, against others on the same machine: `turntide bench`."""
+"""Benchmarks, against others on the same machine: `turntide lab bench`."""

@@ -1,4 +1,4 @@
-"""`turntide bench`: how fast, beside what, on this machine."""
+"""`turntide lab bench`: how fast, beside what, on this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bench() -> None:
     """Measure speed on this machine, beside other ways to do the same."""
 
 
-@app.command(epilog=examples("turntide bench stream --quick", "turntide bench stream --output json"))
+@app.command(epilog=examples("turntide lab bench stream --quick", "turntide lab bench stream --output json"))
 def stream(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Compare the sessions role with the plain fold, Faust per event, Quix Streams, Bytewax and raw reading.
 
@@ -41,7 +41,9 @@ def stream(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     publish_on_kafka("stream", output, measure, QUICK if quick else FULL)
 
 
-@app.command(epilog=examples("turntide bench kills", "turntide bench kills --kills 3 --contender quix_exactly_once"))
+@app.command(
+    epilog=examples("turntide lab bench kills", "turntide lab bench kills --kills 3 --contender quix_exactly_once")
+)
 def kills(
     *,
     count: Annotated[int, typer.Option("--kills", min=1, max=30, help="How often each contender is killed.")] = 10,
@@ -70,14 +72,16 @@ def _say_what_is_missing(command: str, output: OutputFormat) -> None:
     from jobs.lab.bench.contender import missing_packages
 
     for package in missing_packages():
-        Printer(output).message(f"{package} is left out: `uv run --group bench turntide bench {command}` installs it")
+        Printer(output).message(
+            f"{package} is left out: `uv run --group bench turntide lab bench {command}` installs it"
+        )
 
 
 @app.command(
     epilog=examples(
-        "turntide bench scale --quick",
-        "turntide bench scale --output json > deploy/measurements/scale.json",
-        "turntide bench scale --pictures curves",
+        "turntide lab bench scale --quick",
+        "turntide lab bench scale --output json > deploy/measurements/scale.json",
+        "turntide lab bench scale --pictures curves",
     )
 )
 def scale(
@@ -102,7 +106,7 @@ def scale(
         Printer(output).message(f"{len(section.pictures)} pictures drawn into {pictures}")
 
 
-@app.command(epilog=examples("turntide bench page", "turntide bench page deploy/measurements --output json"))
+@app.command(epilog=examples("turntide lab bench page", "turntide lab bench page deploy/measurements --output json"))
 def page(
     folder: Annotated[
         Path,
@@ -129,7 +133,7 @@ def page(
 
 @app.command(
     epilog=examples(
-        "turntide bench memory --quick", "turntide bench memory --sessions 1000000 --open 50000 --output json"
+        "turntide lab bench memory --quick", "turntide lab bench memory --sessions 1000000 --open 50000 --output json"
     )
 )
 def memory(
@@ -153,7 +157,9 @@ def memory(
     publish("memory", output, lambda say: measure(size, policy, say=say))
 
 
-@app.command(epilog=examples("turntide bench recovery --quick", "turntide bench recovery --keys 100000 --output json"))
+@app.command(
+    epilog=examples("turntide lab bench recovery --quick", "turntide lab bench recovery --keys 100000 --output json")
+)
 def recovery(
     *,
     quick: Quick = False,
@@ -179,9 +185,9 @@ def recovery(
 
 @app.command(
     epilog=examples(
-        "turntide bench topics --quick",
-        "turntide bench topics locomo10.json --output json > deploy/measurements/topics.json",
-        "turntide bench topics dialogues.jsonl --where label=benign --no-role",
+        "turntide lab bench topics --quick",
+        "turntide lab bench topics locomo10.json --output json > deploy/measurements/topics.json",
+        "turntide lab bench topics dialogues.jsonl --where label=benign --no-role",
     )
 )
 def topics(
@@ -223,8 +229,8 @@ def topics(
 
 @app.command(
     epilog=examples(
-        "turntide bench retrieve --quick",
-        "turntide bench retrieve --end-to-end --output json > deploy/measurements/retrieve.json",
+        "turntide lab bench retrieve --quick",
+        "turntide lab bench retrieve --end-to-end --output json > deploy/measurements/retrieve.json",
     )
 )
 def retrieve(
@@ -262,7 +268,8 @@ def retrieve(
 
 @app.command(
     epilog=examples(
-        "turntide bench memories --quick", "turntide bench memories --output json > deploy/measurements/memories.json"
+        "turntide lab bench memories --quick",
+        "turntide lab bench memories --output json > deploy/measurements/memories.json",
     )
 )
 def memories(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
@@ -284,7 +291,8 @@ def memories(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None
 
 @app.command(
     epilog=examples(
-        "turntide bench project --quick", "turntide bench project --output json > deploy/measurements/project.json"
+        "turntide lab bench project --quick",
+        "turntide lab bench project --output json > deploy/measurements/project.json",
     )
 )
 def project(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
@@ -304,13 +312,13 @@ def project(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
 
 @app.command(
     epilog=examples(
-        "turntide bench roles --quick", "turntide bench roles --output json > deploy/measurements/roles.json"
+        "turntide lab bench roles --quick", "turntide lab bench roles --output json > deploy/measurements/roles.json"
     )
 )
 def roles(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Measure what each role costs per turn: processor time, memory, and bytes in every topic, archive and index.
 
-    Starts a Kafka of its own in a temporary folder and all roles that a turn passes. `turntide sizing` plans with it.
+    Starts a Kafka of its own in a temporary folder and all roles of a turn. `turntide ops sizing` plans with it.
     """
     from jobs.lab.bench.page import publish_on_kafka
     from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
@@ -318,7 +326,7 @@ def roles(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     publish_on_kafka("roles", output, measure, QUICK_TURNS if quick else FULL_TURNS)
 
 
-@app.command(epilog=examples("turntide bench live", "turntide bench live --pages 200 --stuck 50 --seconds 60"))
+@app.command(epilog=examples("turntide lab bench live", "turntide lab bench live --pages 200 --stuck 50 --seconds 60"))
 def live(
     *,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions that are open.")] = 10_000,
@@ -339,7 +347,7 @@ def live(
     publish("live", output, lambda _say: asyncio.run(measure(plan)))
 
 
-@app.command(epilog=examples("turntide bench metrics --quick", "turntide bench metrics --output json"))
+@app.command(epilog=examples("turntide lab bench metrics --quick", "turntide lab bench metrics --output json"))
 def metrics(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Measure what counting costs: throughput and processor time of the sessions role with metrics by without.
 
@@ -353,8 +361,8 @@ def metrics(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
 
 @app.command(
     epilog=examples(
-        "turntide bench archive --quick",
-        "turntide bench archive --data-dir bench-archive --output json > deploy/measurements/archive.json",
+        "turntide lab bench archive --quick",
+        "turntide lab bench archive --data-dir bench-archive --output json > deploy/measurements/archive.json",
     )
 )
 def archive(

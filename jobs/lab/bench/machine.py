@@ -53,9 +53,9 @@ def command(arguments: Sequence[str]) -> str:
     """The command line to repeat it, without the places where this machine keeps its files.
 
     >>> command(["chaos", "--save", "/home/me/chaos.jsonl", "--runs", "20", "--data-dir=/tmp/x"])
-    'turntide chaos --runs 20'
+    'turntide lab chaos --runs 20'
     >>> command(["eval", "topics", "/home/me/chats.jsonl"])
-    'turntide eval topics chats.jsonl'
+    'turntide lab eval topics chats.jsonl'
     """
     kept: list[str] = []
     rest = iter(arguments)

@@ -1,4 +1,4 @@
-"""`turntide bench memories`: the source's figures of app memory, each beside its limit; folds in this process."""
+"""`turntide lab bench memories`: the source's figures of app memory, each beside its limit; folds in this process."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ BEFORE = "stream-before"
 _OTHER_EMBEDDER = "-minilm"
 _HEAD = """# Measurements
 
-Written by `turntide bench page` from the JSON files in this folder, each the output of the command named with it.
+Written by `turntide lab bench page` from the JSON files in this folder, each the output of the command named with it.
 Ratios are taken within one run on one machine; another machine gives other figures."""
 
 
@@ -108,7 +108,7 @@ def write_page(folder: Path) -> list[HeldFigure]:
     if not found.keys() & COMMANDS.keys():
         wanted = ", ".join(f"{name}.json" for name in COMMANDS)
         raise ConfigurationError(
-            f"{folder} holds none of {wanted}: make one, for instance `turntide bench scale --output json > "
+            f"{folder} holds none of {wanted}: make one, for instance `turntide lab bench scale --output json > "
             f"{folder / 'scale.json'}`"
         )
     sections = {name: section_of(name, found[name], found.get(BEFORE)) for name in COMMANDS if name in found}

@@ -1,4 +1,4 @@
-"""`turntide bench project`: figures of project memory, each beside its limit; its fold and its view in this process."""
+"""`turntide lab bench project`: figures of project memory beside their limits; its fold and view in this process."""
 
 from __future__ import annotations
 

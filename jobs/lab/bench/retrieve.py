@@ -1,4 +1,4 @@
-"""`turntide bench retrieve`: how long reading memory takes, inside the process and over HTTP at a steady rate."""
+"""`turntide lab bench retrieve`: how long reading memory takes, inside the process and over HTTP at a steady rate."""
 
 from __future__ import annotations
 

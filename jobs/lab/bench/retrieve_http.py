@@ -191,7 +191,7 @@ async def time_http(server: Server, path: str, load: RequestLoad, environment: M
         BenchFailed: Locust is not installed or ended badly, or nothing was answered.
     """
     if find_spec("locust") is None:
-        raise BenchFailed("locust sends the requests and is not installed: `uv run --group bench turntide bench …`")
+        raise BenchFailed("locust sends the requests and is not installed: `uv run --group bench turntide lab bench …`")
     began_s, too_slow = cpu_s(server.pid), "end: is the machine overloaded?"
     within_s = load.seconds + _SPARE_S
     found = await apart("locust", run, path, load, within_s=within_s, too_slow=too_slow, environment=environment)

@@ -1,6 +1,6 @@
 """Cost of each role per turn, all of them at work on one backlog: processor, memory, and bytes in every topic.
 
-The base of `turntide sizing`; and what the sessions role pays for its metrics. Processor time is read from the
+The base of `turntide ops sizing`; and what the sessions role pays for its metrics. Processor time is read from the
 processes, so other work on the machine disturbs it little; what a role takes to start and to be ready is left out.
 """
 

@@ -1,4 +1,4 @@
-"""`turntide bench topics`: figures of topic memory, measured on real conversations, each beside its limit.
+"""`turntide lab bench topics`: figures of topic memory, measured on real conversations, each beside its limit.
 
 The source's codec is JSON → gzip → base64. Beside it: the same without base64, and the project's second codec
 (`deflate` with a shared dictionary).

@@ -1,1 +1,1 @@
-"""`turntide chaos`: seeded destruction under load, and the proof that nothing was lost or doubled."""
+"""`turntide lab chaos`: seeded destruction under load, and the proof that nothing was lost or doubled."""

@@ -1,4 +1,4 @@
-"""`turntide chaos`: kill, freeze and restart everything under load, then compare with a replay."""
+"""`turntide lab chaos`: kill, freeze and restart everything under load, then compare with a replay."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def chaos(
     Roles are killed −9, frozen beyond the session time-out, stopped and joined by another worker; the broker is killed
     and comes back, or refuses what is written; the vector store is killed, hangs or answers 503. Turns come late, twice
     and out of order, with poison between them, of users in several sessions at once. Then state, outputs, archive and
-    index must equal a replay of the logs, as `turntide replay --compare` has it. Exit code 1 with any difference.
+    index must equal a replay of the logs, as `turntide ops replay --compare` has it. Exit code 1 with any difference.
 
     With --rolling, two workers of each role run, and every one is stopped in order (SIGTERM) and started again, one
     after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
@@ -90,13 +90,13 @@ def chaos(
 
 
 chaos.epilog = examples(  # type: ignore[attr-defined]
-    "turntide chaos",
-    "turntide chaos --seed 7 --minutes 5 --turns-per-s 500",
-    "turntide chaos --seed 7 --output json | jq .differences",
-    "turntide chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
-    "turntide chaos --acts kill,stop",
-    "turntide chaos --rolling --turns-per-s 100",
-    "turntide chaos --acts broker --minutes 5 --outage-s 60",
+    "turntide lab chaos",
+    "turntide lab chaos --seed 7 --minutes 5 --turns-per-s 500",
+    "turntide lab chaos --seed 7 --output json | jq .differences",
+    "turntide lab chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
+    "turntide lab chaos --acts kill,stop",
+    "turntide lab chaos --rolling --turns-per-s 100",
+    "turntide lab chaos --acts broker --minutes 5 --outage-s 60",
 )
 
 
@@ -162,7 +162,7 @@ def _print(done: list[Saved], printed: Printer, *, many: bool) -> None:
 
 
 def _kept(fields: dict[str, Any]) -> dict[str, Any]:
-    """With what a file needs that is kept for `turntide bench page`."""
+    """With what a file needs that is kept for `turntide lab bench page`."""
     from jobs.lab.bench.machine import envelope
     from jobs.lab.chaos.driver import SESSION_TIMEOUT
 

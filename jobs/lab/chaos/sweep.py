@@ -37,7 +37,7 @@ class Saved(Struct, kw_only=True):
         acts = "" if set(self.acts) == {*FaultKind} else f" --acts {','.join(self.acts)}"
         outage = "" if self.outage_s == OUTAGE_S else f" --outage-s {self.outage_s:g}"
         turns = f"--turns-per-s {self.turns_per_s:g}"
-        return f"turntide chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
+        return f"turntide lab chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
 
 
 _WORST = ("worst_alert_delay_s", "worst_alert_delay_after_kill_s")

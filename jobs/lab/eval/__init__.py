@@ -1,1 +1,1 @@
-"""`turntide eval`: how good, on which data."""
+"""`turntide lab eval`: how good, on which data."""

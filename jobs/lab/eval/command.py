@@ -1,4 +1,4 @@
-"""`turntide eval`: how good, on which data."""
+"""`turntide lab eval`: how good, on which data."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ app.command("extraction", epilog=examples(*EXTRACTION_EXAMPLES))(extraction_comm
 
 @app.command(
     epilog=examples(
-        "turntide eval topics",
-        "turntide eval topics locomo10.json --embedder minilm --output json",
-        "turntide eval topics dialogues.jsonl --where label=benign --picture topics.svg",
+        "turntide lab eval topics",
+        "turntide lab eval topics locomo10.json --embedder minilm --output json",
+        "turntide lab eval topics dialogues.jsonl --where label=benign --picture topics.svg",
     )
 )
 def topics(
@@ -94,9 +94,9 @@ def topics(
 
 @app.command(
     epilog=examples(
-        "turntide eval retrieval --data locomo10.json",
-        "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
-        "turntide eval retrieval --data locomo10.json --limit-conversations 1",
+        "turntide lab eval retrieval --data locomo10.json",
+        "turntide lab eval retrieval --data locomo10.json --embedder minilm --output json",
+        "turntide lab eval retrieval --data locomo10.json --limit-conversations 1",
     )
 )
 def retrieval(
@@ -131,8 +131,8 @@ def retrieval(
 
 @app.command(
     epilog=examples(
-        "turntide eval tiers --data locomo10.json",
-        "turntide eval tiers --data locomo10.json --embedder minilm --output json",
+        "turntide lab eval tiers --data locomo10.json",
+        "turntide lab eval tiers --data locomo10.json --embedder minilm --output json",
     )
 )
 def tiers(

@@ -1,4 +1,4 @@
-"""`turntide eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
+"""`turntide lab eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
 
 from __future__ import annotations
 

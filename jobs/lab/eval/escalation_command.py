@@ -1,4 +1,4 @@
-"""`turntide eval escalation`: how well escalations are told from harmless talk, and what the alerts are worth."""
+"""`turntide lab eval escalation`: how well escalations are told from harmless talk, and what the alerts are worth."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from streams.ports import Embedder
 
 ESCALATION_EXAMPLES = (
-    "turntide eval escalation --data dialogues.jsonl",
-    "turntide eval escalation --data dialogues.jsonl --output json",
-    "turntide eval escalation --data dialogues.jsonl --leave-out source",
-    "turntide eval escalation --data mine.jsonl --leave-out nothing",
+    "turntide lab eval escalation --data dialogues.jsonl",
+    "turntide lab eval escalation --data dialogues.jsonl --output json",
+    "turntide lab eval escalation --data dialogues.jsonl --leave-out source",
+    "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
 )
 
 
@@ -68,7 +68,7 @@ def escalation_command(
     if settings.scorer.kind == "rules" or not policy.escalation.enabled:
         raise ConfigurationError(
             "no trained scorer judges sessions here (scorer.kind is rules, or the policy's escalation.enabled false): "
-            "there are no probabilities to measure. `turntide backtest` compares alerts of any scorer and policy."
+            "there are no probabilities to measure. `turntide alerts backtest` compares any scorers and policies."
         )
     sides = sides_of(read_dialogues(data), leave_out, {source.name for source in model.file.card.sources})
     if leave_out in {LeaveOut.FAMILY, LeaveOut.SOURCE}:

@@ -1,4 +1,4 @@
-"""`turntide eval extraction`: labelled messages of project talk, and the scoring of extractors on them.
+"""`turntide lab eval extraction`: labelled messages of project talk, and the scoring of extractors on them.
 
 | split | messages | how they came to be |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""`turntide eval facts`: the labelled messages, and the scoring of extractors on them.
+"""`turntide lab eval facts`: the labelled messages, and the scoring of extractors on them.
 
 Of the 599 messages that Turntide brings, 429 are `dev`: rules have been mended by looking at them. The 170 of `test`
 were written without sight of the rules, and to be unlike the others: facts in passing, in rare wordings, common

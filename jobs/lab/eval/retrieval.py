@@ -1,4 +1,4 @@
-"""`turntide eval retrieval`: how much of what answers a question is found, through the real path.
+"""`turntide lab eval retrieval`: how much of what answers a question is found, through the real path.
 
 A broker of its own, the topics, the index role in this process on a store of its own; the turns are produced, the role
 indexes them, and every question is asked through `streams.index.hybrid_search.HybridSearch` over the role's store.

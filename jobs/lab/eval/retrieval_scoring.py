@@ -43,7 +43,7 @@ class QuestionResult(Struct, frozen=True):
 
 
 class RetrievalScores(Struct, frozen=True, kw_only=True):
-    """What `turntide eval retrieval` prints.
+    """What `turntide lab eval retrieval` prints.
 
     Attributes:
         turns: Recall of evidence turns by group of categories; groups without a question are missing.

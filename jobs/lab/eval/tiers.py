@@ -1,4 +1,4 @@
-"""`turntide eval tiers`: what the three tiers keep of real conversations, and how near episodes are to questions.
+"""`turntide lab eval tiers`: what the three tiers keep of real conversations, and how near episodes are to questions.
 
 Every turn of a user goes through the project's own fold; requests are answered at once, extractively. What is kept is
 counted, and of every question with evidence the distance to the nearest episode that holds some of it is held against

@@ -1,4 +1,4 @@
-"""The report of `turntide eval topics` for people: tables, and the curve as a picture."""
+"""The report of `turntide lab eval topics` for people: tables, and the curve as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide eval facts` and `eval extraction`: what rules read out of messages, against labels."""
+"""`turntide lab eval facts` and `eval extraction`: what rules read out of messages, against labels."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ShowMisses = Annotated[
 ]
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 FACTS_EXAMPLES = (
-    "turntide eval facts",
-    "turntide eval facts --split dev --show-misses",
-    "turntide eval facts --data messages.jsonl --output json",
+    "turntide lab eval facts",
+    "turntide lab eval facts --split dev --show-misses",
+    "turntide lab eval facts --data messages.jsonl --output json",
 )
 EXTRACTION_EXAMPLES = (
-    "turntide eval extraction",
-    "turntide eval extraction --split dev --show-misses",
-    "turntide eval extraction sentences.jsonl --output json",
+    "turntide lab eval extraction",
+    "turntide lab eval extraction --split dev --show-misses",
+    "turntide lab eval extraction sentences.jsonl --output json",
 )
 FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
 ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])

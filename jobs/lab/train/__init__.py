@@ -1,1 +1,1 @@
-"""`turntide train`: what is learnt from labelled dialogues, and how."""
+"""`turntide lab train`: what is learnt from labelled dialogues, and how."""

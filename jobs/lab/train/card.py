@@ -38,7 +38,7 @@ FAILURES = (
     _SECURITY,
     (
         "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
-        "threshold by `turntide calibrate`, not by the probability."
+        "threshold by `turntide alerts calibrate`, not by the probability."
     ),
     _CRESCENDOS,
     "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.",
@@ -87,7 +87,7 @@ COLUMNS = (
 """Figures of a run, of all sources together and of each."""
 _LEARNT_FROM_OURS = frozenset[str]().union(*_SEEN_ON.values())
 _LEFT_OUT = (
-    "Each dialogue judged by a model that saw nothing of its family: `turntide eval escalation --leave-out family` "
+    "Each dialogue judged by a model that saw nothing of its family: `turntide lab eval escalation --leave-out family` "
     "gives these figures."
 )
 _CHOSEN = (

@@ -1,4 +1,4 @@
-"""`turntide train scorer`: the weights that Turntide ships, or your own, from labelled dialogues."""
+"""`turntide lab train scorer`: the weights that Turntide ships, or your own, from labelled dialogues."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def train() -> None:
 
 @app.command(
     epilog=examples(
-        "turntide train scorer --data dialogues.jsonl --to mine.scorer",
-        "turntide train scorer --data dialogues.jsonl --to mine.scorer --version shop-2 --no-measure",
+        "turntide lab train scorer --data dialogues.jsonl --to mine.scorer",
+        "turntide lab train scorer --data dialogues.jsonl --to mine.scorer --version shop-2 --no-measure",
         "TURNTIDE_SCORER__FILE=mine.scorer turntide worker sessions",
     )
 )
@@ -103,7 +103,7 @@ def _measured(dialogues: Sequence[LabelledDialogue], trainer: Trainer, seed: int
     return measured_of(summary(judged), roc_auc_interval(judged, seed))
 
 
-@app.command(epilog=examples("turntide train card", "turntide train card mine.scorer > card.md"))
+@app.command(epilog=examples("turntide lab train card", "turntide lab train card mine.scorer > card.md"))
 def card(
     file: Annotated[
         Path | None, typer.Argument(help="A scorer's file. None: the shipped one.", show_default=False)

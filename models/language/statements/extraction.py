@@ -2,7 +2,7 @@
 
 `spoken` leaves what the speaker says, as clauses with hasty spellings written out; the tables `decisions` and
 `statements` say which type a clause is and how surely, `doubts` lower that, `subjects` say what it is about,
-`proposals` turn "yes, let's do that" into what was proposed. English; measured by `turntide eval extraction`.
+`proposals` turn "yes, let's do that" into what was proposed. English; measured by `turntide lab eval extraction`.
 
 | type | source wording | confidence | beyond it |
 |---|---|---|---|

@@ -1,7 +1,7 @@
 """Topic matching: cosines of a message to the topics' embeddings (topic memory, §1).
 
 A topic's embedding is the running mean of its user messages' vectors, kept as int8 like those of `vectors`, so that a
-cosine is the same on every machine. (The first message alone would match worse: `turntide eval topics` shows both.)
+cosine is the same on every machine. (The first message alone would match worse: `turntide lab eval topics` shows both.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from models.session.topics.store import TopicStore
 from models.state.vectors import quantise
 
 TOPIC_DIMS: Final = 256
-"""Dimensions kept: topics are told apart better than with the 64 of the detectors (`turntide eval topics`)."""
+"""Dimensions kept: topics are told apart better than with the 64 of the detectors (`turntide lab eval topics`)."""
 MEMORY: Final = 8
 """Messages after which the mean moves no slower: a matter that drifts is followed."""
 _FIRST_ROWS: Final = 4

@@ -1,7 +1,8 @@
 """Memory as tools of the Model Context Protocol, of users and of projects (`streams.api.mcp.tools`).
 
 The same tools stand at `/mcp` of the index role (streamable HTTP, stateless, JSON answers; token and tenants as
-for every route) and behind `turntide mcp` (standard input and output, asking a role over HTTP). Needs the extra `mcp`.
+for every route) and behind `turntide memory mcp` (standard input and output, asking a role over HTTP).
+Needs the extra `mcp`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Saving a project page by page, and bringing one back in pieces.
 
-`turntide project export` and `import` make four files of it (`models.project.files`).
+`turntide memory project export` and `import` make four files of it (`models.project.files`).
 """
 
 from __future__ import annotations

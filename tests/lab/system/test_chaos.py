@@ -1,4 +1,4 @@
-"""`turntide chaos` from outside: everything harmed for half a minute, and nothing differs."""
+"""`turntide lab chaos` from outside: everything harmed for half a minute, and nothing differs."""
 
 from __future__ import annotations
 

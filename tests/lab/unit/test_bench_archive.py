@@ -1,4 +1,4 @@
-"""`turntide bench archive`: what is made and what is measured. Never how fast."""
+"""`turntide lab bench archive`: what is made and what is measured. Never how fast."""
 
 from __future__ import annotations
 

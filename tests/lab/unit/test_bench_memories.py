@@ -1,4 +1,4 @@
-"""`turntide bench memories`: what is measured and which limits hold. Never how fast."""
+"""`turntide lab bench memories`: what is measured and which limits hold. Never how fast."""
 
 from __future__ import annotations
 

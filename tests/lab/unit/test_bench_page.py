@@ -15,7 +15,7 @@ from jobs.lab.bench.page import COMMANDS, PAGE, section_of, write_page
 from models.errors import ConfigurationError
 
 ENVELOPE = {
-    "command": "turntide bench made-up",
+    "command": "turntide lab bench made-up",
     "measured_at": "2001-02-03T04:05:06Z",
     "load_average_at_start": 0.25,
     "machine": {
@@ -169,7 +169,7 @@ def test_chaos_adds_the_seeds_up_and_does_not_hide_an_unfinished_one(tmp_path: P
 
 
 def test_a_single_chaos_run_is_a_sweep_of_one(tmp_path: Path) -> None:
-    """`turntide chaos` without --runs prints its result without a list."""
+    """`turntide lab chaos` without --runs prints its result without a list."""
     page = page_of(tmp_path, chaos={"seed": 4, **RUN})
 
     assert "| 4 | 150 |" in page
@@ -214,8 +214,8 @@ def test_machine_and_command_are_those_of_the_files(tmp_path: Path) -> None:
     """Who made a figure, when and where; a file that does not say is told by its usual command."""
     page = page_of(tmp_path, stream={**STREAM, **ENVELOPE}, scale={**SCALE, **ENVELOPE}, kills=KILLS)
 
-    assert "`turntide bench made-up`, 2001-02-03 04:05:06 UTC, load average 0.25 before" in page
-    assert "`turntide bench kills --output json`" in page
+    assert "`turntide lab bench made-up`, 2001-02-03 04:05:06 UTC, load average 0.25 before" in page
+    assert "`turntide lab bench kills --output json`" in page
     machine = page[page.index("## Machine") :]
     assert "|  | stream, scale |" in machine
     for row in ("CPUs | 3", "memory | 8 GiB", "Python | 3.99", "kafka | 9.9", "bytewax | 8.8", "CPU | Made-up CPU"):
@@ -233,7 +233,7 @@ def test_notes_and_unknown_contenders_are_shown(tmp_path: Path) -> None:
 
 def test_no_file_and_a_broken_file_say_what_to_do(tmp_path: Path) -> None:
     """An empty folder names a command, a file that is not JSON its name; no page is left behind."""
-    with pytest.raises(ConfigurationError, match=r"holds none of stream\.json.*turntide bench"):
+    with pytest.raises(ConfigurationError, match=r"holds none of stream\.json.*turntide lab bench"):
         write_page(tmp_path)
     (tmp_path / "kills.json").write_text("error: not JSON")
     with pytest.raises(ConfigurationError, match=r"kills\.json is not readable JSON"):
@@ -243,7 +243,7 @@ def test_no_file_and_a_broken_file_say_what_to_do(tmp_path: Path) -> None:
 
 
 def test_command_prints_what_is_held_to_what(tmp_path: Path) -> None:
-    """`turntide bench page FOLDER --output json`: a row for each figure, with numbers as numbers."""
+    """`turntide lab bench page FOLDER --output json`: a row for each figure, with numbers as numbers."""
     (tmp_path / "scale.json").write_text(json.dumps(SCALE))
     result = CliRunner().invoke(app, ["bench", "page", str(tmp_path), "--output", "json"])
 

@@ -1,4 +1,4 @@
-"""`turntide bench project`: what is measured and which limits hold. Never how fast."""
+"""`turntide lab bench project`: what is measured and which limits hold. Never how fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide bench retrieve`: what is stored and asked, when requests are due, which limits hold. Never how fast."""
+"""`turntide lab bench retrieve`: what is stored and asked, when requests are due, which limits hold. Never how fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `turntide bench scale` measures is what it says: the same words at each length, all sessions open, no copy."""
+"""Measurements of `turntide lab bench scale`: the same words at each length, all sessions open, no copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide bench topics`: its arithmetic, its walk over the demo's conversations, its command. Never how fast."""
+"""`turntide lab bench topics`: its arithmetic, its walk over the demo's conversations, its command. Never how fast."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_failed_runs_keep_their_folder_and_say_how_to_repeat(ran: list[int], tmp
 
     assert ([1, 2, 3, 4], [False, True, True, False]) == (ran, [run.failed for run in runs])
     assert {"seed-2", "seed-3"} == {folder.name for folder in tmp_path.iterdir()}
-    assert "turntide chaos --seed 3 --minutes 0.1 --turns-per-s 50" == runs[2].again()
+    assert "turntide lab chaos --seed 3 --minutes 0.1 --turns-per-s 50" == runs[2].again()
     assert "StoreUnavailable: no broker" == runs[2].error
 
 

@@ -1,4 +1,4 @@
-"""`turntide eval escalation`: who judges what, what is printed, and what becomes of data that say little."""
+"""`turntide lab eval escalation`: who judges what, what is printed, and what becomes of data that say little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of `turntide eval escalation` against scikit-learn's, on any scores with any ties."""
+"""Figures of `turntide lab eval escalation` against scikit-learn's, on any scores with any ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide eval extraction`: its labelled set, its figures on cases counted by hand, its command."""
+"""`turntide lab eval extraction`: its labelled set, its figures on cases counted by hand, its command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide eval facts`: its labelled set, matching and figures on cases counted by hand, its command."""
+"""`turntide lab eval facts`: its labelled set, matching and figures on cases counted by hand, its command."""
 
 from __future__ import annotations
 

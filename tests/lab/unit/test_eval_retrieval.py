@@ -1,4 +1,4 @@
-"""`turntide eval retrieval`: questions read and cleaned, recall counted by hand, its command."""
+"""`turntide lab eval retrieval`: questions read and cleaned, recall counted by hand, its command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
+"""`turntide lab eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_card_says_how_its_figures_are_made_and_that_settings_were_chosen_on_t
     changed = structs.replace(ours.file, card=structs.replace(ours.file.card, sources=mine))
     theirs = card_page(TurnModel(changed, write_model(changed)))
 
-    assert "`turntide eval escalation --leave-out family`" in card_page(ours)
+    assert "`turntide lab eval escalation --leave-out family`" in card_page(ours)
     assert "chosen on these same families" in card_page(ours).partition("| red_attack |")[2]
     assert "chosen on these same families" not in theirs
     assert "chosen on these same families" not in card_page(carded({}))
@@ -83,7 +83,7 @@ def test_failures_found_on_shipped_data_are_not_said_of_other_data() -> None:
 
 
 def test_the_page_in_the_documents_is_the_card_of_the_shipped_file() -> None:
-    """As the command prints it: `turntide train card > deploy/models/escalation-1.md`."""
+    """As the command prints it: `turntide lab train card > deploy/models/escalation-1.md`."""
     printed = turntide("train", "card")
 
     assert printed.exit_code == 0

@@ -73,8 +73,8 @@ async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(setting
 
     assert isinstance(gone, ConfigurationError)
     assert isinstance(empty, RecoveryFailed)
-    assert "turntide reset sessions --from-beginning" in str(gone)
-    assert "turntide reset sessions --from-beginning" in str(empty)
+    assert "turntide ops reset sessions --from-beginning" in str(gone)
+    assert "turntide ops reset sessions --from-beginning" in str(empty)
     assert (done.expired_records, done.partitions) == (0, 4)
     assert settled.comparison.repeats > 0
 
@@ -110,7 +110,7 @@ async def test_local_state_is_a_cache(settings: Settings) -> None:
     async with sessions_role(local):
         await assert_equal_to_replay(settings)
 
-    assert "turntide reset sessions --from-beginning" in str(empty)
+    assert "turntide ops reset sessions --from-beginning" in str(empty)
 
 
 async def test_dead_letters_at_the_end_are_no_lost_state(settings: Settings) -> None:
