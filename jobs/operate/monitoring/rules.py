@@ -145,10 +145,9 @@ def meaning(text: str) -> str:
 _INDEX_HEAD = """# Runbooks
 
 One page for each alert of `deploy/prometheus/rules`. Made by `turntide ops monitoring write`; do not edit.
-`deploy/monitoring.md` says how all of it is used.
+[monitoring.md](../monitoring.md) explains routes and set-up.
 
-On Kubernetes `turntide …` runs where it may do what is asked, and `curl` on your machine beside a
-`kubectl port-forward` to the role:
+On Kubernetes run `turntide …` in `turntide-ops`, and `curl` on your machine after `kubectl port-forward` to the role:
 
 ```sh
 kubectl scale deployment/turntide-ops --replicas=1
@@ -160,7 +159,7 @@ kubectl exec -it deployment/turntide-ops -- turntide doctor
 def index(directory: Path, alerts: Sequence[AlertRule]) -> str:
     """The runbooks' README: pages first, then tickets, each with what it means."""
     lines = [_INDEX_HEAD]
-    for severity, title in (("page", "Somebody is woken up"), ("ticket", "In the morning")):
+    for severity, title in (("page", "Pages: act at any hour"), ("ticket", "Tickets: act in the morning")):
         lines += [f"## {title}\n", "| alert | fires after | meaning |", "|---|---|---|"]
         for alert in alerts:
             if alert.labels.get("severity") == severity:
