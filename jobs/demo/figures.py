@@ -27,9 +27,17 @@ class Figures(Struct, frozen=True):
     problems: list[str]
 
 
-class _Queries(Struct, frozen=True, forbid_unknown_fields=True):
+class Queries(Struct, frozen=True, forbid_unknown_fields=True):
+    """SQL by name, as `figures.toml` has it."""
+
     figures: dict[str, str]
     checks: dict[str, str]
+    further: dict[str, str]
+
+
+def load_queries() -> Queries:
+    """The queries of the demo."""
+    return msgspec.convert(tomllib.loads((files("jobs.demo") / "figures.toml").read_text("utf-8")), Queries)
 
 
 def ask_archive(
@@ -42,7 +50,7 @@ def ask_archive(
         play: Conversations that were played to their end.
         asked: Questions about users, whose facts must have been stored, updated and retracted.
     """
-    queries = msgspec.convert(tomllib.loads((files("jobs.demo") / "figures.toml").read_text("utf-8")), _Queries)
+    queries = load_queries()
     of_play = ("session_id", "app_id", "user_id", "ends", "shows_topics")
     conversations = [{name: getattr(each, name) for name in of_play} | {"turns": len(each.turns)} for each in play]
     users = {(each.app_id, each.user_id) for each in asked}

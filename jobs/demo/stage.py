@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from jobs.demo.figures import load_queries
 from jobs.demo.lines import event_line, show_summary
 from jobs.demo.state import DemoState
 from jobs.demo.summary import DemoSummary
@@ -108,28 +109,14 @@ def further(summary: DemoSummary) -> dict[str, str]:
     folder, user = shlex.quote(summary.data_dir), summary.answers.recalled[0].user_id
     session = (summary.alerts_raised or summary.alerts_expected)[0]
     asked = {
-        "Why the alerts stand:": "FROM alerts SELECT session_id, severity, reason",
-        f"The risk of {session}, turn by turn:": "FROM risk_points SELECT turn, risk, score, mode "
-        f"WHERE session_id = '{session}' ORDER BY turn",
-        "What became of topics:": "FROM topics SELECT session_id, title, cause, message_count ORDER BY ALL",
-        "What is known of users:": "FROM facts SELECT user_id, category, key, value, valid_from WHERE active "
-        "ORDER BY ALL",
-        f"What {user} said of themselves, and how it changed:": "FROM fact_changes SELECT timestamp, cause, category, "
-        f"key, value WHERE user_id = '{user}' ORDER BY ALL",
-        "What became of the turns of users:": "FROM user_episodes SELECT user_id, turn_range, summary "
-        "ORDER BY user_id, episode",
-        "What is remembered of each app:": "FROM app_memories SELECT app_id, memory_id, content",
-        "How memories were compacted, and why:": "FROM app_memory_compactions SELECT app_id, action, "
-        "target_memory_id, reason, decided_by",
-        "What is remembered of the project, and from when until when it held:": "FROM project_memories SELECT type, "
-        "content, valid_from, valid_until ORDER BY ALL",
-        "What is remembered of each session:": "FROM episodes SELECT session_id, summary",
+        f"{what.format(session=session, user=user)}:": f'{_command()} query "{sql.format(session=session, user=user)}"'
+        for what, sql in load_queries().further.items()
     }
     return {
         "The report, figures and patterns of the archive:": summary.report,
         "Where the commands below find the archive:": f"export TURNTIDE_DATA_DIR={folder}",
-        **{what: f'{_command()} query "{sql}"' for what, sql in asked.items()},
-        "Everything that can be asked, and what it means:": f"{_command()} dictionary",
+        **asked,
+        "Everything that can be asked, and what it means:": f"{_command()} archive dictionary",
         "Remove all of it again:": f"rm -r {folder}",
     }
 
