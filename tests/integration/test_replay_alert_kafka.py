@@ -113,6 +113,7 @@ async def test_a_role_started_anew_with_another_policy_is_followed(settings: Set
 
 async def test_alerts_do_not_wait_for_versions(settings: Settings) -> None:
     """Where versions cannot be kept, the role alerts all the same, and the replay says what is missing."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
     (settings.data_dir / "versions").write_bytes(b"a file where the folder should be")
     await send(settings, map(recorded, among_others(turns_of("rising", 0, RISING))))
     async with running(settings, policy_of(settings)):

@@ -53,7 +53,7 @@ class Noting(ServerStore):
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write, and note it once that is durable."""
         await super().upsert(collection, points)
-        self.written.append(collection)
+        self.written += [collection] if points else []
 
 
 class Quiet(IndexRole):
