@@ -38,7 +38,7 @@ FAILURES = (
     _SECURITY,
     (
         "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
-        "threshold by `turntide alerts calibrate`, not by the probability."
+        "threshold by `turntide calibrate`, not by the probability."
     ),
     _CRESCENDOS,
     "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.",
