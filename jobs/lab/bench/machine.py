@@ -52,9 +52,9 @@ def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
 def command(arguments: Sequence[str]) -> str:
     """The command line to repeat it, without the places where this machine keeps its files.
 
-    >>> command(["chaos", "--save", "/home/me/chaos.jsonl", "--runs", "20", "--data-dir=/tmp/x"])
+    >>> command(["lab", "chaos", "--save", "/home/me/chaos.jsonl", "--runs", "20", "--data-dir=/tmp/x"])
     'turntide lab chaos --runs 20'
-    >>> command(["eval", "topics", "/home/me/chats.jsonl"])
+    >>> command(["lab", "eval", "topics", "/home/me/chats.jsonl"])
     'turntide lab eval topics chats.jsonl'
     """
     kept: list[str] = []
