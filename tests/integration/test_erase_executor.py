@@ -160,6 +160,7 @@ async def index(settings: Settings, asked: list[VectorsErasureDue]) -> None:
             await client.commit()
 
 
+@pytest.mark.slow
 async def test_a_retry_asks_the_index_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was said since the first answer is in the index too; the proof counts what both removed."""
     monkeypatch.setattr(executor, "TRY_AGAIN_AFTER_S", 0.0)

@@ -96,6 +96,7 @@ async def proved(settings: Settings, folder: Path) -> ErasureProved:
     return proof
 
 
+@pytest.mark.slow
 async def test_a_killed_erasure_is_brought_to_its_end(settings: Settings, tmp_path: Path) -> None:
     """Once when state and topics have forgotten and the archive has not, once when only the proof is missing."""
     bert, both = ("bert", TURNS_EACH), [("anna", TURNS_EACH), ("bert", TURNS_EACH)]

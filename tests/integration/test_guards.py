@@ -159,6 +159,7 @@ async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: Hard
     later.result()
 
 
+@pytest.mark.slow
 async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings, ends: HardEnd) -> None:
     """What is fetched ahead stays at two polls and one fetch, though twenty times as much waits in the log."""
     count = await produce(settings, ["x" * 20_000] * 1_000)
@@ -205,6 +206,7 @@ def archived(settings: Settings) -> tuple[Settings, dict[str, Topic]]:
     return settings.model_copy(update={"archive": small}), {TURNS.full_name(settings.topic_prefix): TURNS}
 
 
+@pytest.mark.slow
 async def test_a_slow_archive_does_not_gather(archived: tuple[Settings, dict[str, Topic]]) -> None:
     """While a landing takes its time nothing is taken: no buffer exceeds the limit by more than one poll."""
     settings, topics = archived

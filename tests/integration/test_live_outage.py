@@ -27,6 +27,7 @@ async def emit(settings: Settings, session_id: str) -> None:
     await write(settings, PROFILES, [Record(b"k", encode(event), headers_for(event))])
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 async def test_the_page_goes_on_after_its_broker_was_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is away the feed fails and tries again; what comes after its return is shown."""

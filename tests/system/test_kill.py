@@ -40,6 +40,7 @@ async def assert_nothing_differs(settings: Settings, index_url: str | None = Non
     return settled
 
 
+@pytest.mark.slow
 @pytest.mark.fault("F5")
 async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: Path) -> None:
     """F5: stopped amid a batch, beyond the session time-out; another one takes over, then it wakes, and ends."""
@@ -59,7 +60,7 @@ async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: 
 
 
 @pytest.mark.fault("F1")
-@pytest.mark.parametrize(("slow", "again"), [("score", False), ("sink", True)])
+@pytest.mark.parametrize(("slow", "again"), [pytest.param("score", False, marks=pytest.mark.slow), ("sink", True)])
 async def test_killed_amid_a_batch(settings: Settings, tmp_path: Path, slow: str, *, again: bool) -> None:
     """F1: before the fold nothing is out yet; between outputs and state the same ids come again."""
     await send(settings, disorder(6, FEW_TURNS))

@@ -51,6 +51,7 @@ async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settin
     assert after.comparison.repeats > before.comparison.repeats
 
 
+@pytest.mark.slow
 async def test_answers_that_come_again_change_nothing(settings: Settings) -> None:
     """The enrich role answers every request once more: no second episode, and no difference."""
     await send(settings, disorder(13, TURNS))

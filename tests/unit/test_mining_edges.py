@@ -61,6 +61,7 @@ AGAINST_THE_FIRST = Period(SECOND_DAY, SECOND_DAY)
 AFTER_THE_END = Period(FIRST + timedelta(days=30), FIRST + timedelta(days=31))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "periods"),
     [

@@ -33,7 +33,7 @@ async def stopped_in_the_slow_call(settings: Settings, folder: Path, role: str, 
         return await asyncio.to_thread(child.wait, GONE_WITHIN_S)
 
 
-@pytest.mark.parametrize("slow", ["score", "sink"])
+@pytest.mark.parametrize("slow", ["score", pytest.param("sink", marks=pytest.mark.slow)])
 async def test_sessions_stopped_in_a_slow_call(settings: Settings, tmp_path: Path, slow: str) -> None:
     """Before the fold and between outputs and state; the next worker leaves what the oracle has."""
     await send(settings, [recorded(turn) for turn in turns(0, 10)])
@@ -46,6 +46,7 @@ async def test_sessions_stopped_in_a_slow_call(settings: Settings, tmp_path: Pat
     assert settled.oracle.turns == 160
 
 
+@pytest.mark.slow
 async def test_index_stopped_in_a_slow_upsert(settings: Settings, tmp_path: Path) -> None:
     """The store answers after seconds; the next worker has one point for each turn."""
     await send(settings, [recorded(turn) for turn in turns(0, 10)])

@@ -79,6 +79,7 @@ async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(setting
     assert settled.comparison.repeats > 0
 
 
+@pytest.mark.slow
 async def test_a_changelog_whose_head_was_cut_is_refused(settings: Settings) -> None:
     """Retention on a topic that must be compacted only: the clock in its last records would hide what is missing."""
     await folded(settings, disorder(12, turns=200))
@@ -113,6 +114,7 @@ async def test_local_state_is_a_cache(settings: Settings) -> None:
     assert "turntide ops reset sessions --from-beginning" in str(empty)
 
 
+@pytest.mark.slow
 async def test_dead_letters_at_the_end_are_no_lost_state(settings: Settings) -> None:
     """What leaves no state is committed without one, with an empty changelog as with a full one."""
     for batch in ([POISON] * 3, [recorded(said(0)), *[POISON] * 3]):
@@ -127,6 +129,7 @@ async def test_dead_letters_at_the_end_are_no_lost_state(settings: Settings) -> 
     assert settled.oracle.turns == 2
 
 
+@pytest.mark.slow
 async def test_a_record_that_broke_the_fold_at_the_end_is_no_lost_state(settings: Settings) -> None:
     """It could be used, and left a dead letter instead of state; the next worker goes on behind it."""
     for letters, session_id in enumerate(("s", "other"), start=1):
@@ -138,6 +141,7 @@ async def test_a_record_that_broke_the_fold_at_the_end_is_no_lost_state(settings
     assert [letter.stage for letter in await events(settings, DEAD_LETTERS)] == ["fold", "fold"]
 
 
+@pytest.mark.slow
 async def test_reset_refuses_while_a_worker_runs(settings: Settings) -> None:
     """Offsets of a group with members cannot be set back, and its state must not vanish under it."""
     await send(settings, [recorded(said(0))])
