@@ -41,7 +41,8 @@ def event_line(event: OutputEvent) -> str | None:
             score = f"{event.cause}, {event.severity}, score {event.score:.2f}, turn {event.turn}"
             line = "alert", event.session_id, f"{score}: {event.reason} (evidence: turns {turns})"
         case SegmentCompacted():
-            turns, tokens = f"turns {event.first_turn}-{event.last_turn}", (event.tokens_before, event.tokens_after)
+            first, last, tokens = event.first_turn, event.last_turn, (event.tokens_before, event.tokens_after)
+            turns = f"turn {last}" if first == last else f"turns {first}-{last}"
             line = "segment", event.session_id, _compressed(turns, tokens, event.key_topics)
         case EpisodeCompressed():
             tokens = event.tokens_before, event.tokens_after

@@ -255,7 +255,8 @@ def _report(settings: Settings) -> Path:
         RoleFailed: It could not be written.
     """
     page = settings.data_dir / "report.html"
-    command = [sys.executable, "-m", "jobs.cli", "report", "--days", "1", "--to", str(page), "--output", "json"]
+    options = ["--days", "1", "--to", str(page), "--output", "json"]
+    command = [sys.executable, "-m", "jobs.cli", "analyse", "report", *options]
     environment = {**os.environ, **environment_of(settings), **_OWN_ARCHIVE}
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if not page.exists():

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
@@ -51,6 +52,9 @@ def render(template: str, *, scripts: Sequence[str] = (), **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
+    # Each role serves HTTP, and most never render a page: the import takes about 100 ms of their start.
+    from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
+
     made = Environment(
         loader=FunctionLoader(source),
         autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),

@@ -23,7 +23,7 @@ KEYS = {
 
 def command(folder: Path, *arguments: str) -> list[str]:
     """The command line of a run in this folder."""
-    return [sys.executable, "-m", "jobs.cli", "chaos", "--data-dir", str(folder), *arguments, "--output", "json"]
+    return [sys.executable, "-m", "jobs.cli", "lab", "chaos", "--data-dir", str(folder), *arguments, "--output", "json"]
 
 
 def test_half_a_minute_of_chaos_differs_in_nothing(tmp_path: Path) -> None:
