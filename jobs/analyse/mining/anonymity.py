@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import duckdb
 import polars as pl
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from jobs.analyse.mining.coverage import ABOUT, SESSIONS, USERS, enough, is_few
-from jobs.analyse.mining.job import SHARE, Figure, Finding, JobFindings, Shown
+from jobs.analyse.mining.job import SHARE, Figure, Finding, Job, JobFindings
 from jobs.analyse.mining.results import ShownFinding, ShownTable
 from models.errors import ConfigurationError
-from models.policy.archive import AnonymityPolicy
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
 
 _STRENGTH_DIGITS = 2
 
@@ -34,44 +34,46 @@ class ShownFindings(NamedTuple):
     frames: dict[str, pl.DataFrame]
 
 
-def shown(found: JobFindings, con: duckdb.DuckDBPyConnection, k: AnonymityPolicy) -> ShownFindings:
+def shown(found: JobFindings, job: Job, con: duckdb.DuckDBPyConnection, policy: ArchivePolicy) -> ShownFindings:
     """Leave out what is about too few; findings in the order of their strength.
 
     Raises:
         ConfigurationError: A finding's evidence does not tell whom it is about.
         ValueError: Nor does a table.
     """
-    rows = {name: shown_rows(table, k) for name, table in found.tables.items()}
+    k, rules = policy.anonymity, asdict(policy)
     findings = [each for finding in found.findings if (each := _shown_finding(finding, con, k)) is not None]
+    tables, frames = {}, {}
+    for name, frame in found.tables.items():
+        said = job.tables[name]
+        frames[name], left_out = shown_rows(frame, k, said.within)
+        meaning = said.meaning.format(**rules)
+        tables[name] = ShownTable(title=said.title, meaning=meaning, rows=frames[name].height, left_out=left_out)
     return ShownFindings(
         figures=[shown_figure(figure, k) for figure in found.figures],
         findings=sorted(findings, key=lambda each: -each.finding.strength),
         findings_left_out=len(found.findings) - len(findings),
-        tables={
-            name: ShownTable(
-                title=table.title, meaning=table.meaning, rows=rows[name][0].height, left_out=rows[name][1]
-            )
-            for name, table in found.tables.items()
-        },
-        frames={name: frame for name, (frame, _) in rows.items()},
+        tables=tables,
+        frames=frames,
     )
 
 
-def shown_rows(table: Shown, k: AnonymityPolicy) -> tuple[pl.DataFrame, int]:
+def shown_rows(frame: pl.DataFrame, k: AnonymityPolicy, within: tuple[str, ...] = ()) -> tuple[pl.DataFrame, int]:
     """Rows about enough sessions and users without the cells that are not, and how many rows were left out.
+
+    See `TableWording` for `within`.
 
     Raises:
         ValueError: A column `sessions` or `users` is missing: the table must not be shown.
     """
-    frame = table.frame
     if missing := {SESSIONS, USERS} - set(frame.columns):
         raise ValueError(f"a table that is shown needs the columns {sorted(missing)}")
     sessions, users = pl.col(SESSIONS).fill_null(0), pl.col(USERS).fill_null(0)
     few = ~enough(k, sessions, users)
-    hidden = _with_next_smallest(few, pl.lit(value=True), sessions, users, k=k, within=table.within)
+    hidden = _with_next_smallest(few, pl.lit(value=True), sessions, users, k=k, within=within)
     kept = frame.filter(~hidden)
     cells = [column.removeprefix(ABOUT) for column in frame.columns if column.startswith(ABOUT)]
-    blank = [pl.when(~_few_cell(cell, k, table.within)).then(pl.col(cell)).alias(cell) for cell in cells]
+    blank = [pl.when(~_few_cell(cell, k, within)).then(pl.col(cell)).alias(cell) for cell in cells]
     return kept.with_columns(blank).drop(ABOUT + cell for cell in cells), frame.height - kept.height
 
 

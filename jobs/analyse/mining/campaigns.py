@@ -16,8 +16,7 @@ import numpy as np
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun
+from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, JobFindings, MiningInput, begun
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.topic_names import (
@@ -30,6 +29,7 @@ from jobs.analyse.mining.topic_names import (
     names_of,
     naming_marks,
 )
+from jobs.analyse.mining.wording import figure, mining_job
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
@@ -180,16 +180,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     return JobFindings(
         figures=_figures(found),
         findings=_findings(found, table, words, asked),
-        tables={
-            "campaigns": Shown(
-                "Campaigns",
-                "Groups of nearly equal risky messages in many sessions of many users. Likeness is the mean cosine "
-                "with the campaign's middle; different texts are those that differ in more than case and signs. From "
-                "the day by which enough users had come to the day on which as many were left.",
-                table.drop("group"),
-            ),
-            "campaign_days": Shown("Campaigns by day", "Messages, sessions and users by day.", days_of(found, names)),
-        },
+        tables={"campaigns": table.drop("group"), "campaign_days": days_of(found, names)},
         notes=[*([crowded] if full else []), *found.notes],
     )
 
@@ -248,14 +239,4 @@ def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInp
     )
 
 
-JOB = Job(
-    name="campaigns",
-    title="Campaigns",
-    question="Who tries nearly the same risky message across sessions and users?",
-    grouped="session",
-    reads=("turns", "risk_points", "alerts"),
-    version=1,
-    heavy=heavy,
-    find=find,
-    refine=refine,
-)
+JOB = mining_job("campaigns", version=1, heavy=heavy, find=find, refine=refine)

@@ -16,9 +16,9 @@ import polars as pl
 
 from jobs.analyse.mining.coverage import ABOUT, ABOUT_TYPE, about, part_of
 from jobs.analyse.mining.drift_shifts import by_day, compared, findings
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import ALL_APPS, Frames, Job, JobFindings, MiningInput, Period, Shown
+from jobs.analyse.mining.job import ALL_APPS, Frames, JobFindings, MiningInput, Period
 from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.wording import figure, mining_job
 from jobs.shared.intervals import wilson
 from models.policy.archive import ArchivePolicy, DriftMining
 
@@ -165,30 +165,13 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
         ],
         findings=findings(shifted, asked.period, before),
         tables={
-            "measures": Shown("What moved", _MEASURES_MEANING, tests),
-            "days": Shown("Day by day", _DAYS_MEANING, by_day(everything, asked.policy)),
-            "calibration": Shown("Do alerts' probabilities come true", _CALIBRATION_MEANING, weeks),
-            "reliability": Shown("Probability and outcome", _RELIABILITY_MEANING, bins),
+            "measures": tests,
+            "days": by_day(everything, asked.policy),
+            "calibration": weeks,
+            "reliability": bins,
         },
         notes=_notes(here, there, asked.policy) + shares,
     )
-
-
-_MEASURES_MEANING = (
-    "Each measure of the period's sessions against the baseline's. PSI: below 0.1 stable, above 0.2 shifted; beside it "
-    "what chance alone gives at these sizes. AUC: how often a session of now is above one of before. p-values are "
-    "those of users, not of sessions, and corrected for all tests of the run; a shift needs one of them and an effect "
-    "that matters."
-)
-_DAYS_MEANING = (
-    "Stability index of each day's sessions against the whole baseline, over all apps; days with too few sessions to "
-    "tell are left out."
-)
-_CALIBRATION_MEANING = (
-    "By week of the alert and version of the scorer. Only alerts are labelled: this tells of probabilities above the "
-    "threshold, not of sessions that raised none."
-)
-_RELIABILITY_MEANING = "Share of alerts that were right, with its 95 % interval (Wilson), by the probability they had."
 
 
 def _notes(here: pl.DataFrame, there: pl.DataFrame, policy: ArchivePolicy) -> list[str]:
@@ -204,14 +187,4 @@ def _notes(here: pl.DataFrame, there: pl.DataFrame, policy: ArchivePolicy) -> li
     return notes
 
 
-JOB = Job(
-    name="drift",
-    title="Drift",
-    question="Are conversations, and what the scorer makes of them, as they were in the weeks before?",
-    grouped="session",
-    reads=("turns", "risk_points", "profiles", "topics", "alerts", "controls"),
-    version=1,
-    heavy=_heavy,
-    refine=_refine,
-    find=_find,
-)
+JOB = mining_job("drift", version=1, heavy=_heavy, find=_find, refine=_refine)

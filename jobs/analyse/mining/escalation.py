@@ -24,10 +24,10 @@ from jobs.analyse.mining.escalation_shapes import (
     shaped,
 )
 from jobs.analyse.mining.escalation_survival import app_table, faster_apps, survival_table
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import Figure, Frames, Job, JobFindings, MiningInput, Shown
+from jobs.analyse.mining.job import Figure, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import PERCENT, rounded
+from jobs.analyse.mining.wording import figure, mining_job
 from models.policy.archive import ArchivePolicy
 
 _SLOPE_STEP = 0.1
@@ -91,33 +91,17 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     now, before = shaped(sessions, earlier, rules)
     shapes, apps = shape_table(now, before), app_table(sessions, asked.policy)
     tables = {
-        "shapes": Shown(
-            "Shapes of risk curves",
-            f"Sessions with at least {rules.min_turns} scored turns, clustered by their curve.",
-            shapes,
-        ),
-        "shape_curves": Shown(
-            "Mean curve of each shape", "Risk along the session, with the middle half.", curve_table(now, rules)
-        ),
-        "survival": Shown(
-            "Sessions that have not escalated",
-            "Share still calm after so many scored turns (Kaplan-Meier); sessions and users still there.",
-            survival_table(sessions, asked.policy),
-        ),
-        "apps": Shown("Escalation by app", "Each app against all others (log-rank test).", apps.drop("about_others")),
-        "slopes": Shown(
-            "Slopes of risk",
-            "Theil-Sen slope of curves that move, as risk over the whole session; surely rising: interval above 0.",
-            _slopes(now),
-        ),
-        "changes": Shown(
-            "Where risk turns upwards", "First change point upwards, by share of the session.", _changes(now)
-        ),
+        "shapes": shapes,
+        "shape_curves": curve_table(now, rules),
+        "survival": survival_table(sessions, asked.policy),
+        "apps": apps.drop("about_others"),
+        "slopes": _slopes(now),
+        "changes": _changes(now),
     }
     return JobFindings(
         figures=figures_of(sessions, now),
         findings=[*faster_apps(apps, asked), *growing(shapes, now, asked)],
-        tables={name: table._replace(frame=rounded(table.frame)) for name, table in tables.items()},
+        tables={name: rounded(table) for name, table in tables.items()},
         notes=[f"Sessions with fewer than {rules.min_turns} scored turns count in survival alone: they have no curve."],
     )
 
@@ -167,14 +151,4 @@ def _changes(curves: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-JOB = Job(
-    name="escalation",
-    title="Escalation",
-    question="How does risk rise in sessions, and how soon?",
-    grouped="session",
-    reads=("risk_points", "alerts"),
-    version=2,
-    heavy=heavy,
-    refine=refine,
-    find=find,
-)
+JOB = mining_job("escalation", version=2, heavy=heavy, find=find, refine=refine)

@@ -111,26 +111,31 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     shares: tuple[PartialShare, ...] = ()
 
 
-class Shown(NamedTuple):
-    """A table for people: every row with the columns `sessions` and `users`, what the row is about.
+class TableWording(Struct, frozen=True):
+    """What the report says of a table.
 
-    A column `about_<cell>` says whom a cell is about that counts some of them (`coverage.smaller_side`): it is not
-    shown, nor is the cell where they are too few.
+    Attributes:
+        title: Above it.
+        meaning: Below the title; `{campaigns.risk}` stands for that rule of the policy.
+        within: Columns whose groups of rows add up to something known; none: all rows do.
     """
 
     title: str
-    meaning: str
-    frame: pl.DataFrame
+    meaning: str = ""
     within: tuple[str, ...] = ()
-    """Columns whose groups of rows add up to something known; none: all rows do."""
 
 
 class JobFindings(NamedTuple):
-    """What a job found in a period, before anything is left out for being about too few."""
+    """What a job found in a period, before anything is left out for being about too few.
+
+    Every row of a table has the columns `sessions` and `users`, what the row is about. A column `about_<cell>` says
+    whom a cell is about that counts some of them (`coverage.smaller_side`): it is not shown, nor is the cell where they
+    are too few.
+    """
 
     figures: Sequence[Figure] = ()
     findings: Sequence[Finding] = ()
-    tables: Mapping[str, Shown] = {}
+    tables: Mapping[str, pl.DataFrame] = {}
     notes: Sequence[str] = ()
     """What the reader must know: too little data for something, a bound that was reached."""
 
@@ -174,6 +179,7 @@ class Job(NamedTuple):
         version: Raise it with any change of `heavy` or `refine`: kept days are made again.
         heavy: Expressions over the views of some days, each with the column `day`. They run on every engine that Ibis
             speaks to, so they use no function of one engine alone.
+        tables: What is said of each table that `find` gives.
         find: Over the frames of all days of the period.
         refine: What is made of the heavy frames, day by day, where SQL is not enough; each with the column `day`.
     """
@@ -183,6 +189,7 @@ class Job(NamedTuple):
     question: str
     grouped: Literal["session", "date"]
     reads: tuple[str, ...]
+    tables: Mapping[str, TableWording]
     version: int
     heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ibis.Table]]
     find: Callable[[Frames, MiningInput], JobFindings]

@@ -12,10 +12,10 @@ import polars as pl
 
 from jobs.analyse.mining import memory_facts
 from jobs.analyse.mining.coverage import COUNTED, Coverage, about, beyond, beyond_cell, smaller_side
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period, Shown
+from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, Period
 from jobs.analyse.mining.memory_facts import DIGITS, newest, until
 from jobs.analyse.mining.source import Tables
+from jobs.analyse.mining.wording import figure, mining_job
 from models.policy.archive import ArchivePolicy, MemoryMining
 from streams.archive.catalog import literal
 
@@ -84,7 +84,7 @@ def _notes(compactions: pl.DataFrame, facts: pl.DataFrame) -> list[str]:
     return [note for note, rows in nothing.items() if rows.is_empty()]
 
 
-def held_by_apps(asked: MiningInput) -> tuple[list[Figure], Shown]:
+def held_by_apps(asked: MiningInput) -> tuple[list[Figure], pl.DataFrame]:
     """What spaces of memories hold."""
     changes = until(asked, "app_memory_changes")
     memories = asked.rows(newest(_owned(changes), [*_SPACE, "memory_id"]).filter(lambda t: t.active))
@@ -120,10 +120,10 @@ def held_by_apps(asked: MiningInput) -> tuple[list[Figure], Shown]:
         figure("contradicting_app_memories_ratio", contradicting, memories, part=_CONTRADICTING, digits=DIGITS),
         figure("alike_app_memories_pairs", pairs_found, memories, part=is_alike),
     ]
-    return figures, Shown("Memories of apps", "How much of their room is used, and of their energy left.", frame)
+    return figures, frame
 
 
-def held_by_projects(asked: MiningInput) -> tuple[list[Figure], Shown]:
+def held_by_projects(asked: MiningInput) -> tuple[list[Figure], pl.DataFrame]:
     """What projects remember, and whether anybody looks at it."""
     changes = until(asked, "project_changes")
     items = newest(changes, ["app_id", "project_id", "kind", "slot"])
@@ -146,7 +146,7 @@ def held_by_projects(asked: MiningInput) -> tuple[list[Figure], Shown]:
         figure("project_memories_never_accessed_ratio", never, whom, digits=DIGITS),
         figure("project_facts_pending", frame["pending"].sum() if frame.height else None, whom),
     ]
-    return figures, Shown("Memories of projects", "What they hold, and what of it was never asked for.", frame)
+    return figures, frame
 
 
 def _counted(changes: Any) -> ibis.Table:
@@ -185,7 +185,7 @@ def figures_of(sessions: pl.DataFrame) -> list[Figure]:
     ]
 
 
-def tables_of(sessions: pl.DataFrame) -> dict[str, Shown]:
+def tables_of(sessions: pl.DataFrame) -> Frames:
     """By layer and app."""
     sizes = (
         sessions.group_by("layer", "app_id")
@@ -200,17 +200,7 @@ def tables_of(sessions: pl.DataFrame) -> dict[str, Shown]:
     loss = {f"loss_p{round(q * 100)}": pl.col("loss").quantile(q, "linear").round(DIGITS) for q in _QUANTILES}
     tell_of = {f"about_loss_p{round(q * 100)}": beyond_cell(q) for q in _QUANTILES}
     lost = _losses(sessions).group_by("app_id").agg(*COUNTED, pl.col("probes").sum(), **loss).sort("app_id")
-    return {
-        "compaction": Shown(
-            "What compaction keeps", "Sizes of what was said, and of the summaries that stand for it.", sizes
-        ),
-        "loss": Shown(
-            "What a search no longer finds",
-            "Probes are messages that name something to search for; loss is the share that the summary does not "
-            "answer. One value for each session; the messages themselves are in the archive.",
-            lost.with_columns(**tell_of),
-        ),
-    }
+    return {"compaction": sizes, "loss": lost.with_columns(**tell_of)}
 
 
 def findings_of(sessions: pl.DataFrame, period: Period, policy: MemoryMining) -> list[Finding]:
@@ -246,16 +236,4 @@ def _kept(unit: str) -> pl.Expr:
     return pl.when(before > 0).then(after / before).alias(f"{unit}_kept_ratio")
 
 
-JOB = Job(
-    name="memory",
-    title="Memory health",
-    question="Is what is remembered short, true, of use, and still what was said?",
-    grouped="date",
-    reads=(
-        *("compactions", "topics", "user_episodes", "facts", "turns"),
-        *("memories", "memory_spaces", "project_items"),
-    ),
-    version=1,
-    heavy=_heavy,
-    find=_find,
-)
+JOB = mining_job("memory", version=1, heavy=_heavy, find=_find)

@@ -13,8 +13,8 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, about, beyond, share, smaller_side
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import Figure, Finding, MiningInput, Period, Shown
+from jobs.analyse.mining.job import Figure, Finding, Frames, MiningInput, Period
+from jobs.analyse.mining.wording import figure
 from models.policy.archive import MemoryMining
 from streams.archive.catalog import literal
 
@@ -93,7 +93,7 @@ def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
     ]
 
 
-def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
+def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> Frames:
     """By category."""
     by_category = facts.group_by("category").agg(
         *COUNTED,
@@ -111,19 +111,9 @@ def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
         .drop("facts")
     )
     return {
-        "facts": Shown(
-            "Facts by category",
-            "Active at the end of the period. Duplicates: the same value under several keys of one user; stale: not "
-            "heard of for the policy's days before the latest turn. A value that is said again without more certainty "
-            "leaves no event: it counts as not heard of.",
-            by_category.with_columns(pl.col("duplicate_ratio", "stale_ratio").round(DIGITS)).sort("category"),
-        ),
-        "fact_changes": Shown(
-            "Facts that changed",
-            "In the period; a flip brings back the value before the last one.",
-            _changes_by_category(changes),
-        ),
-        "facts_per_user": Shown("Facts a user", "Users by how many active facts they have.", by_count),
+        "facts": by_category.with_columns(pl.col("duplicate_ratio", "stale_ratio").round(DIGITS)).sort("category"),
+        "fact_changes": _changes_by_category(changes),
+        "facts_per_user": by_count,
     }
 
 

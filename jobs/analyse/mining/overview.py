@@ -12,10 +12,10 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.coverage import ABOUT, COUNTED, part_of, smaller_side
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import Figure, Frames, Job, JobFindings, MiningInput, Shown
+from jobs.analyse.mining.job import Figure, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.wording import figure, mining_job
 from models.events import Mode, Role, Severity
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 
@@ -82,26 +82,11 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         figures=_figures(frames, rules.any_risk),
         findings=findings_of(sessions, earlier, asked.period, asked.policy),
         tables={
-            "funnel": Shown(
-                "How far sessions went",
-                f"Each stage counts sessions on its own; a risk is a turn at {rules.any_risk:g} or more.",
-                funnel(sessions, rules, asked.policy.anonymity),
-            ),
-            "risk_by_day": Shown(
-                "Risk by day",
-                "Quantiles of the sessions' highest risk, by their first day, and how many sessions and users are "
-                "there or above. A quantile that fewer reach than may be shown is left out.",
-                risk_by_day(sessions, rules),
-            ),
-            "days": Shown("Days", "Sessions by their first day (UTC).", counted_by(sessions, "day").sort("day")),
-            "apps": Shown(
-                "Apps", "", counted_by(sessions, "app_id").sort("sessions", "app_id", descending=[True, False])
-            ),
-            "summaries": Shown(
-                "Summaries",
-                "Who summarised the segments that stand, and the tokens that conversations keep instead of all.",
-                _by_summariser(frames["summaries"]),
-            ),
+            "funnel": funnel(sessions, rules, asked.policy.anonymity),
+            "risk_by_day": risk_by_day(sessions, rules),
+            "days": counted_by(sessions, "day").sort("day"),
+            "apps": counted_by(sessions, "app_id").sort("sessions", "app_id", descending=[True, False]),
+            "summaries": _by_summariser(frames["summaries"]),
         },
         notes=_notes(sessions),
     )
@@ -218,13 +203,4 @@ def _per(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-JOB = Job(
-    name="overview",
-    title="Overview",
-    question="How much was said, how far did it go, and what did it cost?",
-    grouped="session",
-    reads=("turns", "risk_points", "alerts", "compactions", "controls", "commands", "dead_letters"),
-    version=1,
-    heavy=heavy,
-    find=find,
-)
+JOB = mining_job("overview", version=1, heavy=heavy, find=find)

@@ -132,7 +132,7 @@ def _run(
     here = [day for day in days if day in period]
     nothing = JobFindings(notes=["There are no rows in this period."])
     found = job.find(parts.frames(period, days), asked) if here else nothing
-    told = shown(found, source.con, policy.anonymity)
+    told = shown(found, job, source.con, policy)
     section = ReportSection(
         job=job.name,
         title=job.title,

@@ -22,11 +22,11 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, percent
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import SHARE, Finding, Frames, Job, JobFindings, MiningInput, Period, Shown, begun
+from jobs.analyse.mining.job import SHARE, Finding, Frames, JobFindings, MiningInput, Period, begun
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import PERCENT, rounded
+from jobs.analyse.mining.wording import figure, mining_job
 from jobs.shared.intervals import wilson
 from models.events import Mode
 from models.policy.archive import ArchivePolicy, SequenceMining
@@ -239,25 +239,9 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         ],
         findings=list(preceding(before, asked)),
         tables={
-            "before_alerts": Shown(
-                "What comes before an alert",
-                f"Patterns among the last {rules.before_alert} events before the first alert, against the same place "
-                "in sessions without one; → means later, with anything in between.",
-                rounded(before),
-            ),
-            "patterns": Shown(
-                "Frequent patterns",
-                "In whole sessions; none is part of a longer one in almost the same sessions. Beside them how many of "
-                "the sessions alert at any time, with the pattern and without; long sessions have more of both.",
-                rounded(frequent_table(sessions, asked.policy)),
-            ),
-            "transitions": Shown(
-                "What follows a mode",
-                "Share of the stays in a mode after which another one, or the end, comes next; with its interval, and "
-                "the share if it did not depend on the mode.",
-                rounded(transition_table(sessions, rules)),
-                within=("mode",),
-            ),
+            "before_alerts": rounded(before),
+            "patterns": rounded(frequent_table(sessions, asked.policy)),
+            "transitions": rounded(transition_table(sessions, rules)),
         },
         notes=[
             "Refusals are not archived by themselves: 'first probing' is the user's first rephrasing of what was said.",
@@ -267,14 +251,4 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     )
 
 
-JOB = Job(
-    name="sequences",
-    title="Sequences",
-    question="What follows what in sessions, and what comes before an alert?",
-    grouped="session",
-    reads=("risk_points", "profiles", "topics", "alerts"),
-    version=1,
-    heavy=heavy,
-    refine=refine,
-    find=find,
-)
+JOB = mining_job("sequences", version=1, heavy=heavy, find=find, refine=refine)

@@ -17,13 +17,13 @@ import polars as pl
 from scipy.stats import mannwhitneyu
 
 from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Shown, begun
+from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, begun
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser
 from jobs.analyse.mining.topic_clusters import cluster_findings, cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import Words, examples_of, marks_of, named_by, names_of, naming_marks
+from jobs.analyse.mining.wording import figure, mining_job
 from models.policy.archive import ArchivePolicy
 
 _PER_TURNS = 100
@@ -103,15 +103,9 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         figures=[*_figures(texts, sessions, table), *circles.figures],
         findings=[*cluster_findings(texts, sessions, table, words, asked), *circles.findings],
         tables={
-            "topics": Shown(
-                "Topics",
-                "Clusters of what sessions were about. A session is about a topic if enough of its texts are. Shares "
-                "are of the sessions of the period and of the earlier period; q is the false discovery rate at which a "
-                "change, or a different share of sessions with alerts, would count as one.",
-                table.drop("group"),
-            ),
-            "topic_days": Shown("Topics by day", "Share of the day's sessions.", _days(texts, words, asked.policy)),
-            "novelty": Shown("Novelty by day", "Texts far from all topics of the earlier period.", _novelty(texts)),
+            "topics": table.drop("group"),
+            "topic_days": _days(texts, words, asked.policy),
+            "novelty": _novelty(texts),
             **circles.tables,
         },
         notes=_notes(texts, lots, asked),
@@ -197,9 +191,7 @@ def cycling(sessions: pl.DataFrame, asked: MiningInput) -> JobFindings:
         about_ratio,
         *COUNTED,
     )
-    meaning = "Returns to a topic that was left (A, B, then A again), by app and by whether the session has an alert."
-    table = Shown("Topic cycling", meaning, by_app.sort("app_id", "alerted"), within=("app_id",))
-    return JobFindings(figures, _circles(rated, asked), {"cycling": table})
+    return JobFindings(figures, _circles(rated, asked), {"cycling": by_app.sort("app_id", "alerted")})
 
 
 def _circles(rated: pl.DataFrame, asked: MiningInput) -> list[Finding]:
@@ -252,14 +244,4 @@ def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: MiningInput) -> list[
     return notes
 
 
-JOB = Job(
-    name="topics",
-    title="Topics",
-    question="What are conversations about, what grows or is new, and who goes in circles?",
-    grouped="session",
-    reads=("topics", "compactions", "alerts"),
-    version=2,
-    heavy=heavy,
-    find=find,
-    refine=refine,
-)
+JOB = mining_job("topics", version=2, heavy=heavy, find=find, refine=refine)
