@@ -1,7 +1,8 @@
 """An archive of two weeks with planted patterns, for tests of the mining jobs: real folds, real landing, no Kafka.
 
-`archive(folder)` builds it in a few seconds; `mined` runs a job over it. 140 sessions of 31 users in three apps, ten on
-each of 14 days from `FIRST` on; the second week is `WEEK`. Users come round so that each kind of session has 14 users.
+`archive(folder)` builds it in ten seconds, the fixture `planted` once a run; `mined` runs a job over it. 140
+sessions of 31 users in three apps, ten on each of 14 days from `FIRST` on; the second week is `WEEK`. Users come round
+so that each kind of session has 14 users.
 By the number of the session in its day, 0-9 (its app is the number modulo three, see `APPS`):
 
 * 0 (support): risk rises late, after 70 % of the session.
@@ -21,16 +22,12 @@ model judges here: alerts have no probability.
 
 from __future__ import annotations
 
-import atexit
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from shutil import copytree
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
@@ -57,7 +54,7 @@ from models.events.ids import event_id
 from models.events.topics import TURNS
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
-from models.policy.archive import ArchivePolicy
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
@@ -72,21 +69,20 @@ from tests.support.mined_plan import BEGIN, DAYS, FIRST, PLAN, SESSIONS_A_DAY, U
 WEEK = Period(FIRST + timedelta(days=7), FIRST + timedelta(days=13))
 """The second of two; the first is the one before."""
 _POLICY = ArchivePolicy()
+READY = ArchivePolicy(
+    anonymity=AnonymityPolicy(min_sessions=4, min_users=4),
+    overview=OverviewMining(significance=0.05),
+    escalation=EscalationMining(significance=0.02),
+    drift=DriftMining(significance=0.02),
+)
+"""Of 31 users in two weeks each job has something to say."""
 
 
 def archive(folder: Path) -> LakePaths:
-    """A copy of its own; it is built once per process."""
-    copytree(_built(), folder, dirs_exist_ok=True)
-    return paths(folder)
-
-
-@cache
-def _built() -> Path:
-    kept = TemporaryDirectory(prefix="turntide-mined-")
-    atexit.register(kept.cleanup)
-    folder = Path(kept.name)
+    """Build it."""
+    folder.mkdir(parents=True, exist_ok=True)
     _build(folder)
-    return folder
+    return paths(folder)
 
 
 def _build(folder: Path) -> None:

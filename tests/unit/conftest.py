@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cache
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     import httpx
 
+    from jobs.analyse.mining.results import JobResult
     from jobs.demo.state import DemoState
     from models.events import OutputEvent
     from streams.archive.catalog import LakePaths
@@ -65,10 +68,11 @@ def played() -> DemoState:
 @pytest.fixture(scope="session")
 def planted_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with the planted archive, to which nobody writes (`tests/support/mined_archive.py`)."""
+    from tests.support.made_once import made_once  # noqa: PLC0415
     from tests.support.mined_archive import archive  # noqa: PLC0415
 
     home = tmp_path_factory.mktemp("planted")
-    archive(home / "archive")
+    copytree(made_once(tmp_path_factory, "planted", archive), home / "archive")
     return home
 
 
@@ -78,3 +82,31 @@ def planted(planted_home: Path) -> LakePaths:
     from tests.support.lake_records import paths  # noqa: PLC0415
 
     return paths(planted_home / "archive")
+
+
+@pytest.fixture(scope="session")
+def mining_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where jobs keep what they made of the planted archive."""
+    from tests.support.made_once import made_once  # noqa: PLC0415
+
+    return made_once(tmp_path_factory, "mining", Path.mkdir)
+
+
+@pytest.fixture(scope="session")
+def week(planted: LakePaths, mining_folder: Path) -> Callable[[str], JobResult]:
+    """A job's result of the second planted week."""
+    from jobs.analyse.mining.jobs import job_of  # noqa: PLC0415
+    from tests.support.mined_archive import mined  # noqa: PLC0415
+
+    return cache(lambda name: mined(job_of(name), planted, mining_folder))
+
+
+@pytest.fixture(scope="session")
+def ready_week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], JobResult]:
+    """The same by rules under which each job has findings."""
+    from jobs.analyse.mining.jobs import job_of  # noqa: PLC0415
+    from tests.support.made_once import made_once  # noqa: PLC0415
+    from tests.support.mined_archive import READY, mined  # noqa: PLC0415
+
+    folder = made_once(tmp_path_factory, "mining-ready", Path.mkdir)
+    return cache(lambda name: mined(job_of(name), planted, folder, policy=READY))

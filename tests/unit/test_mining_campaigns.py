@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import polars as pl
-import pytest
 
 from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
 from jobs.analyse.mining.likeness import Labels, groups_of, kept_vectors, signatures, unit_vectors
@@ -129,14 +128,9 @@ def test_only_so_many_texts_are_compared_and_that_is_said() -> None:
     assert (found.members["risk"].min(), found.members.height, len(found.notes)) == (0.55, 5, 1)
 
 
-@pytest.fixture(scope="module")
-def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
-    """The week with the planted campaign."""
-    return mined(JOB, planted, tmp_path_factory.mktemp("mining"))
-
-
-def test_the_planted_campaign_is_found_with_its_evidence(result: JobResult, planted: LakePaths) -> None:
+def test_the_planted_campaign_is_found_with_its_evidence(week: Callable[[str], JobResult], planted: LakePaths) -> None:
     """Twelve sessions of twelve users in six wordings; the query, as it stands, gives just their messages."""
+    result = week("campaigns")
     table = result.tables["campaigns"].filter(pl.col("campaign").str.contains("controller|override|hidden|pretend"))
 
     assert table.select("sessions", "users", "turns", "different_texts", "span_days").rows() == [(12, 12, 12, 6, 1)]
@@ -150,8 +144,9 @@ def test_the_planted_campaign_is_found_with_its_evidence(result: JobResult, plan
     assert (len(texts), all(text.lower().startswith(TRIED) for (text,) in texts)) == (12, True)
 
 
-def test_nothing_shown_quotes(result: JobResult) -> None:
+def test_nothing_shown_quotes(week: Callable[[str], JobResult]) -> None:
     """No four words in a row of the message."""
+    result = week("campaigns")
     shown = f"{result.section}" + "".join(table.write_csv() for table in result.tables.values())
     quoted = [" ".join(TRIED.split()[n : n + 4]) for n in range(len(TRIED.split()) - 3)]
 

@@ -17,6 +17,7 @@ from jobs.analyse.mining.results import failure_text
 from jobs.analyse.mining.source import MiningSource
 from models.errors import StoreUnavailable
 from tests.support.command_line import turntide
+from tests.support.golden_text import assert_text
 
 
 @pytest.fixture
@@ -47,6 +48,8 @@ def _failing(broken: str) -> object:
 def test_findings_are_part_of_the_result_and_their_evidence_can_be_pasted() -> None:
     """On standard output, each query one word of a shell's line that the archive answers."""
     printed = _mine("escalation").stdout
+    assert_text("mine-escalation", printed)
+
     evidence = shlex.split(printed[printed.index("turntide query ") :])[2]
     asked = turntide("query", evidence, "--output", "json")
 

@@ -1,8 +1,8 @@
-"""What every mining job promises, on the planted archive: no words, nobody named or alone, and no day made twice."""
+"""What every mining job promises, on the planted archive: no words, and nobody named."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,13 @@ import polars as pl
 import pytest
 
 from jobs.analyse.mining import run
-from jobs.analyse.mining.figures import MEANINGS
-from jobs.analyse.mining.job import Frames, Job, Period
+from jobs.analyse.mining.job import Job
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.source import Tables
-from models.policy.archive import AnonymityPolicy, ArchivePolicy
+from jobs.analyse.mining.wording import figure_names
+from models.policy.archive import ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
-from tests.support.mined_archive import WEEK, mined
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -56,12 +55,6 @@ PICTURES = {
 }
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where jobs keep their days."""
-    return tmp_path_factory.mktemp("mining")
-
-
 @pytest.fixture(scope="module", params=job_names())
 def job(request: pytest.FixtureRequest) -> Job:
     """Each job there is."""
@@ -69,9 +62,9 @@ def job(request: pytest.FixtureRequest) -> Job:
 
 
 @pytest.fixture(scope="module")
-def result(job: Job, planted: LakePaths, root: Path) -> JobResult:
+def result(job: Job, week: Callable[[str], JobResult]) -> JobResult:
     """The second week held against the first."""
-    return mined(job, planted, root)
+    return week(job.name)
 
 
 def test_nothing_shown_names_a_session_or_user(result: JobResult) -> None:
@@ -89,47 +82,20 @@ def test_one_place_decides_what_is_shown() -> None:
     assert ["run.py"] == [file.name for file in modules if "mining.anonymity import" in file.read_text()]
 
 
-def test_every_figure_has_its_words(root: Path, planted: LakePaths) -> None:
+def test_every_figure_has_its_words(week: Callable[[str], JobResult]) -> None:
     """Those that no job makes have none; users' episodes are not in this archive."""
-    made = {each.name for name in job_names() for each in mined(job_of(name), planted, root).section.figures}
+    made = {each.name for name in job_names() for each in week(name).section.figures}
 
-    worded = {name for meanings in MEANINGS.values() for name in meanings}
-    assert worded - {"users_episodes_tokens_kept_ratio"} == made
+    assert figure_names() - {"users_episodes_tokens_kept_ratio"} == made
 
 
 @pytest.mark.usefixtures("result")
-def test_what_is_kept_of_a_day_holds_no_words(job: Job, root: Path) -> None:
+def test_what_is_kept_of_a_day_holds_no_words(job: Job, mining_folder: Path) -> None:
     """Only ids and names of the product's own are strings."""
-    kept = [pl.read_parquet_schema(file) for file in (root / job.name / "parts").rglob("*.parquet")]
+    kept = [pl.read_parquet_schema(file) for file in (mining_folder / job.name / "parts").rglob("*.parquet")]
     strings = {name for schema in kept for name, kind in schema.items() if kind == pl.String}
 
     assert IDS | KEPT.get(job.name, set()) == strings
-
-
-def test_what_is_about_too_few_users_is_not_shown(job: Job, planted: LakePaths, tmp_path: Path) -> None:
-    """Where forty are asked for, and there are 31, neither findings nor rows are left."""
-    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=40))
-
-    found = mined(job, planted, tmp_path, policy=strict)
-
-    assert [] == found.section.findings
-    assert dict.fromkeys(found.tables, 0) == {name: table.height for name, table in found.tables.items()}
-
-
-def test_no_day_is_made_again(job: Job, planted: LakePaths, root: Path, result: JobResult) -> None:
-    """With the same rows, not even for another period of the same days."""
-    made: list[Frames] = []
-
-    def refined(frames: Frames, policy: ArchivePolicy) -> Frames:
-        made.append(frames)
-        return job.refine(frames, policy)
-
-    watched = job._replace(refine=refined)
-    again = mined(watched, planted, root)
-    for period in (WEEK.earlier, Period(WEEK.since, WEEK.until - timedelta(days=1))):
-        mined(watched, planted, root, period=period)
-
-    assert (made, again.section) == ([], result.section)
 
 
 def test_days_are_marked_by_all_that_is_read(job: Job, planted: LakePaths) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from jobs.analyse.mining import memory
 from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.memory import JOB
+from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, MemoryMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import WEEK, mined
@@ -42,7 +44,7 @@ def compacted(sessions: int, found: int, *, app_id: str = "support", probes: int
 
 def test_sizes_are_ratios_of_sums() -> None:
     """A quarter of the tokens, half of the bytes."""
-    shown = memory.tables_of(compacted(6, 9))["compaction"].frame
+    shown = memory.tables_of(compacted(6, 9))["compaction"]
 
     assert [(6, 6, 12, 0.25, 0.5)] == shown.select(
         "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"
@@ -87,9 +89,9 @@ def test_memories_that_share_their_words_are_alike() -> None:
     assert [("a", 1, 2)] == pairs.select("app_id", "memory_id", "memory_id_other").rows()
 
 
-def test_planted_facts_are_found(planted: LakePaths, tmp_path: Path) -> None:
+def test_planted_facts_are_found(week: Callable[[str], JobResult]) -> None:
     """31 users: 11 flip, 8 have `Danish` under two keys, 7 an employer that nobody confirmed; with their evidence."""
-    result = mined(JOB, planted, tmp_path)
+    result = week("memory")
     figures = {figure.name: figure.value for figure in result.section.figures}
     findings = {shown.finding.title: shown for shown in result.section.findings}
     segments = result.tables["compaction"].filter(pl.col("layer") == "segments")

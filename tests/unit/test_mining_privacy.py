@@ -13,11 +13,11 @@ from jobs.analyse.mining.campaigns import Campaigns, table_of
 from jobs.analyse.mining.coverage import Coverage, about, beyond, beyond_cell, percent, smaller_side
 from jobs.analyse.mining.drift import calibrated
 from jobs.analyse.mining.escalation_survival import survival_table
-from jobs.analyse.mining.figures import figure
-from jobs.analyse.mining.job import SHARE, Finding, MiningInput, Shown
-from jobs.analyse.mining.overview_findings import findings_of
+from jobs.analyse.mining.job import SHARE, Finding, MiningInput
+from jobs.analyse.mining.overview import findings_of
 from jobs.analyse.mining.sequence_patterns import frequent_table
 from jobs.analyse.mining.topics import cycling
+from jobs.analyse.mining.wording import figure
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
 from tests.support.mined_archive import WEEK
 
@@ -46,7 +46,7 @@ def table(frame: pl.DataFrame) -> pl.DataFrame:
 
 def shown(frame: pl.DataFrame, *within: str) -> pl.DataFrame:
     """What is left of a table."""
-    return shown_rows(Shown("", "", frame, within), K)[0]
+    return shown_rows(frame, K, within)[0]
 
 
 @pytest.mark.parametrize(

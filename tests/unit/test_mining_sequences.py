@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -10,20 +10,19 @@ import pytest
 
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
-from jobs.analyse.mining.sequences import JOB, transition_table
+from jobs.analyse.mining.sequences import transition_table
 from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
-from tests.support.mined_archive import mined
 
 POLICY = ArchivePolicy()
 RULES = POLICY.sequences
 SUPPOSES = "first hypothetical question"
 
 
-@pytest.fixture(scope="module")
-def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
-    """What is found in its second week."""
-    return mined(JOB, planted, tmp_path_factory.mktemp("sequences"))
+@pytest.fixture
+def found(week: Callable[[str], JobResult]) -> JobResult:
+    """What is found in the second planted week."""
+    return week("sequences")
 
 
 def seen(sessions: Sequence[tuple[str, int | None]], *, users: int = 1_000) -> pl.DataFrame:
@@ -152,21 +151,21 @@ def test_transitions_are_counted_by_stays() -> None:
     assert [("calm", "watch")] == transition_table(sessions, RULES).select("mode", "next").rows()
 
 
-def test_the_planted_week(week: JobResult) -> None:
+def test_the_planted_week(found: JobResult) -> None:
     """All 21 sessions that rise suppose something before; whoever is critical stays so until the end."""
-    critical = week.tables["transitions"].filter(pl.col("mode") == "critical")
-    found = [shown for shown in week.section.findings if SUPPOSES in shown.finding.title]
+    critical = found.tables["transitions"].filter(pl.col("mode") == "critical")
+    supposing = [shown for shown in found.section.findings if SUPPOSES in shown.finding.title]
 
-    assert [(21, 17)] == [(shown.sessions, shown.users) for shown in found]
-    assert week.tables["before_alerts"]["pattern"][0].split(THEN)[1] == SUPPOSES
+    assert [(21, 17)] == [(shown.sessions, shown.users) for shown in supposing]
+    assert found.tables["before_alerts"]["pattern"][0].split(THEN)[1] == SUPPOSES
     assert [("end", 24, 100.0)] == critical.select("next", "sessions", "share_percent").rows()
 
 
-def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, week: JobResult) -> None:
+def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, found: JobResult) -> None:
     """Of each pattern that is told: just those in the window before the alert."""
-    counted = dict(week.tables["before_alerts"].select("pattern", "sessions").iter_rows())
+    counted = dict(found.tables["before_alerts"].select("pattern", "sessions").iter_rows())
 
     with reading(planted) as con:
-        for shown in week.section.findings:
+        for shown in found.section.findings:
             rows = con.sql(shown.finding.evidence).pl()
             assert rows["session_id"].n_unique() == counted[shown.finding.title.removeprefix("Before alerts: ")]

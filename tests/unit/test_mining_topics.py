@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 
 from jobs.analyse.mining.job import Frames, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
@@ -189,23 +188,15 @@ def test_circles_before_alerts_are_found() -> None:
     assert cycling(sessions, asked()).findings == []
 
 
-@pytest.fixture(scope="module")
-def result(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> JobResult:
-    """The second week held against the first."""
-    return mined(JOB, planted, tmp_path_factory.mktemp("mining"))
-
-
-def test_the_planted_matters_are_as_planned(result: JobResult) -> None:
+def test_the_planted_matters_are_as_planned(week: Callable[[str], JobResult]) -> None:
     """Nobody spoke of the battery before; those who press have alerts; what was spoken of all along stays."""
-    titles = [shown.finding.title for shown in result.section.findings]
+    titles = [shown.finding.title for shown in week("topics").section.findings]
 
     assert any(title.startswith("New topic:") and "battery" in title for title in titles)
 
-    risky = [shown for shown in result.section.findings if shown.finding.title.startswith("Risky topic:")]
+    assert any(title.startswith("Risky topic:") and "sluice" in title for title in titles)
 
-    assert any("sluice" in shown.finding.title for shown in risky)
-
-    grown = [s.finding.title for s in result.section.findings if s.finding.title.startswith(("New", "Growing"))]
+    grown = [title for title in titles if title.startswith(("New", "Growing"))]
 
     assert not [title for title in grown for word in ("tomato", "chess", "sourdough", "railway") if word in title]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import polars as pl
@@ -15,24 +14,15 @@ from scipy import stats
 from jobs.analyse.mining.escalation_shapes import described
 from jobs.analyse.mining.escalation_survival import logrank_scores, survival_table
 from jobs.analyse.mining.job import ALL_APPS
-from jobs.analyse.mining.jobs import job_names, job_of
-from jobs.analyse.mining.results import ShownFinding
+from jobs.analyse.mining.jobs import job_names
+from jobs.analyse.mining.results import JobResult, ShownFinding
 from jobs.analyse.mining.statistics import ByUser
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
-from streams.archive.catalog import LakePaths
-from tests.support.mined_archive import mined
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
 
 WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}
 WITH_DRUG_STILL_WELL = (6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)
 WITHOUT_DRUG = (1, 1, 2, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23)
 """Weeks of remission of Freireich et al. 1963, the example of most textbooks of survival."""
-READY = ArchivePolicy(
-    anonymity=AnonymityPolicy(min_sessions=4, min_users=4),
-    overview=OverviewMining(significance=0.05),
-    escalation=EscalationMining(significance=0.05),
-    drift=DriftMining(significance=0.05),
-)
-"""Of 31 users in two weeks each job has something to say."""
 CLAIM = re.compile(r"([\d,]+)(?: of (?:the |its )?[\d,]+)? (sessions|users|active facts)")
 
 
@@ -142,9 +132,9 @@ def claimed(text: str) -> Iterator[tuple[str, int]]:
         yield unit, int(number.replace(",", ""))
 
 
-def test_evidence_is_what_is_claimed(planted: LakePaths, tmp_path: Path) -> None:
+def test_evidence_is_what_is_claimed(ready_week: Callable[[str], JobResult]) -> None:
     """Each finding's query gives as many sessions, users or rows as the finding says last, or says in sum."""
-    found = {name: mined(job_of(name), planted, tmp_path, policy=READY).section.findings for name in job_names()}
+    found = {name: ready_week(name).section.findings for name in job_names()}
 
     assert list(job_names()) == [name for name, findings in found.items() if findings]
     assert [] == [each.finding.title for findings in found.values() for each in findings if not is_so(each)]

@@ -21,6 +21,7 @@ from jobs.analyse.report import notebook_command
 from models.errors import ConfigurationError
 from streams.archive.writer import LakeWriter
 from tests.support.command_line import turntide
+from tests.support.golden_text import assert_text
 from tests.support.lake_records import paths
 from tests.support.mined_archive import WEEK
 from tests.support.mined_plan import PLAN
@@ -42,11 +43,14 @@ def test_page_is_written_and_told(planted_home: Path, page: Path, monkeypatch: p
     """The latest week is held against the one before; the headline is printed, and on the page."""
     ran = reported(planted_home, page, monkeypatch, "--job", "overview", "--output", "json")
 
+    again = reported(planted_home, page, monkeypatch, "--job", "overview")
+
     told = json.loads(ran.stdout)
     assert ran.exit_code == 0
     assert ("2026-03-09", "2026-03-15", str(page)) == (told["since"], told["until"], told["page"])
     assert 70 == told["figures"]["sessions"]
     assert "9 March to 15 March 2026, held against 2 March to 8 March 2026" in page.read_text("utf-8")
+    assert_text("report", again.stdout, volatile={r"/\S+": "PAGE"})
 
 
 def test_failing_job_spoils_nothing(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
