@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat
 from models.errors import ConfigurationError
 
@@ -24,7 +25,7 @@ def demo(
     speed: Annotated[float, typer.Option(min=0.1, max=100.0, help="Play this many times faster.")] = 1.0,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka and the roles running until Ctrl-C.")] = False,
     view: Annotated[bool, typer.Option(help="Keep progress in view, or print plain lines.")] = True,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the summary is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Run everything on this machine and watch it work: about two minutes, and nothing stays running.
 

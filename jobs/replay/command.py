@@ -17,6 +17,7 @@ from jobs.cli import examples
 from jobs.replay.alert import AlertCompared, replay_alert
 from jobs.replay.comparison import settle
 from jobs.shared.log_read import log_extent
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
@@ -90,7 +91,7 @@ def replay(
         typer.Option(help="With --alert: `rules` or a scorer's file, where the history names none, or with --policy."),
     ] = None,
     wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Fold turns.v1 and commands.v1 from their beginnings through the roles' own pure functions, and print digests.
 

@@ -11,6 +11,7 @@ import typer
 
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
@@ -52,9 +53,7 @@ def mine(
     days: DaysOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
-    output: Annotated[
-        OutputFormat, typer.Option("--output", help="How the sections are printed.")
-    ] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Look for patterns in the archive: shapes of escalation, sequences, topics, campaigns, memory, drift.
 

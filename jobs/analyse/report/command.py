@@ -13,6 +13,7 @@ import typer
 from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.settings import load_settings
@@ -42,7 +43,7 @@ def report(
         typer.Option(help=f"Only this job ({', '.join(job_names())}). May be repeated.", show_default=False),
     ] = None,
     refresh: Annotated[bool, typer.Option(help="Make everything anew, also days that are kept.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Write what the archive shows of a period: headline, findings with their evidence, a section of each mining job.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -24,7 +25,7 @@ def notebook(
     *,
     to: Annotated[Path, typer.Option(help="The notebook: a copy of ours, if there is none yet.")] = _FILE,
     check: Annotated[bool, typer.Option(help="Run every cell once without opening it, and say what came out.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How a check is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Open a marimo notebook over the archive in the browser: headline, a query, polars, a picture, a mining result.
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -47,7 +48,7 @@ def backtest(
     sessions: Annotated[
         bool, typer.Option(help="Name the sessions that alert or differ; without them, figures alone, to hand on.")
     ] = True,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Judge the archive, or labelled dialogues, by one policy and scorer or by two side by side.
 

@@ -12,6 +12,7 @@ import typer
 from jobs.cli import examples
 from jobs.escalation.backtest.command import AppOption, DataOption, SinceOption, UntilOption
 from jobs.escalation.backtest.tables import between, cell
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -40,7 +41,7 @@ def calibrate(
     write: Annotated[
         Path | None, typer.Option(help="Write the policy with the next version into this new TOML file.")
     ] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Propose the score from which alerts are raised, by a target for false alarms or for alerts per day.
 
