@@ -27,6 +27,8 @@ from jobs.demo.questions import (
 )
 from models.events import ErasureProved
 from models.events.project_items import SUPERSEDES
+from streams.api.apps.messages import Purged
+from streams.api.erase.routes import ErasureAccepted, ErasureStanding
 from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage, PendingFacts
 from streams.api.projects.messages import FoundItems, ProjectContext
 from streams.api.users.messages import Retrieved
@@ -62,17 +64,8 @@ class Erased(Struct, frozen=True, kw_only=True):
     problems: list[str] = []
 
 
-class _Deleted(Struct, rename="camel"):
-    deleted_count: int
-
-
 class _Listed(Struct):
     memories: list[Any]
-
-
-class _ErasureState(Struct):
-    request_id: str = ""
-    proof: ErasureProved | None = None
 
 
 class Answers(Struct, frozen=True, kw_only=True):
@@ -180,7 +173,7 @@ async def purge(app_id: str, client: httpx.AsyncClient) -> PurgedApp:
     """Delete all memories of an app, and read at once."""
     place = f"/apps/{path_part(app_id)}/memories"
     try:
-        purged, took_ms = await _asked(client, "DELETE", place, _Deleted)
+        purged, took_ms = await _asked(client, "DELETE", place, Purged)
         listed, read_ms = await _asked(client, "GET", place, _Listed)
     except _FAILURES as error:
         return PurgedApp(app_id=app_id, problems=[_failure(error)])
@@ -195,7 +188,8 @@ async def erase(app_id: str, user_id: str, client: httpx.AsyncClient) -> Erased:
     """Erase a user of an app, and wait for the proof."""
     began_s = time.monotonic()
     try:
-        asked, _ = await _asked(client, "POST", "/v1/erase", _ErasureState, json={"app_id": app_id, "user_id": user_id})
+        subject = {"app_id": app_id, "user_id": user_id}
+        asked, _ = await _asked(client, "POST", "/v1/erase", ErasureAccepted, json=subject)
         proof = await _proof(client, asked.request_id)
     except _FAILURES as error:
         return Erased(user_id=user_id, problems=[_failure(error)])
@@ -207,7 +201,7 @@ async def erase(app_id: str, user_id: str, client: httpx.AsyncClient) -> Erased:
 async def _proof(client: httpx.AsyncClient, request_id: str) -> ErasureProved:
     async with asyncio.timeout(_PROOF_WITHIN_S):
         while True:
-            answer, _ = await _asked(client, "GET", f"/v1/erase/{request_id}", _ErasureState)
+            answer, _ = await _asked(client, "GET", f"/v1/erase/{request_id}", ErasureStanding)
             if answer.proof is not None:
                 return answer.proof
             await asyncio.sleep(_LOOK_AGAIN_S)

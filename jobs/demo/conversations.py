@@ -10,7 +10,6 @@ its pauses (`load_play`).
 
 from __future__ import annotations
 
-import tomllib
 from datetime import datetime, timedelta
 from enum import StrEnum
 from importlib.resources import files
@@ -169,7 +168,7 @@ def load_play() -> list[DemoConversation]:
 def _read() -> list[DemoConversation]:
     folder = files("jobs.demo") / "conversations"
     read = [
-        msgspec.convert(tomllib.loads(file.read_text("utf-8")), DemoConversation)
+        msgspec.toml.decode(file.read_bytes(), type=DemoConversation)
         for file in folder.iterdir()
         if file.name.endswith(".toml")
     ]

@@ -1,15 +1,17 @@
-"""Questions of the demo to the memory of a user and of a project, memory's answers, and what is wrong with them."""
+"""Questions of the demo to memory (`questions.toml`) and to the archive (`figures.toml`), and wrong answers."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from importlib.resources import files
 
+import duckdb
 import msgspec
+import polars as pl
 from msgspec import Struct
 
+from jobs.demo.conversations import DemoConversation
 from streams.api.users.messages import EpisodeAnswer
 
 
@@ -133,8 +135,7 @@ def load_questions() -> Questions:
     Raises:
         msgspec.ValidationError: The file is wrong: a defect of the package.
     """
-    text = (files("jobs.demo") / "questions.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), Questions)
+    return msgspec.toml.decode((files("jobs.demo") / "questions.toml").read_bytes(), type=Questions)
 
 
 def wrong_answers(question: DemoQuestion, facts: dict[str, str], episode: str) -> Iterator[str]:
@@ -163,3 +164,49 @@ def wrong_project(questions: ProjectQuestions, recalled: ProjectRecalled) -> Ite
     for should, answer in zip(wanted, recalled.answers, strict=True):
         if should not in answer.said:
             yield f"{answer.asked} should say {should}, memory says {answer.said or 'nothing'}"
+
+
+class Figures(Struct, frozen=True):
+    """What the archive answered.
+
+    Attributes:
+        figures: Name → text.
+        problems: What is wrong with what it holds.
+    """
+
+    figures: dict[str, str]
+    problems: list[str]
+
+
+class Queries(Struct, frozen=True, forbid_unknown_fields=True):
+    """SQL by name, as `figures.toml` has it."""
+
+    figures: dict[str, str]
+    checks: dict[str, str]
+    further: dict[str, str]
+
+
+def load_queries() -> Queries:
+    """The queries of the demo."""
+    return msgspec.toml.decode((files("jobs.demo") / "figures.toml").read_bytes(), type=Queries)
+
+
+def ask_archive(
+    lake: duckdb.DuckDBPyConnection, play: Iterable[DemoConversation], asked: Iterable[DemoQuestion]
+) -> Figures:
+    """Count and check what has landed.
+
+    Args:
+        lake: The archive, opened to be read.
+        play: Conversations that were played to their end.
+        asked: Questions about users, whose facts must have been stored, updated and retracted.
+    """
+    queries = load_queries()
+    of_play = ("session_id", "app_id", "user_id", "ends", "shows_topics")
+    conversations = [{name: getattr(each, name) for name in of_play} | {"turns": len(each.turns)} for each in play]
+    users = {(each.app_id, each.user_id) for each in asked}
+    lake.register("play", pl.DataFrame(conversations))
+    lake.register("asked", pl.DataFrame(sorted(users), schema=["app_id", "user_id"], orient="row"))
+    texts = {name: lake.execute(sql).fetchall()[0][0] for name, sql in queries.figures.items()}
+    problems = [text for sql in queries.checks.values() for (text,) in lake.execute(sql).fetchall()]
+    return Figures({name: text or "none" for name, text in texts.items()}, problems)

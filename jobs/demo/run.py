@@ -27,12 +27,10 @@ from jobs.demo.asking import (
     purge,
 )
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.figures import ask_archive
 from jobs.demo.lines import COMPRESSED_CLOCK, erased_lines, project_lines, purged_lines, recalled_lines
-from jobs.demo.play import Play
-from jobs.demo.questions import Questions, load_questions
+from jobs.demo.play import DemoState, Play
+from jobs.demo.questions import Questions, ask_archive, load_questions
 from jobs.demo.stage import Stage
-from jobs.demo.state import DemoState
 from jobs.demo.summary import DemoSummary, summarise, tidy_archive
 from jobs.demo.watch import watching
 from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of

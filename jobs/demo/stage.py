@@ -17,9 +17,9 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from jobs.demo.figures import load_queries
 from jobs.demo.lines import event_line, show_summary
-from jobs.demo.state import DemoState
+from jobs.demo.play import DemoState
+from jobs.demo.questions import load_queries
 from jobs.demo.summary import DemoSummary
 from jobs.shared.output import OutputFormat
 from models.events import OutputEvent

@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from jobs.demo.asking import Answers
-from jobs.demo.figures import Figures
-from jobs.demo.state import DemoState
+from jobs.demo.play import DemoState
+from jobs.demo.questions import Figures
 from models.events import AlertChanged
 from streams.archive.catalog import open_reader, paths_of
 from streams.archive.maintenance import maintain

@@ -11,44 +11,22 @@ import duckdb
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from jobs.demo.state import DemoState
+from jobs.demo.play import DemoState
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable, TurntideError
 from models.events import OutputEvent
-from models.events.topics import (
-    ALERTS,
-    COMMANDS,
-    COMPACTIONS,
-    CONVERSATION_TOPICS,
-    EPISODES,
-    FACTS,
-    MEMORIES,
-    MEMORY_EVENTS,
-    PROFILES,
-    PROJECTS,
-    REQUESTS,
-    TURNS,
-    USER_EPISODES,
-    WINDOWS,
-)
+from models.events.topics import COMMANDS, DEAD_LETTERS, REQUESTS, TURNS
 from models.wire.codec import decode_output
 from streams.archive.catalog import LakePaths, open_reader, paths_of
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 
-_FOLLOWED = (
-    PROFILES,
-    ALERTS,
-    COMPACTIONS,
-    CONVERSATION_TOPICS,
-    EPISODES,
-    FACTS,
-    USER_EPISODES,
-    MEMORIES,
-    MEMORY_EVENTS,
-    PROJECTS,
-    WINDOWS,
+_FOLLOWED = tuple(
+    topic
+    for topic in REGISTRY.archived_topics
+    if topic.owner in {"sessions", "memory"} and topic not in {COMMANDS, DEAD_LETTERS}
 )
+"""All outputs of the roles sessions and memory."""
 SOURCES = {
     "sessions": (TURNS,),
     "memory": (COMMANDS,),

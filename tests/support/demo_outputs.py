@@ -12,10 +12,9 @@ from aiokafka.structs import ConsumerRecord
 
 from jobs.demo.asking import Answers, Erased, PurgedApp
 from jobs.demo.conversations import CueAct, load_play, schedule
-from jobs.demo.figures import Figures
-from jobs.demo.questions import ProjectAnswer, ProjectRecalled, Recalled, load_questions
+from jobs.demo.play import DemoState
+from jobs.demo.questions import Figures, ProjectAnswer, ProjectRecalled, Recalled, load_questions
 from jobs.demo.run import demo_policy
-from jobs.demo.state import DemoState
 from jobs.demo.summary import ArchiveSummary, DemoSummary, summarise
 from models.events import (
     AlertChanged,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import httpx
 
     from jobs.analyse.mining.results import JobResult
-    from jobs.demo.state import DemoState
+    from jobs.demo.play import DemoState
     from models.events import OutputEvent
     from streams.archive.catalog import LakePaths
     from streams.archive.writer import LakeWriter

@@ -40,7 +40,7 @@ def served(answers: dict[tuple[str, str], Any], asked: list[tuple[str, str]]) ->
 async def test_a_purge_is_read_at_once(deleted: int, left: int, problems: list[str]) -> None:
     """Deleted, then read; app ids are quoted."""
     place, asked = "/apps/shop%2Feu/memories", list[tuple[str, str]]()
-    answers = {("DELETE", place): {"deletedCount": deleted}, ("GET", place): {"memories": [{}] * left}}
+    answers = {("DELETE", place): {"success": True, "deletedCount": deleted}, ("GET", place): {"memories": [{}] * left}}
     purged = await purge("shop/eu", served(answers, asked))
 
     assert asked == [("DELETE", place), ("GET", place)]
@@ -61,8 +61,8 @@ async def test_a_purge_is_read_at_once(deleted: int, left: int, problems: list[s
 async def test_an_erasure_waits_for_its_proof(stores: list[dict[str, Any]], problems: list[str]) -> None:
     """What remains and does not expire is a problem."""
     answers = {
-        ("POST", "/v1/erase"): {"request_id": "r1"},
-        ("GET", "/v1/erase/r1"): {"proof": {**_PROOF, "stores": stores}},
+        ("POST", "/v1/erase"): {"request_id": "r1", "scope": "user", "status": "/v1/erase/r1"},
+        ("GET", "/v1/erase/r1"): {"request_id": "r1", "proved": True, "proof": {**_PROOF, "stores": stores}},
     }
     erased = await erase("a", "u", served(answers, []))
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from jobs.alerts.command import harmless_alert
 from jobs.demo.conversations import CueAct, load_conversations, load_play, schedule
-from jobs.demo.play import PLAY_SECONDS, Play
+from jobs.demo.play import PLAY_SECONDS, DemoState, Play
 from jobs.demo.questions import load_questions
-from jobs.demo.state import DemoState
 from jobs.shared.sending import Sender
 from models.events import (
     AlertAcknowledged,

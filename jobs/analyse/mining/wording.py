@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -37,7 +36,7 @@ class _Sections(Struct, frozen=True):
 
 @cache
 def _sections() -> _Sections:
-    return msgspec.convert(tomllib.loads(source("jobs/analyse/mining/sections.toml")), _Sections)
+    return msgspec.toml.decode(source("jobs/analyse/mining/sections.toml"), type=_Sections)
 
 
 def figure_names() -> set[str]:
