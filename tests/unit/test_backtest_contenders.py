@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from jobs.escalation.backtest import judging
 from jobs.escalation.backtest.contenders import Contender, contenders_of
@@ -148,7 +149,7 @@ def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monk
 
 
 def test_columns_bear_what_tells_contenders_apart() -> None:
-    """The version, the scorer, or both."""
+    """The version, the scorer, or both; of one version of two policies their digests."""
     trained = TrainedScorer(SHIPPED_MODEL, EMBEDDER)
     sessions = [judged("e", 0.9, escalating=True, alert_at=1), judged("b", 0.1, escalating=False)]
 
@@ -160,6 +161,8 @@ def test_columns_bear_what_tells_contenders_apart() -> None:
 
     assert names(Contender(Policy(version="a"))) == ["a"]
     assert names(Contender(Policy(version="a")), Contender(Policy(version="b"))) == ["a", "b"]
+    twin = replace(Policy(), alerts=replace(Policy().alerts, min_scored_turns=4))
+    assert len(set(names(Contender(Policy()), Contender(twin)))) == 2
     assert names(Contender(Policy()), Contender(Policy(), trained, left_out=True)) == ["rules", "family left out"]
     assert names(Contender(Policy(version="a")), Contender(Policy(version="b"), trained)) == [
         "a, rules",

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from scipy.stats import binomtest
 
 from jobs.escalation.backtest.curves import (
     SweepPoint,
@@ -20,7 +19,7 @@ from jobs.escalation.backtest.curves import (
     reliability_of,
     sweep,
 )
-from jobs.escalation.backtest.figures import differences, figures_by_app, figures_of, span_of, wilson_interval
+from jobs.escalation.backtest.figures import differences, figures_by_app, figures_of, span_of
 from jobs.escalation.backtest.judging import JudgedSession
 from tests.support.backtest_sessions import judged
 
@@ -189,11 +188,3 @@ def test_differences_name_turns_under_both_policies() -> None:
         ("b1", (9, None)),
         ("b2", (None, 1)),
     ]
-
-
-@pytest.mark.parametrize(("hits", "of"), [(0, 10), (3, 7), (42, 841), (10, 10)])
-def test_the_interval_is_wilsons(hits: int, of: int) -> None:
-    """As scipy has it."""
-    expected = binomtest(hits, of).proportion_ci(0.95, method="wilson")
-
-    assert wilson_interval(hits, of) == pytest.approx((expected.low, expected.high), abs=1e-4)

@@ -85,13 +85,3 @@ def test_figures_of_an_archive_say_that_they_are_of_labelled_sessions_alone() ->
     assert any("Only alerts can be labelled" in note for note in notes_on(archive))
     assert said not in render(file)
     assert not any("Only alerts" in note for note in notes_on(file))
-
-
-def test_policies_of_one_version_are_told_apart() -> None:
-    """By their digests: two columns of one name would be one."""
-    twin = structs.replace(ONE, alerts=structs.replace(ONE.alerts, min_scored_turns=4))
-    found = backtest_of(
-        "test", [Contender(ONE), Contender(twin)], [sessions({}), sessions({})], timed=False, dead_letters=0
-    )
-
-    assert len({outcome.policy for outcome in found.outcomes}) == 2

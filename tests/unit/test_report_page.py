@@ -81,24 +81,6 @@ def test_figures_are_held_against_the_earlier_period() -> None:
     assert re.search(r'class="bad">\+10\.0 points', page)
 
 
-def test_failed_job_is_told_and_the_rest_is_shown() -> None:
-    """The section of the failed job says why; the other one is whole."""
-    made = result(figures=[figure("sessions", 40.0)])
-
-    said = Outline(render(report(part(made=made), part("drift", failure="ValueError in drift.py, line 3")))).said
-
-    assert "Drift could not be made as a whole: ValueError in drift.py, line 3" in said
-    assert "sessions40 What it says." in said
-
-
-def test_empty_archive_and_empty_period_are_told() -> None:
-    """An archive without a turn and a period without rows are two things."""
-    nothing = part(made=result(days=0, notes=["There are no rows in this period."]))
-
-    assert "The archive is empty" in Outline(render(report(nothing, turns=0))).said
-    assert "holds nothing of this period" in Outline(render(report(nothing))).said
-
-
 def test_one_section_does_not_fill_the_top() -> None:
     """Of a section's many findings the three strongest are at the top; all are in the section."""
     many = [finding(f"campaign {n}", 1 - n / 100) for n in range(6)]

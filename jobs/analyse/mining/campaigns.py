@@ -18,7 +18,7 @@ import polars as pl
 from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
 from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, JobFindings, MiningInput, begun
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
-from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.source import Tables, with_alerted
 from jobs.analyse.mining.topic_names import (
     Lookup,
     Words,
@@ -137,10 +137,8 @@ def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
         group_by="day", order_by=[ibis.desc("risk"), ibis.asc("session_id"), ibis.asc("turn")]
     )
     riskiest = risky.mutate(place=place).filter(lambda table: table.place < rules.most_turns).drop("place")
-    alerts = tables["alerts"].select("session_id").distinct().mutate(alerted=ibis.literal(True))
-    marked = beside(riskiest, alerts)
     return {
-        "probes": marked.mutate(alerted=marked.alerted.fill_null(False)),
+        "probes": with_alerted(riskiest, tables),
         "counts": risky.group_by("day").agg(risky_turns=risky.count()),
     }
 

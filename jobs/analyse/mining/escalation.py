@@ -25,7 +25,7 @@ from jobs.analyse.mining.escalation_shapes import (
 )
 from jobs.analyse.mining.escalation_survival import app_table, faster_apps, survival_table
 from jobs.analyse.mining.job import Figure, Frames, JobFindings, MiningInput
-from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, rounded
 from jobs.analyse.mining.wording import figure, mining_job
 from models.policy.archive import ArchivePolicy
@@ -53,9 +53,7 @@ def _numbered(points: ibis.Table) -> ibis.Table:
 
 
 def _sessions(points: ibis.Table, tables: Tables, policy: ArchivePolicy) -> ibis.Table:
-    changes = tables["alert_changes"]
-    alerts = changes.group_by("session_id").agg(alert_turn=changes.turn.min())
-    points = beside(points, alerts)
+    points = beside(points, first_alerts(tables))
     escalated = points["mode"].isin([mode.value for mode in policy.escalation.escalated_modes])
     return points.group_by("day", "session_id").agg(
         user_id=points.user_id.min(),
@@ -87,7 +85,7 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
 def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Shapes, survival, slopes and changes of the period."""
     rules, sessions = asked.policy.escalation, frames["sessions"]
-    earlier = asked.parts(asked.period.earlier).get("sessions", sessions.clear())
+    earlier = asked.earlier("sessions", sessions)
     now, before = shaped(sessions, earlier, rules)
     shapes, apps = shape_table(now, before), app_table(sessions, asked.policy)
     tables = {

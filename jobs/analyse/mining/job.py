@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import polars as pl
 from msgspec import Struct
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import ibis
 
     from jobs.analyse.mining.source import Tables
+    from jobs.shared.pictures import Drawn
 
 Frames = Mapping[str, pl.DataFrame]
 """By name. Frames of days have a column `day`; frames that are shown have `sessions` and `users`."""
@@ -152,14 +153,9 @@ class MiningInput(NamedTuple):
     rows: Callable[[ibis.Table], pl.DataFrame]
     """Execute an expression over `whole`."""
 
-
-class Picture(NamedTuple):
-    """One picture of a section."""
-
-    title: str
-    caption: str
-    chart: Any
-    """An `altair.Chart` without theme, size or title."""
+    def earlier(self, name: str, here: pl.DataFrame) -> pl.DataFrame:
+        """The frame of as many days right before the period; without rows where none of them is made."""
+        return self.parts(self.period.earlier).get(name, here.clear())
 
 
 def _as_they_are(frames: Frames, _policy: ArchivePolicy) -> Frames:
@@ -195,7 +191,7 @@ class Job(NamedTuple):
     find: Callable[[Frames, MiningInput], JobFindings]
     refine: Callable[[Frames, ArchivePolicy], Frames] = _as_they_are
 
-    def pictures(self, tables: Frames) -> Sequence[Picture]:
+    def pictures(self, tables: Frames) -> Sequence[Drawn]:
         """Of the tables that are shown, after what is about too few was left out."""
         from jobs.analyse.mining.pictures import pictures_of
 

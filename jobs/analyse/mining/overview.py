@@ -79,7 +79,7 @@ def _operations(tables: Tables) -> ibis.Table:
 def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Figures, the funnel, days, apps and costs of a period."""
     sessions, rules = frames["sessions"], asked.policy.overview
-    earlier = asked.parts(asked.period.earlier).get("sessions", sessions.clear())
+    earlier = asked.earlier("sessions", sessions)
     return JobFindings(
         figures=_figures(frames, rules.any_risk),
         findings=findings_of(sessions, earlier, asked.period, asked.policy),

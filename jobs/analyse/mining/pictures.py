@@ -9,17 +9,18 @@ import altair as alt
 import msgspec
 import polars as pl
 
-from jobs.analyse.mining.job import Frames, Picture
+from jobs.analyse.mining.job import Frames
+from jobs.shared.pictures import Drawn, drawn
 from streams.http.pages import source
 
 _ABOUT = ("title", "caption", "table", "needs", "days")
 _CHANNELS = ("encoding", "facet")
 
 
-def pictures_of(job: str, tables: Frames) -> list[Picture]:
+def pictures_of(job: str, tables: Frames) -> list[Drawn]:
     """All pictures of a job's tables, none of a table in which there is nothing to draw."""
     return [
-        Picture(about["title"], about["caption"], _chart(about, tables[about["table"]]))
+        drawn(about["title"], about["caption"], _chart(about, tables[about["table"]]))
         for about in _described().get(job, ())
         if about["table"] in tables and _is_drawn(about, tables[about["table"]])
     ]

@@ -24,7 +24,7 @@ import polars as pl
 from jobs.analyse.mining.coverage import COUNTED, percent
 from jobs.analyse.mining.job import SHARE, Finding, Frames, JobFindings, MiningInput, Period, begun
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
-from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, rounded
 from jobs.analyse.mining.wording import figure, mining_job
 from jobs.shared.intervals import wilson
@@ -88,12 +88,11 @@ def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataF
 
 def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
     """Events, and a row per session with its first alert."""
-    points, changes = tables["risk_points"], tables["alert_changes"]
-    alerts = changes.group_by("session_id").agg(alert_turn=changes.turn.min())
+    points = tables["risk_points"]
     sessions = points.group_by("day", "session_id").agg(
         user_id=points.user_id.min(), app_id=points.app_id.min(), last_turn=points.turn.max()
     )
-    return {"sessions": beside(sessions, alerts), "events": events(tables, policy.sequences)}
+    return {"sessions": beside(sessions, first_alerts(tables)), "events": events(tables, policy.sequences)}
 
 
 def refine(frames: Frames, policy: ArchivePolicy) -> Frames:

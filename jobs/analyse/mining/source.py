@@ -81,6 +81,19 @@ def beside(sessions: ibis.Table, *others: ibis.Table) -> ibis.Table:
     return sessions
 
 
+def first_alerts(tables: Tables) -> ibis.Table:
+    """The turn of each session's first alert: `session_id, alert_turn`."""
+    changes = tables["alert_changes"]
+    return changes.group_by("session_id").agg(alert_turn=changes.turn.min())
+
+
+def with_alerted(sessions: ibis.Table, tables: Tables) -> ibis.Table:
+    """Rows with `alerted`: whether their session has an alert."""
+    alerts = tables["alerts"].select("session_id").distinct().mutate(alerted=ibis.literal(True))
+    joined = beside(sessions, alerts)
+    return joined.mutate(alerted=joined.alerted.fill_null(False))
+
+
 class Day(NamedTuple):
     """A day of the archive, as a job sees it."""
 

@@ -19,7 +19,7 @@ from scipy.stats import mannwhitneyu
 from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
 from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, begun
 from jobs.analyse.mining.likeness import kept_vectors
-from jobs.analyse.mining.source import Tables, beside
+from jobs.analyse.mining.source import Tables, beside, with_alerted
 from jobs.analyse.mining.statistics import ByUser
 from jobs.analyse.mining.topic_clusters import cluster_findings, cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import Words, examples_of, marks_of, named_by, names_of, naming_marks
@@ -53,9 +53,8 @@ def _sessions(tables: Tables) -> ibis.Table:
     )
     came_back = changes.filter(changes.cause.isin(_RETURNS))
     returns = came_back.group_by("session_id").agg(returns=came_back.count())
-    alerts = tables["alerts"].select("session_id").distinct().mutate(alerted=ibis.literal(True))
-    joined = beside(sessions, returns, alerts)
-    return joined.mutate(returns=joined.returns.fill_null(0), alerted=joined.alerted.fill_null(False))
+    joined = with_alerted(beside(sessions, returns), tables)
+    return joined.mutate(returns=joined.returns.fill_null(0))
 
 
 def refine(frames: Frames, policy: ArchivePolicy) -> Frames:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from jobs.analyse.mining.job import Figure, Job, Period
 from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
 from jobs.analyse.report.wording import FigureChange, change
-from jobs.shared.pictures import Drawn, drawn
+from jobs.shared.pictures import Drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
 from streams.archive.schema import RAW
@@ -145,7 +145,7 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
     try:
         result = mined(name, period)
         part = replace(part, result=result)
-        part = replace(part, pictures=[drawn(*each) for each in job.pictures(result.tables)])
+        part = replace(part, pictures=job.pictures(result.tables))
         earlier = mined(name, period.earlier)
         return replace(part, earlier=earlier if earlier.section.days else None)
     except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown

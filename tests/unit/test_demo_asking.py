@@ -1,0 +1,274 @@
+"""Requests of the demo to the index role: its answers over the real routes and stores, and their problems."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+from qdrant_client import AsyncQdrantClient
+
+from jobs.demo.asking import Erased, PurgedApp, ask_project_memory, ask_user_memory, erase, purge
+from jobs.demo.questions import DemoQuestion, ProjectQuestions, ProjectRecalled, Recalled, load_questions, wrong_project
+from models.events import EpisodeCompressed, FactChanged, OutputEvent, ProjectChanged, ProjectItemChanged
+from models.policy.project import ProjectPolicy
+from models.project.fold import FoldedProject
+from models.project.view import ProjectView
+from streams.api.assembly import memory_api
+from streams.http.health import create_api
+from streams.http.security import access_of
+from streams.index.server import ServerStore
+from streams.index.user_memory import UserMemory
+from streams.settings.http import HttpSettings
+from tests.support.api_doubles import Served
+from tests.support.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
+
+_URL = "http://127.0.0.1"
+_USERS, _PROJECT = load_questions().users, load_questions().project
+_NAME = (_PROJECT.app_id, _PROJECT.project_id)
+_PROOF: dict[str, Any] = {
+    "type": "erasure_proved",
+    "request_id": "r1",
+    "timestamp": "2026-01-05T09:00:09Z",
+    "scope": "user",
+    "subject": "0" * 64,
+    "by": "local",
+    "requested_at": "2026-01-05T09:00:00Z",
+    "sessions": 1,
+    "complete": False,
+}
+
+
+def answering(answer: Callable[[httpx.Request], httpx.Response]) -> httpx.AsyncClient:
+    """A client of a role that answers so."""
+    return httpx.AsyncClient(base_url=_URL, transport=httpx.MockTransport(answer))
+
+
+def served(answers: dict[tuple[str, str], Any], asked: list[tuple[str, str]]) -> httpx.AsyncClient:
+    """Answers by method and path; anything else is 404."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        place = (request.method, request.url.raw_path.decode())
+        asked.append(place)
+        return httpx.Response(200, json=answers[place]) if place in answers else httpx.Response(404)
+
+    return answering(answer)
+
+
+@asynccontextmanager
+async def failing(response: httpx.Response | Exception) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a role that always answers so."""
+
+    def respond(_request: httpx.Request) -> httpx.Response:
+        if isinstance(response, Exception):
+            raise response
+        return response
+
+    async with answering(respond) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("response", "problem"),
+    [
+        (httpx.Response(503), " answered 503"),
+        (httpx.ConnectError("refused"), " failed: ConnectError"),
+        (httpx.Response(200, content=b"[]"), "something else was answered: "),
+    ],
+)
+async def test_a_request_that_fails_is_a_problem(response: httpx.Response | Exception, problem: str) -> None:
+    """Whatever is asked; the demo goes on to its verdict, which fails."""
+    async with failing(response) as client:
+        answers: list[Recalled | ProjectRecalled | PurgedApp | Erased] = [
+            await ask_user_memory(_USERS[0], client),
+            await ask_project_memory(_PROJECT, client),
+            await purge("a", client),
+            await erase("a", "u", client),
+        ]
+
+    assert [1] * 4 == [len(answer.problems) for answer in answers]
+    assert all(problem in answer.problems[0] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "left", "problems"),
+    [(2, 0, []), (0, 0, ["had no memory to purge"]), (2, 1, ["a purged memory was read again"])],
+)
+async def test_a_purge_is_read_at_once(deleted: int, left: int, problems: list[str]) -> None:
+    """Deleted, then read; app ids are quoted."""
+    place, asked = "/apps/shop%2Feu/memories", list[tuple[str, str]]()
+    answers = {("DELETE", place): {"success": True, "deletedCount": deleted}, ("GET", place): {"memories": [{}] * left}}
+    purged = await purge("shop/eu", served(answers, asked))
+
+    assert asked == [("DELETE", place), ("GET", place)]
+    assert (purged.deleted, purged.left, purged.problems) == (deleted, left, problems)
+
+
+@pytest.mark.parametrize(
+    ("stores", "problems"),
+    [
+        ([{"store": "vectors turns", "looked_at": 9, "removed": 2, "remaining": 0}], []),
+        ([{"store": "t", "looked_at": 9, "removed": 0, "remaining": 2, "expires_at": "2026-02-04T09:00:00Z"}], []),
+        (
+            [{"store": "vectors turns", "looked_at": 9, "removed": 0, "remaining": 2}],
+            ["vectors turns still holds what was erased"],
+        ),
+    ],
+)
+async def test_an_erasure_waits_for_its_proof(stores: list[dict[str, Any]], problems: list[str]) -> None:
+    """What remains and does not expire is a problem."""
+    answers = {
+        ("POST", "/v1/erase"): {"request_id": "r1", "scope": "user", "status": "/v1/erase/r1"},
+        ("GET", "/v1/erase/r1"): {"request_id": "r1", "proved": True, "proof": {**_PROOF, "stores": stores}},
+    }
+    erased = await erase("a", "u", served(answers, []))
+
+    assert erased.proof
+    assert (erased.proof.request_id, len(erased.proof.stores), erased.problems) == ("r1", 1, problems)
+
+
+async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion]) -> list[Recalled]:
+    """What the index role answers once it has indexed these events."""
+    store = ServerStore(AsyncQdrantClient(":memory:"), embedder=embedder().name)
+    try:
+        users = UserMemory(store, embedder())
+        numbered = [(event, offset) for offset, event in enumerate(outputs)]
+        await users.add_episodes([(e, offset) for e, offset in numbered if isinstance(e, EpisodeCompressed)])
+        await users.add_facts([(e, offset) for e, offset in numbered if isinstance(e, FactChanged)])
+        http = HttpSettings(mcp=False)
+        served = memory_api(store, embedder(), DEMO_POLICY, http, topic_prefix="demo")
+        app = create_api(
+            ready=lambda: (True, "ready"),
+            registry=CollectorRegistry(),
+            routes=served.routes,
+            access=access_of(http),
+        )
+        async with httpx.AsyncClient(base_url=_URL, transport=httpx.ASGITransport(app)) as client:
+            return [await ask_user_memory(question, client) for question in questions]
+    finally:
+        await store.close()
+
+
+async def test_memory_answers_what_the_play_taught_it() -> None:
+    """Three sessions of one user: the corrected name, the new town, nothing of the diet, and the right episode."""
+    by_query = {each.query: each for each in await of_users(outputs_of_the_play(), _USERS)}
+
+    assert [problem for each in by_query.values() for problem in each.problems] == []
+    name, databases = by_query["What's my name?"], by_query["What did we discuss about databases?"]
+    assert next(iter(name.facts.items())) == ("identity/name", "Alexander")
+    assert "- name: Alexander" in name.injection.splitlines()
+    assert databases.nearest_episode
+    assert databases.nearest_episode.turn_range == "turns 1-20"
+
+
+async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:
+    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
+    elsewhere = [replace(question, app_id="planner") for question in _USERS]
+    found = await of_users(outputs_of_the_play(), elsewhere)
+
+    assert [each.facts for each in found] == [{}, {}]
+    assert found[0].problems[0] == "identity/name should be Alexander, memory says nothing"
+    assert found[1].problems == ["the nearest episode should be turns 1-20, memory finds none"]
+
+
+async def test_facts_that_were_not_kept_up_are_named() -> None:
+    """An index that missed the last changes answers with the old name and the diet that was taken back."""
+    outputs = outputs_of_the_play()
+    updated = [e for e in outputs if isinstance(e, FactChanged) and (e.cause, e.key) == ("updated", "name")]
+    stale = outputs[: outputs.index(updated[0])]
+    name, _ = await of_users(stale, _USERS)
+
+    assert "identity/name should be Alexander, memory says Alex" in name.problems
+    assert "constraint/diet was taken back, memory still says vegetarian" in name.problems
+
+
+async def test_the_request_is_the_documented_one() -> None:
+    """User, app, question and format; a field that the route does not know would be refused."""
+    asked: list[httpx.Request] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(503)
+
+    async with answering(respond) as client:
+        await ask_user_memory(_USERS[0], client)
+
+    assert (asked[0].method, asked[0].url.path) == ("POST", "/v1/retrieve")
+    assert json.loads(asked[0].content) == {
+        "app_id": "assistant",
+        "user_id": "alex",
+        "query": "What's my name?",
+        "format": True,
+    }
+
+
+@pytest.fixture
+def view() -> ProjectView:
+    """The project at the end of the play."""
+    project = ProjectView(*_NAME, ProjectPolicy())
+    for event in outputs_of_the_play():
+        if isinstance(event, ProjectItemChanged | ProjectChanged) and event.project_id == project.project_id:
+            project.apply(event)
+    return project
+
+
+async def of_project(view: ProjectView, questions: ProjectQuestions = _PROJECT) -> ProjectRecalled:
+    """What the index role answers that has this project."""
+    served = Served()
+    folded = FoldedProject(*_NAME, DEMO_POLICY)
+    folded.view = view
+    served.projects.folded[_NAME] = folded
+    try:
+        async with served.client() as client:
+            return await ask_project_memory(questions, client)
+    finally:
+        await served.close()
+
+
+async def test_its_memory_answers_as_it_should(view: ProjectView) -> None:
+    """The database decision now; each pivot's decision as it held before, and after: over the real routes."""
+    recalled = await of_project(view)
+
+    assert recalled.problems == []
+    assert "PostgreSQL" in recalled.answers[0].said
+    assert [each.when for each in recalled.answers[1:]] == [
+        f"{when} turn {turn}" for turn in (100, 148) for when in ("before", "after")
+    ]
+    assert len({each.said for each in recalled.answers}) == 5
+
+
+async def test_another_apps_project_of_the_same_id_is_asked_in_vain(view: ProjectView) -> None:
+    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
+    recalled = await of_project(view, replace(_PROJECT, app_id="planner"))
+
+    assert recalled.problems == ["/v1/projects/tool-library/conversations/tool-library answered 404"]
+
+
+async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
+    """A verdict for each thing that the demo promises of a project."""
+    right = await of_project(view)
+    wrong = replace(
+        right,
+        chunks=22,
+        memories={"fact": 3},
+        superseded=1,
+        key_moments=[],
+        answers=[replace(each, said="") for each in right.answers],
+    )
+
+    assert [*wrong_project(_PROJECT, wrong)] == [
+        "has 22 chunks, not 23 to 25",
+        "has memories of 1 types, not of 4",
+        "has 1 memories that superseded another, not 2",
+        "has an arc without key moments",
+        "What was our database decision? should say PostgreSQL, memory says nothing",
+        "Which frontend did we choose? before turn 100 should say React for the frontend, memory says nothing",
+        "Which frontend did we choose? after turn 100 should say from React to HTMX, memory says nothing",
+        "Where do we deploy? before turn 148 should say Kubernetes in Frankfurt, memory says nothing",
+        "Where do we deploy? after turn 148 should say a single server with Docker Compose, memory says nothing",
+    ]
