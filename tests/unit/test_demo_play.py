@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -26,6 +27,7 @@ from models.events import (
     Turn,
 )
 from streams.kafka.producer import Record
+from tests.support.command_line import refused
 
 _HUNDREDFOLD = 100.0
 
@@ -145,3 +147,10 @@ async def test_acknowledgement_names_the_alert(log: Log) -> None:
     assert acknowledged.alert_id == "alert-1"
     assert isinstance(before[-1], Turn)
     assert before[-1].turn == 11
+
+
+def test_a_used_folder_is_refused(tmp_path: Path) -> None:
+    """Another run's archive must not be mixed with this one's."""
+    (tmp_path / "something").touch()
+
+    assert "is not empty" in refused("demo", "--data-dir", str(tmp_path))

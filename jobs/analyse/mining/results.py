@@ -15,7 +15,7 @@ import msgspec
 import polars as pl
 from msgspec import Struct
 
-from jobs.analyse.mining.job import Figure, Finding, Period
+from jobs.analyse.mining.job import Figure, Finding, Frames, Period
 from models.errors import TurntideError
 
 _SECTION = "section.json"
@@ -72,7 +72,7 @@ class JobResult(Struct, frozen=True):
     """A section with its tables."""
 
     section: ReportSection
-    tables: Mapping[str, pl.DataFrame]
+    tables: Frames
 
 
 def place_of(folder: Path, period: Period) -> Path:
@@ -83,15 +83,21 @@ def place_of(folder: Path, period: Period) -> Path:
 def write(folder: Path, result: JobResult) -> Path:
     """Put the result in its place, as a whole."""
     place = place_of(folder, result.section.period)
+    put_whole(place, result.tables, {_SECTION: msgspec.json.format(msgspec.json.encode(result.section))})
+    return place
+
+
+def put_whole(place: Path, frames: Frames, files: Mapping[str, bytes]) -> None:
+    """Write a folder of frames as Parquet and of other files, and put it in the place of the one before."""
     made = place.with_name(place.name + ".new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
-    for name, frame in result.tables.items():
+    for name, frame in frames.items():
         frame.write_parquet(made / f"{name}.parquet")
-    (made / _SECTION).write_bytes(msgspec.json.format(msgspec.json.encode(result.section)))
+    for name, content in files.items():
+        (made / name).write_bytes(content)
     shutil.rmtree(place, ignore_errors=True)
     made.rename(place)
-    return place
 
 
 def read(folder: Path, period: Period) -> JobResult | None:

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from jobs.analyse.mining.anonymity import shown
 from jobs.analyse.mining.job import Frames, Job, JobFindings, MiningInput, Period
-from jobs.analyse.mining.results import JobResult, ReportSection, read, write
+from jobs.analyse.mining.results import JobResult, ReportSection, put_whole, read, write
 from jobs.analyse.mining.source import Day, MiningSource
 from jobs.shared.progress import Progress
 from models.errors import StoreUnavailable
@@ -44,14 +44,8 @@ class DayParts:
     def keep(self, frames: Frames, days: Mapping[date, Day]) -> None:
         """Keep what was made of these days, split by the column `day`."""
         for day, of in days.items():
-            made = self._folder / f"{day}.new"
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(parents=True)
-            for name, frame in frames.items():
-                frame.filter(pl.col("day") == day).write_parquet(made / f"{name}.parquet")
-            (made / _MARK).write_text(self._mark(of))
-            shutil.rmtree(self._folder / str(day), ignore_errors=True)
-            made.rename(self._folder / str(day))
+            of_day = {name: frame.filter(pl.col("day") == day) for name, frame in frames.items()}
+            put_whole(self._folder / str(day), of_day, {_MARK: self._mark(of).encode()})
 
     def frames(self, period: Period, known: Collection[date]) -> dict[str, pl.DataFrame]:
         """Frames of the period's days among the known ones, one after the other; none for a period without days."""
