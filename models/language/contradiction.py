@@ -22,7 +22,7 @@ from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_for
 from models.language.tables import PatternTables
 from models.text.words import fold_text, word_set
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("contradiction")
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _NO = word_set(
@@ -31,7 +31,6 @@ _NO = word_set(
 )
 _SHADES = word_set("always usually often still already ever longer anymore any now currently generally normally mostly")
 """Words in which two sentences may differ and still be of the same."""
-_NUMBER = _PATTERNS.pattern("contradiction.NUMBER")
 _TIMES = word_set(
     "monday tuesday wednesday thursday friday saturday sunday weekday weekend january february march april june july "
     "august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today tomorrow "
@@ -50,7 +49,6 @@ _ONE_VALUED = word_set(
 _ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))
 _SCHEDULED_FORMS = frozenset(map(plain_form, word_set("meeting appointment interview exam wedding flight trip party")))
 _ENDS_THERE = re.compile(r"[.,;:!?)]*(?: (?:in|on|at|and|or|for|with|to|from|by|is|was)\b|\s*$)")
-_THING_BEFORE = _PATTERNS.pattern("contradiction.THING_BEFORE")
 _ATTRIBUTE = re.compile(
     r"(?P<of>[^,;:]{3,60}?) (?:is|are|was|will be) (?:now )?(?P<value>[^,;:]{1,60}?)[.!]*", re.IGNORECASE
 )
@@ -180,7 +178,7 @@ def _read(word: str) -> tuple[str, Literal["no", "number", "time", "word", "empt
     word = word.removesuffix("'s")
     if word in _NO:
         return word, "no", word
-    if _NUMBER.fullmatch(word):
+    if _RE.NUMBER.fullmatch(word):
         return word, "number", word.replace(",", "").rstrip(".:")
     form = plain_form(word)
     if word in _TIMES or form in _TIMES:
@@ -195,7 +193,7 @@ def _names_a_thing(folded: str, found: re.Match[str], before: str) -> bool:
     if not found[0].isdigit() or _ENDS_THERE.match(folded, found.end()) is None:
         return False
     # Behind a verb or a preposition it is an amount: "paid 20", "costs 20", "until 20".
-    thing = _THING_BEFORE.search(folded, 0, found.start())
+    thing = _RE.THING_BEFORE.search(folded, 0, found.start())
     return thing is not None and _read(before)[1] == "word" and plain_form(before) not in _ONE_VALUED_FORMS
 
 

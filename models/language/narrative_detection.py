@@ -32,7 +32,7 @@ from models.policy.project import NarrativePolicy
 from models.text.keywords import topic_names
 from models.text.words import estimate_tokens, fold_text, word_set, words_of
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("narrative_detection")
 
 _TITLE_KEPT = 60
 _WORDS, _WORD_CHARS = 12, 16
@@ -48,7 +48,6 @@ _MOST_EMPHATIC = 2
 _HALF = 0.5
 _REASON = re.compile(r",? (?:because|since|so that|as it|mainly|due to|for the reason)\b|; |, for\b")
 _REASONED = re.compile(r"\b(?:because|since|so that|mainly|due to|the reason|thanks to|in order to|as it)\b")
-_LEAD = _PATTERNS.pattern("narrative_detection.LEAD")
 _EMPHATIC = word_set(
     "huge finally serious seriously critical major crucial important urgent essential definitely absolutely never "
     "always blocker everything entire whole real severe massive"
@@ -253,7 +252,7 @@ class _Teller:
 
 
 def _led_off(sentence: str) -> str:
-    said = _LEAD.sub("", sentence)
+    said = _RE.LEAD.sub("", sentence)
     return said[:1].upper() + said[1:]
 
 

@@ -27,19 +27,15 @@ from models.text.patterns import QUESTION_OPENING
 from models.text.summary import ends_of
 from models.text.words import fold_text, word_set, words_of
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("narrative_sentences")
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _MOST_WORDS = 60
 _LONG_CHARS = 60
-_SUPPOSED = _PATTERNS.pattern("narrative_sentences.SUPPOSED")
-_OF_OTHERS = _PATTERNS.pattern("narrative_sentences.OF_OTHERS")
 _ASKED_FOR = re.compile(
     r"^(?:please |can you |just )*(?:tell|show|list|remind|summari[sz]e|recap|give|explain|write)\b"
 )
-_TOLD_BEFORE = _PATTERNS.pattern("narrative_sentences.TOLD_BEFORE")
 _NEGATED = re.compile(r"\b(?:not|never|no|nobody|nothing|none|without|hardly|barely|neither|nor)\b|n't\b")
-_HEDGED = _PATTERNS.pattern("narrative_sentences.HEDGED")
 _WILL = re.compile(r"\b(?:will|won't|going to|gonna|shall)\b|'ll\b")
 _CLAUSE = re.compile(r"[,;:(!]|\b(?:and|but|so|because|since|then)\b")
 _MAY_LIE_AHEAD = (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT)
@@ -73,7 +69,6 @@ TROUBLE = _TABLES.piece("TROUBLE")
 _DENIES_ITSELF = re.compile(
     rf"\bno (?:longer|more)\b|\b(?:doesn't|does not|don't|won't|cannot|can't|could not|couldn't)\b|{TROUBLE}$"
 )
-_NO_TROUBLE = _PATTERNS.pattern("narrative_sentences.NO_TROUBLE")
 
 
 class NarrativeSentence(Struct, frozen=True):
@@ -123,7 +118,7 @@ def _weight(narrative: NarrativeSentence) -> tuple[float, int]:
 def _classified(sentence: str, role: Role) -> NarrativeSentence | None:
     folded = fold_text(led_off(sentence)).strip(" .")
     asked = QUESTION_OPENING.match(folded) or _ASKED_FOR.match(folded)
-    if asked or _OF_OTHERS.match(folded) or _TOLD_BEFORE.search(folded):
+    if asked or _RE.OF_OTHERS.match(folded) or _RE.TOLD_BEFORE.search(folded):
         return None
     for rule in RULES:
         if role is Role.ASSISTANT and not rule.by_assistant:
@@ -136,16 +131,16 @@ def _classified(sentence: str, role: Role) -> NarrativeSentence | None:
 
 def _stands(folded: str, match: re.Match[str], kind: EpisodeKind) -> bool:
     """Whether what was found is said to be so."""
-    if _SUPPOSED.search(folded, 0, match.start()) or _SUPPOSED.match(match.group().lstrip(" ,;:(!")):
+    if _RE.SUPPOSED.search(folded, 0, match.start()) or _RE.SUPPOSED.match(match.group().lstrip(" ,;:(!")):
         return False
     clause = max((each.end() for each in _CLAUSE.finditer(folded, 0, match.start() + 1)), default=0)
     said = folded[min(clause, match.start()) : match.end()]
     if kind not in _MAY_LIE_AHEAD and _WILL.search(said):
         return False
     if kind is EpisodeKind.ISSUE_IDENTIFIED:
-        return _NO_TROUBLE.search(said) is None and _HEDGED.search(said.replace("still", "")) is None
+        return _RE.NO_TROUBLE.search(said) is None and _RE.HEDGED.search(said.replace("still", "")) is None
     denied = _NEGATED.search(_DENIES_ITSELF.sub("", said) if kind is EpisodeKind.PROBLEM_SOLVED else said)
-    return denied is None and _HEDGED.search(said) is None
+    return denied is None and _RE.HEDGED.search(said) is None
 
 
 _NORMALISED = 15.0

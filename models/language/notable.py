@@ -29,7 +29,7 @@ from models.text.patterns import QUESTION_OPENING
 from models.text.summary import Said, ends_of, sentences_in
 from models.text.words import fold_text, word_set, words_of, words_of_each
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("notable")
 
 PART = "n"
 """Of a session's state: its notable sentences."""
@@ -40,20 +40,14 @@ _NUMBER, _NAME, _LONG, _CORRECTED = 0.05, 0.05, -0.1, 0.08
 """What a sentence weighs more or less than its kind: it holds a number or a name, is long, puts something right."""
 _DIGIT = re.compile(r"\d")
 _CAPITALISED = re.compile(r"(?<=[a-z,] )[A-Z]\w")
-_SECRET = _PATTERNS.pattern("notable.SECRET")
 _SECRET_WORDS = word_set(
     "password passwords passcode passphrase pin cvv cvc otp key keys secret token ssn security card iban"
 )
 _KEY = re.compile(r"(?:\d[ -]?){12,}|\b[\w-]{32,}\b")
 _POLITE_IF = re.compile(r",? if (?:possible|available|you can|at all possible|needed|necessary|that's ok(?:ay)?|not)\b")
-_SUPPOSED = _PATTERNS.pattern("notable.SUPPOSED")
-_HEDGED = _PATTERNS.pattern("notable.HEDGED")
 _MAY = re.compile(r"\bmay(?= [a-z])|^May(?= [a-z])")
 """No month, so in the case in which it was written."""
-_CORRECTION = _PATTERNS.pattern("notable.CORRECTION")
-_OF_OTHERS = _PATTERNS.pattern("notable.OF_OTHERS")
 _WONT = re.compile(r"\s*(?:no[,.]\s+)?i (?:won['\u2019]t|can['\u2019]t|cannot|will not)[.,]", re.IGNORECASE)
-_WISH = _PATTERNS.pattern("notable.WISH")
 
 
 class NotableRule(msgspec.Struct, frozen=True):
@@ -130,7 +124,7 @@ def asks_for(notable: NotableSentence) -> bool:
     said = led_off(notable.text)
     if notable.role is not Role.USER:
         return False
-    return is_order(said) or features_of(said).imperative or _WISH.search(said.lower()) is not None
+    return is_order(said) or features_of(said).imperative or _RE.WISH.search(said.lower()) is not None
 
 
 def _rules_for(words: Iterable[str], rules: Rules) -> list[NotableRule]:
@@ -159,12 +153,12 @@ def _followed(said: str, rules: Sequence[NotableRule]) -> NotableRule | None:
     folded = said.lower()
     firm = _POLITE_IF.sub("", folded) if " if " in folded else folded
     followed = [rule for rule in rules if rule.pattern.search(firm)]
-    if not followed or QUESTION_OPENING.match(folded) or _OF_OTHERS.match(folded):
+    if not followed or QUESTION_OPENING.match(folded) or _RE.OF_OTHERS.match(folded):
         return None
-    supposed = _SUPPOSED.search(firm)
+    supposed = _RE.SUPPOSED.search(firm)
     if supposed is not None and supposed.start() == 0:
         return None
-    if supposed is None and _HEDGED.search(firm) is None and _MAY.search(said) is None:
+    if supposed is None and _RE.HEDGED.search(firm) is None and _MAY.search(said) is None:
         return followed[0]
     return next((rule for rule in followed if rule.hedged), None)
 
@@ -180,7 +174,7 @@ def is_barred(sentence: str) -> bool:
 
 
 def _is_barred(folded: str, words: set[str]) -> bool:
-    secret = not _SECRET_WORDS.isdisjoint(words) and _SECRET.search(folded) is not None
+    secret = not _SECRET_WORDS.isdisjoint(words) and _RE.SECRET.search(folded) is not None
     return secret or _KEY.search(folded) is not None or rewrites_rules(folded, words)
 
 
@@ -192,7 +186,7 @@ def _weight(rule: NotableRule, said: str) -> float:
 
 def corrects(said: str) -> bool:
     """Whether a sentence says that it takes the place of an earlier one."""
-    return _CORRECTION.search(said.lower()) is not None
+    return _RE.CORRECTION.search(said.lower()) is not None
 
 
 def clipped(text: str, chars: int) -> str:

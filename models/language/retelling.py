@@ -11,10 +11,9 @@ from models.events.base import Role
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("retelling")
 
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d", "''''\"\"")
-_LEAD = _PATTERNS.pattern("retelling.LEAD")
 _MOST_LEADS = 4
 _ADVERBS = word_set(
     "always never also just still often now sometimes already only even usually too mostly mainly generally really "
@@ -42,15 +41,8 @@ _REFLEXIVE = {"mine": "theirs", "yours": "theirs", "myself": "themselves", "your
 _OWN = word_set("i me my mine myself")
 _VERBS_IN_LY = word_set("rely reply apply fly supply multiply comply")
 _WORDS_AFTER_HAD = word_set("better been already")
-_PRONOUN = _PATTERNS.pattern("retelling.PRONOUN")
-_BEFORE_SUBJECT = _PATTERNS.pattern("retelling.BEFORE_SUBJECT")
 _OF_MORE = re.compile(r"(?<![\w'])(?:we|us|our|ours|ourselves|let's|lets)(?:'re|'ve|'ll|'d)?(?![\w'])", re.IGNORECASE)
 _LET_US = re.compile(r"let'?s (?P<never>not |never )?(?:just |please )?(?P<rest>\w.*)", re.IGNORECASE | re.DOTALL)
-_ORDER = _PATTERNS.pattern("retelling.ORDER")
-_AND_I = _PATTERNS.pattern("retelling.AND_I")
-"""Somebody and the user together; "my name is … and I" is two clauses."""
-_ASIDE = _PATTERNS.pattern("retelling.ASIDE")
-"""What may stand behind a statement without belonging to it."""
 
 
 def retold(sentence: str, role: Role) -> str:
@@ -75,14 +67,14 @@ def is_order(said: str) -> bool:
     >>> is_order("Cancel my order"), is_order("I cancelled it")
     (True, False)
     """
-    return _ORDER.fullmatch(said) is not None
+    return _RE.ORDER.fullmatch(said) is not None
 
 
 def led_off(sentence: str) -> str:
     """Without greetings, thanks and other openings that tell nothing."""
     said = " ".join(sentence.translate(_QUOTES).split()).strip(" -*>#•")
     for _ in range(_MOST_LEADS):
-        found = _LEAD.match(said)
+        found = _RE.LEAD.match(said)
         if found is None:
             break
         said = said[found.end() :]
@@ -97,7 +89,7 @@ def _in_third_person(said: str, role: Role) -> str:
         return wish[0] + _third(wish[1], "they", other)
     if _OF_MORE.search(said):
         return f"{name}: {said}"
-    if user and (two := _AND_I.match(said)):
+    if user and (two := _RE.AND_I.match(said)):
         return f"User and their {two['who']} {_third(said[two.end() :], 'they', other)}"
     return _third(said, name, other)
 
@@ -106,7 +98,7 @@ def _wish(said: str) -> tuple[str, str] | None:
     """How a decision for all or an order begins, told, and what follows; None for anything else."""
     if us := _LET_US.match(said):
         return f"User decided {'not ' if us['never'] else ''}to ", us["rest"]
-    if order := _ORDER.fullmatch(said):
+    if order := _RE.ORDER.fullmatch(said):
         rest: str = order["rest"]
         return f"User asked {'not ' if order['not'] else ''}to ", rest[0].lower() + rest[1:]
     return None
@@ -114,7 +106,7 @@ def _wish(said: str) -> tuple[str, str] | None:
 
 def without_courtesies(said: str) -> str:
     """Without thanks and courtesies at the end."""
-    return _ASIDE.sub("", _ASIDE.sub("", said.rstrip(" .!")).rstrip(" .!")) or said
+    return _RE.ASIDE.sub("", _RE.ASIDE.sub("", said.rstrip(" .!")).rstrip(" .!")) or said
 
 
 def _third(said: str, name: str, other: str) -> str:
@@ -125,7 +117,7 @@ def _third(said: str, name: str, other: str) -> str:
     turned: list[str] = []
     called, owning = {"i": name, "you": other}, set[str]()
     end = 0
-    for found in _PRONOUN.finditer(said):
+    for found in _RE.PRONOUN.finditer(said):
         before, word, short = said[: found.start()], found["word"].lower(), found["short"] or ""
         turned.append(said[end : found.start()])
         end = found.end()
@@ -138,7 +130,7 @@ def _third(said: str, name: str, other: str) -> str:
         called[whose] = "they"
         if word in _REFLEXIVE:
             turned.append(_REFLEXIVE[word])
-        elif word == "i" or (word == "you" and (short or _BEFORE_SUBJECT.search(before))):
+        elif word == "i" or (word == "you" and (short or _RE.BEFORE_SUBJECT.search(before))):
             subject, used = _subject(who, short.lower(), found["rest"])
             turned.append(subject)
             end += used

@@ -35,6 +35,13 @@ class PatternRow(NamedTuple):
     pattern: re.Pattern[str]
 
 
+class PatternSection:
+    """The compiled patterns of a section, each as an attribute of its name."""
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        raise AttributeError(f"the section has no pattern {name}")
+
+
 @cache
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))
@@ -87,10 +94,15 @@ class PatternTables:
         return self._spelt_out(self._pieces[name])
 
     def pattern(self, name: str) -> re.Pattern[str]:
-        """A piece, or `section.NAME`, as a pattern of its own."""
-        section, _, key = name.rpartition(".")
-        text = self._tables[section][key] if section else self._pieces[key]
-        return re.compile(self._spelt_out(text), self._flags)
+        """A piece as a pattern of its own."""
+        return re.compile(self.piece(name), self._flags)
+
+    def section(self, name: str) -> PatternSection:
+        """The patterns of a section."""
+        section = PatternSection()
+        for key, text in self._tables[name].items():
+            setattr(section, key, re.compile(self._spelt_out(text), self._flags))
+        return section
 
     def words(self, cell: str) -> list[str]:
         """Words of a cell; `{NAME}` stands for those of a list."""

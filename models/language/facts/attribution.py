@@ -8,7 +8,7 @@ import unicodedata
 from models.language.tables import PatternTables
 from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("attribution")
 
 MAX_LINES = 30
 """A message of more lines that are not blank is taken for a pasted document."""
@@ -19,13 +19,8 @@ MAX_QUOTED_WORDS = 3
 
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", '\'\'\'\'"""""-- ')
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_SPEECH = _PATTERNS.pattern("attribution.SPEECH")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
-_SPEAKER = _PATTERNS.pattern("attribution.SPEAKER")
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
-_CITED = _PATTERNS.pattern("attribution.CITED")
-"""A line that leads into a list of somebody's rules."""
-_CODE = _PATTERNS.pattern("attribution.CODE")
 _TASK_WORDS = word_set(
     "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix "
     "review classify "
@@ -38,7 +33,6 @@ _TASK_WORDS = word_set(
     "input "
     "source original message description speech snippet code document log chat article comment note complete"
 )
-_TASK = _PATTERNS.pattern("attribution.TASK")
 _FICTION_WORDS = word_set(
     "pretend roleplay role-play role roleplaying act you're are play i'll playing novel story "
     "book game dream campaign "
@@ -52,9 +46,7 @@ _SUPPOSE_WORDS = word_set(
     "world say wish joking "
     "kidding jk theoretically theory example instance e true"
 )
-_FICTION = _PATTERNS.pattern("attribution.FICTION")
 _DENYING = word_set("not it's")
-_SUPPOSED = _PATTERNS.pattern("attribution.SUPPOSED")
 _REPORT_WORDS = word_set(
     "says say said saying tells told wrote writes texted claims claimed thinks believes believed "
     "thought asks asked "
@@ -62,7 +54,6 @@ _REPORT_WORDS = word_set(
     "assumed quote quotes "
     "quoted quoting posted titled like telling sings sang"
 )
-_REPORTED = _PATTERNS.pattern("attribution.REPORTED")
 _OWN_SPEECH = (
     "i ",
     "i've ",
@@ -101,20 +92,20 @@ def own_words(text: str, words: set[str]) -> str:
     if "\n" in text:
         text = _own_lines(text)
     if '"' in text or "'" in text or "`" in text:
-        text = _SPEECH.sub(_term, text)
+        text = _RE.SPEECH.sub(_term, text)
     if not _FICTION_WORDS.isdisjoint(words):
-        text = _before(_FICTION, text)
+        text = _before(_RE.FICTION, text)
     if not _TASK_WORDS.isdisjoint(words):
-        text = _before(_TASK, text)
+        text = _before(_RE.TASK, text)
     return text
 
 
 def supposed_from(lower: str, words: set[str]) -> int:
     """Where a sentence, folded, begins to suppose something or to report what others say; its length if it does not."""
-    if (not _SUPPOSE_WORDS.isdisjoint(words) or words >= _DENYING) and _SUPPOSED.search(lower):
+    if (not _SUPPOSE_WORDS.isdisjoint(words) or words >= _DENYING) and _RE.SUPPOSED.search(lower):
         return 0
     if not _REPORT_WORDS.isdisjoint(words):
-        for found in _REPORTED.finditer(lower):
+        for found in _RE.REPORTED.finditer(lower):
             if not lower.endswith(_OWN_SPEECH, 0, found.start()):
                 return found.start()
     return len(lower)
@@ -134,7 +125,7 @@ def _before(marker: re.Pattern[str], text: str) -> str:
         return text
     ends = (
         (". ", "! ", "? ", "\n", "; ")
-        if marker is _FICTION
+        if marker is _RE.FICTION
         else (". ", "! ", "? ", "\n", "; ", ", ", " - ", " and ", " but ")
     )
     return text[: max(text.rfind(mark, 0, found.start()) for mark in ends) + 1]
@@ -144,14 +135,14 @@ def _own_lines(text: str) -> str:
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > MAX_LINES:
         return ""
-    spoken = [bool(_SPEAKER.match(line)) for line in lines]
+    spoken = [bool(_RE.SPEAKER.match(line)) for line in lines]
     if sum(spoken) > 1:
         lines = lines[: spoken.index(True)]
     lines = [line for line in lines if not line.lstrip().startswith(">")]
-    coded = [bool(_CODE.match(line)) for line in lines]
+    coded = [bool(_RE.CODE.match(line)) for line in lines]
     if sum(coded) > 1:
         lines = [line for line, code in zip(lines, coded, strict=True) if not code]
-    cited = next((n for n, line in enumerate(lines) if _CITED.search(line)), None)
+    cited = next((n for n, line in enumerate(lines) if _RE.CITED.search(line)), None)
     if cited is not None:
         lines = [line for n, line in enumerate(lines) if n <= cited or not _ITEM.match(line)]
     if sum([bool(_ITEM.match(line)) for line in lines]) > MAX_LIST_ITEMS:

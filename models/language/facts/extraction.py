@@ -22,7 +22,7 @@ from models.language.facts.values import Build, Finding, reading
 from models.language.tables import PatternRow, PatternTables
 from models.text.words import word_set, words_of
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("extraction")
 
 MAX_FACTS = 64
 """Of one message; as many as `FactsExtracted` takes."""
@@ -45,11 +45,6 @@ _PASSING_WORDS = word_set(
     "night nights hours few couple ex "
     "growing past far minute meantime other once last my just"
 )
-_PASSING = _PATTERNS.pattern("extraction.PASSING")
-_RECENT = _PATTERNS.pattern("extraction.RECENT")
-"""Passing too, unless of something that lasts: "I moved to Oslo last week"."""
-_LASTING = _PATTERNS.pattern("extraction.LASTING")
-_NO_LONGER = _PATTERNS.pattern("extraction.NO_LONGER")
 _ENDS = (
     (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
     (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
@@ -126,9 +121,9 @@ def extract(content: str) -> Extraction:
 
 def _is_passing(text: str) -> bool:
     text = text.lower()
-    if _PASSING.search(text):
-        return _NO_LONGER.match(text) is None
-    return _RECENT.search(text) is not None and not _LASTING.search(text)
+    if _RE.PASSING.search(text):
+        return _RE.NO_LONGER.match(text) is None
+    return _RE.RECENT.search(text) is not None and not _RE.LASTING.search(text)
 
 
 def _findings(statement: Statement) -> Iterable[Finding]:
@@ -139,7 +134,7 @@ def _findings(statement: Statement) -> Iterable[Finding]:
         or "after all" in lower
         or "being" in lower
         or lower.startswith("forget")
-    ) and (ended := _NO_LONGER.match(statement.text)):
+    ) and (ended := _RE.NO_LONGER.match(statement.text)):
         return _ended(ended, statement)
     return _said(statement, lower)
 

@@ -10,7 +10,7 @@ from models.language.facts.values import CONSTRAINT, Finding, bare, fact, keys_b
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("limits")
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75
@@ -113,7 +113,6 @@ def _unavailable(match: re.Match[str], statement: Statement) -> Iterable[Finding
 
 
 _DIET_IMPORTANCE = 0.9
-_NOT_TO_AVOID = _PATTERNS.pattern("limits.NOT_TO_AVOID")
 _INTAKE = word_set(
     "gluten dairy alcohol caffeine sugar meat pork nuts shellfish eggs lactose wheat beef fish spicy aspirin "
     "ibuprofen penicillin soy seafood coffee milk heights drugs stairs carbs salt grapefruit"
@@ -123,7 +122,7 @@ _INTAKE = word_set(
 def _allergic(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     found: list[Finding] = []
     for thing in things(re.sub(r"^(?:both|certain|some) ", "", match["v"])):
-        if not _NOT_TO_AVOID.match(thing):
+        if not _RE.NOT_TO_AVOID.match(thing):
             found += fact(CONSTRAINT, f"allergy_{slug(thing)}", "allergic", statement, 0.95, _HEALTH_IMPORTANCE)
     return found
 
@@ -137,7 +136,7 @@ def _avoids(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     )[0]
     found: list[Finding] = []
     for thing in things(text, 3):
-        if not _NOT_TO_AVOID.match(thing):
+        if not _RE.NOT_TO_AVOID.match(thing):
             found += fact(CONSTRAINT, f"avoids_{slug(thing)}", "avoids", statement, 0.85, _DIET_IMPORTANCE)
     return found
 

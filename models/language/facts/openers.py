@@ -73,7 +73,7 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[end:]
 
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("openers")
 
 HEDGED = 0.4
 """Factor on the confidence of what is only thought to be so."""
@@ -116,12 +116,6 @@ _IMPERATIVES = {
     for form in forms.split()
 }
 """As they stand behind "I'd prefer if you" and "would you mind"."""
-_LEAD = _PATTERNS.pattern("openers.LEAD")
-_CORRECTION = _PATTERNS.pattern("openers.CORRECTION")
-_HEDGE_LEAD = _PATTERNS.pattern("openers.HEDGE_LEAD")
-_STANDING_LEAD = _PATTERNS.pattern("openers.STANDING_LEAD")
-_POLITE = _PATTERNS.pattern("openers.POLITE")
-_ADVERBS = _PATTERNS.pattern("openers.ADVERBS")
 _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
@@ -151,23 +145,23 @@ def lead_off(clause: str) -> Led:
         led, form = led._replace(corrects=True), form.replace(" actually ", " ")
     if found := _FOR_YEARS.match(form):
         form = _FOR_YEARS_FORMS[found[1].lower()] + form[found.end() :]
-    if found := _ADVERBS.match(form):
+    if found := _RE.ADVERBS.match(form):
         form = f"{found[1]} {form[found.end() :]}"
     return led._replace(form=form)
 
 
 def _without_opener(led: Led) -> Led:
     form = led.form
-    if found := _CORRECTION.match(form):
+    if found := _RE.CORRECTION.match(form):
         return led._replace(form=form[found.end() :], corrects=True)
-    if found := _LEAD.match(form):
+    if found := _RE.LEAD.match(form):
         return led._replace(form=form[found.end() :])
-    if found := _HEDGE_LEAD.match(form):
+    if found := _RE.HEDGE_LEAD.match(form):
         return led._replace(form=form[found.end() :], weight=HEDGED)
-    if found := _STANDING_LEAD.match(form):
+    if found := _RE.STANDING_LEAD.match(form):
         condition = found[0].strip(" ,:") if _CONDITION.match(form) else led.condition
         return led._replace(form=form[found.end() :], standing=True, condition=condition)
-    if found := _POLITE.match(form):
+    if found := _RE.POLITE.match(form):
         verb, _, rest = form[found.end() :].partition(" ")
         return led._replace(form=f"{_IMPERATIVES.get(verb.lower(), verb)} {rest}", polite=True)
     return led

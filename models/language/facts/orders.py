@@ -128,68 +128,52 @@ def _pet_gone(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
     return [Retraction(category=IDENTITY, key=pet_key(match["kind"]))]
 
 
-_PATTERNS = PatternTables("facts_patterns", words=vocabulary.WORDS)
+_RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("orders")
 
 _STANDING = 0.9
 _STYLE = 0.65
 """Of an order about answers as such, not said to hold from now on."""
 _IMPORTANCE = 0.85
 _MAX_RULE_WORDS = 24
-_MARKS = _PATTERNS.pattern("orders.MARKS")
-_STRIPPED = _PATTERNS.pattern("orders.STRIPPED")
-_ONE_OFF = _PATTERNS.pattern("orders.ONE_OFF")
 _LANGUAGE = re.compile(
     rf"\b(?:in|to|use|speak|only) (?:\w+ )?({'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})\b", re.IGNORECASE
 )
-_ANSWERING = _PATTERNS.pattern("orders.ANSWERING")
-_IN_LANGUAGE = _PATTERNS.pattern("orders.IN_LANGUAGE")
-_NO = _PATTERNS.pattern("orders.NO")
 _ANSWERS = re.compile(
     r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|things|me|summaries|output)\b", re.IGNORECASE
 )
-_CAP = _PATTERNS.pattern("orders.CAP")
 _FORBIDDING = re.compile(r"never|don't|stop", re.IGNORECASE)
-_MEASURING = _PATTERNS.pattern("orders.MEASURING")
-_MANNER = _PATTERNS.pattern("orders.MANNER")
 _ONE_TASK = re.compile(r"(?:write|give me|make|show|explain|list|tell)\b", re.IGNORECASE)
 _WANTED = re.compile(r"^i(?:'d like| (?:want|need|expect))(?: you to)? ", re.IGNORECASE)
 _MIN_RULE_WORDS = 2
 _MAX_KEY_WORDS = 5
 _EMOJI = re.compile(r"\bemoji(?:s|es)?\b|\bemoticons?\b|\bsmileys?\b", re.IGNORECASE)
 _CITE = re.compile(r"\b(?:cite|citations?|sources?|references)\b", re.IGNORECASE)
-_COMMENTS = _PATTERNS.pattern("orders.COMMENTS")
-_DONE = _PATTERNS.pattern("orders.DONE")
-"""Said of oneself behind a subject that is left out: "and never used it"."""
-_HABITS = _PATTERNS.pattern("orders.HABITS")
 _MINOR = word_set(
     "a an the to of in on at for with and or but by as is are be my your me you i it that this "
     "when whenever if "
     "please always then any all from so do before after unless without"
 )
-_TALK = _PATTERNS.pattern("orders.TALK")
-_MOTTO = _PATTERNS.pattern("orders.MOTTO")
-"""What one wishes a friend, or asks of nobody."""
 
 
 def _order(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = " ".join(_WANTED.sub("", match[0]).split()[:_MAX_RULE_WORDS]).strip(" .,!\"'")
-    standing = statement.standing or bool(_MARKS.search(text))
-    if _TALK.match(text) and not statement.standing:
+    standing = statement.standing or bool(_RE.MARKS.search(text))
+    if _RE.TALK.match(text) and not statement.standing:
         return []
-    if _DONE.match(text) or re.search(r" (?:is|was) an? ", text) or _MOTTO.match(text):
+    if _RE.DONE.match(text) or re.search(r" (?:is|was) an? ", text) or _RE.MOTTO.match(text):
         return []
     known = _of_style(text, statement, standing=standing)
     if known is not None:
         return known
     if not standing:
-        if _HABITS.match(text) and not statement.passing:
+        if _RE.HABITS.match(text) and not statement.passing:
             return _open(text, statement, _STYLE)
         return []
     return _open(text, statement, _STANDING)
 
 
 def _open(text: str, statement: Statement, confidence: float) -> list[Finding]:
-    said = " ".join(_STRIPPED.sub(" ", text).split()).strip(" ,.")
+    said = " ".join(_RE.STRIPPED.sub(" ", text).split()).strip(" ,.")
     if statement.condition and said:
         said = f"{statement.condition}, {said}"
     words = [
@@ -202,7 +186,7 @@ def _open(text: str, statement: Statement, confidence: float) -> list[Finding]:
 
 def _of_style(text: str, statement: Statement, *, standing: bool) -> list[Finding] | None:
     """A rule about answers whose key is known; None if it is about something else, empty if it is for once."""
-    known = _about(text, never=_NO.match(text) is not None, standing=standing)
+    known = _about(text, never=_RE.NO.match(text) is not None, standing=standing)
     if known is None:
         return None
     if (
@@ -211,7 +195,7 @@ def _of_style(text: str, statement: Statement, *, standing: bool) -> list[Findin
         and not re.search(r"\b(?:me|answers?|repl\w+|responses?|tone|style)\b", text)
     ):
         return []
-    if not known[1] or not (standing or not (statement.passing or _ONE_OFF.search(text))):
+    if not known[1] or not (standing or not (statement.passing or _RE.ONE_OFF.search(text))):
         return []
     return [*fact(INSTRUCTION, *known, statement, _STANDING if standing else _STYLE, _IMPORTANCE)]
 
@@ -223,11 +207,11 @@ def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
         return "emojis", frequency
     if (language := _language_of(text, standing=standing)) is not None:
         return "answer_language", language
-    if _COMMENTS.search(text):
+    if _RE.COMMENTS.search(text):
         return "code_comments", frequency
     if _CITE.search(text) and standing:
         return None if never else ("citations", frequency)
-    if (unit := UNIT.search(text)) and _MEASURING.match(text) and not never and " it " not in text:
+    if (unit := UNIT.search(text)) and _RE.MEASURING.match(text) and not never and " it " not in text:
         return "units", unit[1]
     return _shape_of(text, never=never, standing=standing)
 
@@ -236,22 +220,22 @@ def _language_of(text: str, *, standing: bool) -> str | None:
     """The language of answers a rule names, empty if it is for one text; None if it is about something else."""
     if (
         (language := _LANGUAGE.search(text))
-        and _ANSWERING.match(text)
+        and _RE.ANSWERING.match(text)
         and not _FORBIDDING.match(text)
         and "spelling" not in text.lower()
-        and not _COMMENTS.search(text)
+        and not _RE.COMMENTS.search(text)
     ):
-        return language[1].capitalize() if standing or _IN_LANGUAGE.match(text) else ""
+        return language[1].capitalize() if standing or _RE.IN_LANGUAGE.match(text) else ""
     return None
 
 
 def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
     """Length, format and tone of answers."""
     names_answers = _ANSWERS.search(text, max(text.find(" "), 0)) is not None
-    if (cap := _CAP.search(text)) and (standing or names_answers):
+    if (cap := _RE.CAP.search(text)) and (standing or names_answers):
         return "response_length", cap[1]
     shape, length, tone = FORMAT.search(text), LENGTH.search(text), TONE.search(text)
-    if not (names_answers or _MANNER.match(text)) or (not standing and _ONE_TASK.match(text)):
+    if not (names_answers or _RE.MANNER.match(text)) or (not standing and _ONE_TASK.match(text)):
         return None
     if shape:
         return "response_format", f"no {shape[1]}" if never else shape[1]

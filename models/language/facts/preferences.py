@@ -22,16 +22,13 @@ from models.language.facts.values import (
 )
 from models.language.tables import PatternTables
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("preferences")
 
 UNIT = re.compile(rf"\b({'|'.join(sorted(vocabulary.UNITS, key=len, reverse=True))})\b", re.IGNORECASE)
 THEME = re.compile(r"\b(dark|light|solarized|high[- ]contrast|night) (?:mode|themes?)\b", re.IGNORECASE)
 LENGTH = re.compile(rf"\b({'|'.join(sorted(vocabulary.LENGTHS, key=len, reverse=True))})\b", re.IGNORECASE)
 TONE = re.compile(rf"\b({'|'.join(sorted(vocabulary.TONES, key=len, reverse=True))})\b", re.IGNORECASE)
 FORMAT = re.compile(rf"\b({'|'.join(vocabulary.FORMATS)})\b", re.IGNORECASE)
-ANSWERS = _PATTERNS.pattern("preferences.ANSWERS")
-CODING = _PATTERNS.pattern("preferences.CODING")
-ZONE = _PATTERNS.pattern("preferences.ZONE")
 _EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
 KNOWN_THINGS = keys_by_noun(
     {
@@ -71,7 +68,7 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
     """
     thing = bare(said)
     first = thing.split(" ")[0].lower().strip("'\"")
-    if (zone := ZONE.match(thing)) and len(zone[0]) + _SLACK_CHARS >= len(thing):
+    if (zone := _RE.ZONE.match(thing)) and len(zone[0]) + _SLACK_CHARS >= len(thing):
         return "timezone", zone[0]
     if names := languages_in(said):
         return "language", " and ".join(names)
@@ -80,7 +77,7 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
     if first in vocabulary.OPERATING_SYSTEMS:
         return "operating_system", thing
     for key, pattern, whole, of_answers in _KINDS:
-        if (found := pattern.search(said)) and (not of_answers or ANSWERS.search(about)):
+        if (found := pattern.search(said)) and (not of_answers or _RE.ANSWERS.search(about)):
             return key, said if whole else found[1]
     return None
 
@@ -88,7 +85,7 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
 _KINDS = (
     ("theme", THEME, False, False),
     ("response_format", FORMAT, True, False),
-    ("coding_style", CODING, True, False),
+    ("coding_style", _RE.CODING, True, False),
     ("units", UNIT, False, False),
     ("response_length", LENGTH, False, True),
     ("tone", TONE, False, True),
@@ -100,22 +97,16 @@ _STATED = 0.9
 _LIKED = 0.75
 _LIKING_IMPORTANCE = 0.5
 _HABIT_IMPORTANCE = 0.7
-_VAGUE = _PATTERNS.pattern("preferences.VAGUE")
-"""Too little said to be a thing one likes."""
-_NO_LIKING = _PATTERNS.pattern("preferences.NO_LIKING")
-_OF_THE_MOMENT = _PATTERNS.pattern("preferences.OF_THE_MOMENT")
-"""Said of what is being looked at, or of no one thing."""
 _RIVAL = re.compile(
     r"\s+(?:over|to (?=\w+(?:ed|ing)?\b)|than|rather than|instead of|as opposed to|not)\b|,? not ", re.IGNORECASE
 )
 """What comes behind is what is liked less."""
 _ONE_OF_SEVERAL = re.compile(r"\b(?:ones?|version|option|approach|idea|draft|design|solution|choice)$", re.IGNORECASE)
-_MEDIUM = _PATTERNS.pattern("preferences.MEDIUM")
 
 
 def preferred(text: str, statement: Statement, confidence: float, *, generic: bool) -> list[ExtractedFact]:
     """What kind of thing is preferred, by its words; a thing of no known kind is just liked, if `generic`."""
-    whole = _MEDIUM.sub("", _RIVAL.split(f" {text}")[0].strip())
+    whole = _RE.MEDIUM.sub("", _RIVAL.split(f" {text}")[0].strip())
     said = phrase(whole, 10)
     parts = re.split(r"\s*,\s*(?:and )?|\s+and\s+", said)
     kinds = [kind_of(part, text) for part in parts]
@@ -131,10 +122,10 @@ def preferred(text: str, statement: Statement, confidence: float, *, generic: bo
 
 
 def _liked(text: str, statement: Statement, value: str, confidence: float = _LIKED) -> list[ExtractedFact]:
-    if _OF_THE_MOMENT.search(text) or _NO_LIKING.match(text):
+    if _RE.OF_THE_MOMENT.search(text) or _RE.NO_LIKING.match(text):
         return []
     text = re.sub(r"^to (?=\w)", "", text) if value == "likes" else text
-    if _NO_LIKING.match(text) or statement.text.endswith(("?", " it")):
+    if _RE.NO_LIKING.match(text) or statement.text.endswith(("?", " it")):
         return []
     found: list[ExtractedFact] = []
     cut = re.split(
@@ -144,7 +135,7 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
         text,
     )[0]
     for thing in things(cut):
-        if _NO_LIKING.match(f"{thing} ") or _VAGUE.search(thing):
+        if _RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing):
             continue
         found += fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
     return found
@@ -160,7 +151,7 @@ def _prefers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
             re.IGNORECASE,
         )
         and not FORMAT.search(text)
-        and not ANSWERS.search(text)
+        and not _RE.ANSWERS.search(text)
     ):
         return []
     return preferred(text, statement, _STATED, generic=not text.lower().startswith("if"))
@@ -241,7 +232,7 @@ def _switched(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _zone(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    found = ZONE.match(match["v"])
+    found = _RE.ZONE.match(match["v"])
     return fact(PREFERENCE, "timezone", found[0], statement, 0.9) if found else []
 
 

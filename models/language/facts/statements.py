@@ -88,7 +88,7 @@ def _once_more(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
     return (form,)
 
 
-_PATTERNS = PatternTables("facts_patterns", words=vocabulary.WORDS)
+_RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("statements")
 
 MAX_STATEMENTS = 64
 MAX_STATEMENT_CHARS = 400
@@ -126,32 +126,17 @@ _STARTS = (
     r"|avoid|write|give"
     r"|because|since|so|now (?=it's|i\b|i'm|my)|no need|ignore|delete|as|whenever|every time|in future|going forward)\b"
 )
-_CLAUSE = _PATTERNS.pattern("statements.CLAUSE")
-_ELIDED = _PATTERNS.pattern("statements.ELIDED")
-_PIECE = _PATTERNS.pattern("statements.PIECE")
-_OWNED = _PATTERNS.pattern("statements.OWNED")
-_HEDGE = _PATTERNS.pattern("statements.HEDGE")
 _HEDGE_WORDS = word_set(
     "maybe perhaps probably possibly might may sure could think guess kinda kind sort believe suppose"
 )
-_ASKING = _PATTERNS.pattern("statements.ASKING")
 _POLITE_QUESTION = re.compile(
     r"(?:hey |hi |ok |so |please |also |and )*(?:can|could|would|will) you\b|(?:do|would) you mind", re.IGNORECASE
 )
-_TELEGRAPHIC = _PATTERNS.pattern("statements.TELEGRAPHIC")
-_AS = _PATTERNS.pattern("statements.AS")
-_SET = _PATTERNS.pattern("statements.SET")
 _FORGETTING = re.compile(r"(?:please )?(?:forget|delete|erase|remove|clear)\b", re.IGNORECASE)
 _NOUN = re.compile(r"my [\w'-]+(?: [\w'-]+)?", re.IGNORECASE)
 _FREQUENCY = re.compile(r"(?:always|never)\b", re.IGNORECASE)
-_SUBJECT = _PATTERNS.pattern("statements.SUBJECT")
-"""Whose "always …" follows is told, not ordered: "they are kind and always help"."""
 _FIRST_PERSON_FORMS = {"has": "have", "doesn't": "don't", "does": "do", "can't": "can't"}
-_CHANGED = _PATTERNS.pattern("statements.CHANGED")
-_NOW = _PATTERNS.pattern("statements.NOW")
-_COUPLE = _PATTERNS.pattern("statements.COUPLE")
 _TODAY = re.compile(r"\b(?:today|tonight|right now|this time|this once|for now|at the moment|just now|this week)\b")
-_FOR_ONCE = _PATTERNS.pattern("statements.FOR_ONCE")
 _CONDITION_OF_YOU = re.compile(
     r"(?:if|in case|when) (?:you|it|that|this|relevant|needed|possible|anyone)", re.IGNORECASE
 )
@@ -174,12 +159,12 @@ def statements_of(text: str, words: set[str]) -> Iterator[Statement]:
 def _of_sentence(sentence: str, words: set[str], ways: tuple[Way, ...]) -> Iterator[Statement]:
     asked = sentence.rstrip().endswith("?")
     if not vocabulary.RELATIONSHIPS.isdisjoint(words):
-        sentence = _COUPLE.sub("we", sentence)
+        sentence = _RE.COUPLE.sub("we", sentence)
     meant = sentence[: supposed_from(sentence.lower(), words)].rstrip(".!?;\u2026 ")
     whole = lead_off(" ".join(meant.split()))
     passing = _TODAY.search(whole.form.lower()) is not None
     for led in _meant(whole, asked=asked):
-        weight = HEDGED if not _HEDGE_WORDS.isdisjoint(words) and _HEDGE.search(led.form) else led.weight
+        weight = HEDGED if not _HEDGE_WORDS.isdisjoint(words) and _RE.HEDGE.search(led.form) else led.weight
         if ways and (forms := plainly(led.form, ways)):
             yield from (
                 Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=led.form)
@@ -210,19 +195,19 @@ def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:
         if forgetting and _NOUN.fullmatch(form):
             form = f"{forgetting[0]} {form}"
         forgetting = _FORGETTING.match(form)
-        if changed := _CHANGED.match(form):
+        if changed := _RE.CHANGED.match(form):
             named = changed["a"] or changed["b"]
-        elif named and (now := _NOW.match(form)):
+        elif named and (now := _RE.NOW.match(form)):
             form, corrects, named = f"my {named} is {now['v']}", True, ""
-        if _ASKING.match(form):
+        if _RE.ASKING.match(form):
             if not last and _asks_on(form, asked=asked):
                 return
             continue
-        if goes_on and _FREQUENCY.match(form) and _SUBJECT.match(clauses[n - 1][0]):
+        if goes_on and _FREQUENCY.match(form) and _RE.SUBJECT.match(clauses[n - 1][0]):
             continue
         if not form or (last and asked and not polite and not _POLITE_QUESTION.match(clause)):
             continue
-        if not last and _FOR_ONCE.match(form):
+        if not last and _RE.FOR_ONCE.match(form):
             return
         yield Led(form, led.weight if n else min(whole.weight, led.weight), corrects, standing, polite, condition)
 
@@ -235,7 +220,7 @@ def _asks_on(form: str, *, asked: bool) -> bool:
 def _clauses(sentence: str) -> Iterator[tuple[str, bool]]:
     """Clauses, and whether "and" or "but" goes on with the subject of the one before."""
     end, goes_on = 0, False
-    for match in _CLAUSE.finditer(sentence.lower()):
+    for match in _RE.CLAUSE.finditer(sentence.lower()):
         if clause := sentence[end : match.start()].strip():
             yield clause, goes_on
         end, goes_on = match.end(), "and" in match[0] or "but" in match[0]
@@ -245,11 +230,11 @@ def _clauses(sentence: str) -> Iterator[tuple[str, bool]]:
 
 def _in_first_person(form: str) -> str:
     """With the subject that is left out: "live in Oslo", "as a vegan", "as someone who lives in Porto"."""
-    if _TELEGRAPHIC.match(form):
+    if _RE.TELEGRAPHIC.match(form):
         return f"I {form}"
-    if revised := _SET.match(form):
+    if revised := _RE.SET.match(form):
         return f"my {revised['noun'] or revised['changed']} is {revised['v'] or revised['now']}"
-    role = _AS.match(form)
+    role = _RE.AS.match(form)
     if role is None:
         return form
     if role["role"]:
@@ -266,15 +251,15 @@ def _pieces(clause: str) -> Iterator[str]:
     if not subject.startswith(("i ", "i'm ", "i've", "i'd ", "i'll")):
         yield clause
         return
-    first, *elided = _ELIDED.split(clause)
+    first, *elided = _RE.ELIDED.split(clause)
     for elided_part in (first, *(f"I {rest}" for rest in elided)):
         part = f"I'm {elided_part[5:]}" if elided_part[:5].lower() == "i am " else elided_part
         if part[:4].lower() == "i'm ":
-            head, *rest = _PIECE.split(part)
+            head, *rest = _RE.PIECE.split(part)
             yield head
             yield from (f"I'm {piece}" for piece in rest)
         elif part[:7].lower() == "i have ":
-            head, *rest = _OWNED.split(part)
+            head, *rest = _RE.OWNED.split(part)
             yield head
             yield from (f"I have {piece}" for piece in rest)
         else:

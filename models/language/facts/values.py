@@ -12,7 +12,7 @@ from models.language.facts.statements import Statement
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("values")
 
 MAX_KEY_CHARS = 64
 MAX_VALUE_CHARS = 400
@@ -25,12 +25,8 @@ Finding = ExtractedFact | Retraction
 Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
 
 
-_STOP = _PATTERNS.pattern("values.STOP")
-_PLACE_STOP = _PATTERNS.pattern("values.PLACE_STOP")
 _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
-_NO_PLACE = _PATTERNS.pattern("values.NO_PLACE")
 _NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
-_NAME = _PATTERNS.pattern("values.NAME")
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
 _NO_NAME = word_set(
     "i i'm a an the my your his her its not in on at of and or but is was what who something "
@@ -43,7 +39,6 @@ _NO_NAME = word_set(
     "up tomorrow tonight today "
     "you him them us everyone somebody someone names whenever anything crazy old silly when sir? only no"
 )
-_ARTICLE = _PATTERNS.pattern("values.ARTICLE")
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
 
@@ -98,7 +93,7 @@ def phrase(text: str, max_words: int = 8) -> str:
     >>> phrase("Python because it is short")
     'Python'
     """
-    return " ".join(_STOP.sub("", text).strip(" \"'").split()[:max_words])
+    return " ".join(_RE.STOP.sub("", text).strip(" \"'").split()[:max_words])
 
 
 def bare(text: str) -> str:
@@ -109,7 +104,7 @@ def bare(text: str) -> str:
     """
     before = ""
     while before != text:
-        before, text = text, _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) else text
+        before, text = text, _RE.ARTICLE.sub("", text, count=1) if _RE.ARTICLE.match(text) else text
     return text
 
 
@@ -138,7 +133,7 @@ def name_of(text: str, statement: Statement) -> str:
     'Anna van Dam'
     """
     text = text.lstrip(" :\"'")
-    if found := _NAME.match(text):
+    if found := _RE.NAME.match(text):
         words = found[0].strip(".'-").split()
         return "" if words[0].lower() in _NO_NAME else " ".join(words[:MAX_NAME_WORDS])
     words = phrase(text, 3).split()
@@ -164,10 +159,10 @@ def place_of(text: str, statement: Statement) -> str:
         found := re.search(r"\b(?:near|outside|close to|in|called|north of|south of|west of|east of) ([A-Z].*)", text)
     ):
         text = found[1] if found[0].startswith(("in ", "called ")) else found[0]
-    elif _NO_PLACE.match(text) and not text[:1].isupper():
+    elif _RE.NO_PLACE.match(text) and not text[:1].isupper():
         return ""
     head, *rest = (
-        _PLACE_LIST.split(text)[0].split(", ") if not statement.lower else _PLACE_STOP.sub("", text).split(", ")[:3]
+        _PLACE_LIST.split(text)[0].split(", ") if not statement.lower else _RE.PLACE_STOP.sub("", text).split(", ")[:3]
     )
     parts = [_place_part(part) for part in (head, *rest[:2])]
     place = ", ".join(
@@ -180,7 +175,7 @@ def place_of(text: str, statement: Statement) -> str:
 
 
 def _place_part(part: str) -> str:
-    return " ".join(_PLACE_STOP.sub("", phrase(part)).split()[:MAX_PLACE_WORDS])
+    return " ".join(_RE.PLACE_STOP.sub("", phrase(part)).split()[:MAX_PLACE_WORDS])
 
 
 def languages_in(text: str) -> list[str]:

@@ -11,16 +11,13 @@ from models.language.facts.values import IDENTITY, Finding, fact, named, phrase,
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = PatternTables("facts_patterns")
+_RE = PatternTables("facts_patterns").section("work")
 
 _WORK = 0.7
 _LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")
 _AT = re.compile(r"\s+(?:at|for|with)\s+(?=(?:the |an? )?(?P<v>[A-Z\u00c0-\u00de].*|\w+$))")
-_TITLE_END = _PATTERNS.pattern("work.TITLE_END")
 _FIELD = re.compile(r" (?:in|of) ((?-i:[a-z]).+)")
 _FROM = re.compile(r"\bfrom (?=[A-Z\u00c0-\u00de])")
-_BASED = _PATTERNS.pattern("work.BASED")
-_SOME_EMPLOYER = _PATTERNS.pattern("work.SOME_EMPLOYER")
 _DETERMINER = re.compile(r"^(?:an?|the|my) ", re.IGNORECASE)
 _MAX_TITLE_WORDS = 6
 _MIN_TITLE_CHARS = 5
@@ -32,8 +29,6 @@ _DEGREES = word_set(
     "huge big bit slow fast quick good bad visual heavy light terrible great better total "
     "complete first-time long-time frequent"
 )
-_EMPLOYER_STOP = _PATTERNS.pattern("work.EMPLOYER_STOP")
-_NO_EMPLOYER = _PATTERNS.pattern("work.NO_EMPLOYER")
 
 
 def _occupation(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -46,7 +41,7 @@ def occupation_of(text: str, statement: Statement, *, known: bool = False) -> li
     `known` says that it is an occupation; else its last word must be the title of one.
     """
     text = phrase(text, 16)
-    head = _TITLE_END.split(text, maxsplit=1)[0].strip(" \"',")
+    head = _RE.TITLE_END.split(text, maxsplit=1)[0].strip(" \"',")
     is_title = _is_title(head.lower().split(), known=known)
     found: list[Finding] = []
     if is_title:
@@ -57,7 +52,7 @@ def occupation_of(text: str, statement: Statement, *, known: bool = False) -> li
             found += fact(IDENTITY, "education", field[1], statement, 0.8, _WORK)
         elif at:
             found += _employer(at["v"], statement)
-        if based := _BASED.search(text):
+        if based := _RE.BASED.search(text):
             found += fact(IDENTITY, "location", place_of(text[based.end() :], statement), statement, 0.8)
     if (origin := _FROM.search(text)) and (is_title or len(head.split()) < _FEW_WORDS):
         found += fact(IDENTITY, "hometown", place_of(text[origin.end() :], statement), statement, 0.8)
@@ -79,8 +74,8 @@ def _is_title(words: list[str], *, known: bool) -> bool:
 
 
 def _employer(text: str, statement: Statement) -> list[Finding]:
-    employer = _EMPLOYER_STOP.sub("", phrase(text, 6)).strip()
-    nobody = _NO_EMPLOYER.match(employer) and not _SOME_EMPLOYER.match(employer)
+    employer = _RE.EMPLOYER_STOP.sub("", phrase(text, 6)).strip()
+    nobody = _RE.NO_EMPLOYER.match(employer) and not _RE.SOME_EMPLOYER.match(employer)
     if nobody or employer.lower() in vocabulary.PROGRAMMING_LANGUAGES:
         return []
     return [*fact(IDENTITY, "employer", _DETERMINER.sub("", employer), statement, 0.9, _WORK)]
@@ -101,7 +96,7 @@ def _teaches(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"], 10)
     if re.match(r"(?:you|him|her|them|myself|my|people)\b", text, re.IGNORECASE):
         return []
-    subject = _TITLE_END.split(text, maxsplit=1)[0]
+    subject = _RE.TITLE_END.split(text, maxsplit=1)[0]
     found: list[Finding] = list(fact(IDENTITY, "occupation", f"teacher ({subject})", statement, 0.75, _WORK))
     if based := re.search(r" in (?=[A-Z])", text):
         found += fact(IDENTITY, "location", place_of(text[based.end() :], statement), statement, 0.75)

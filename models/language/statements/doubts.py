@@ -25,7 +25,7 @@ from models.language.statements.spoken import Clause
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("doubts")
 
 FACTORS: Mapping[str, float] = {
     "negated": 0.3,
@@ -37,8 +37,6 @@ FACTORS: Mapping[str, float] = {
     "assistant": 0.6,
     "unclear": 0.7,
 }
-_SUPPOSED_ALL = _PATTERNS.pattern("doubts.SUPPOSED_ALL")
-_SUPPOSED = _PATTERNS.pattern("doubts.SUPPOSED")
 _MAY = re.compile(r"\bmay (?!\d)(?!$)[a-z]|\bwe may\b")
 _MAY_NOT = re.compile(r"\bmay (?:not|only)\b|^under no")
 _IF = re.compile(r"\b(?:if|unless)\b(?! (?:possible|needed|necessary|you can))")
@@ -51,13 +49,10 @@ _ASKED = re.compile(
     r"\b(?:how|why|whether)\b[^,]* (?:should|must|can't|needs? to)\b|\ball (?:that )?(?:we|i) (?:decided|agreed)"
 )
 _OPINION = re.compile(r"\bi (?:think|believe|feel|assume|suspect|reckon)\b|\bin my opinion\b|\bimho\b")
-_REPORTED = _PATTERNS.pattern("doubts.REPORTED")
-_PAST = _PATTERNS.pattern("doubts.PAST")
 _NEGATION = re.compile(r"n't\b|\b(?:not|never|nobody|none|no one|nor|neither|undecided|yet to|hardly|without)\b")
 _DENIED = re.compile(r"\b(?:is|are|was|were) (?:not|never)\b|\b(?:isn't|aren't|wasn't|weren't|no longer)\b")
 _UNMET = re.compile(r"\bshould\b.* but (?:it|they|instead|nothing|i get|the \w+ (?:is|was))\b")
 """What ought to be and is not: a report of a fault, no requirement."""
-_PRONOUN = _PATTERNS.pattern("doubts.PRONOUN")
 _DOUBTFUL = word_set(
     "if unless suppose supposing imagine assuming assume say what case let's should soon until once "
     "it would maybe perhaps "
@@ -96,11 +91,11 @@ def doubts_of(clause: Clause, words: set[str], type_: MemoryType, match: re.Matc
         found.append("hypothetical")
     if _OPINION.search(clause.lower) and type_ is not MemoryType.PREFERENCE:
         found.append("opinion")
-    if _REPORTED.search(lower, 0, match.end()) and type_ is not MemoryType.PROCEDURE:
+    if _RE.REPORTED.search(lower, 0, match.end()) and type_ is not MemoryType.PROCEDURE:
         found.append("reported")
-    if _PAST.search(lower):
+    if _RE.PAST.search(lower):
         found.append("past")
-    if _PRONOUN.search(lower):
+    if _RE.PRONOUN.search(lower):
         found.append("unclear")
     return found
 
@@ -126,7 +121,7 @@ def _negated(type_: MemoryType, before: str, said: str, sentence: str) -> bool:
 def _supposed(clause: Clause, type_: MemoryType) -> bool:
     conditional = type_ in {MemoryType.CONSTRAINT, MemoryType.PROCEDURE}
     lower, sentence = clause.lower, clause.sentence
-    supposed = _SUPPOSED.search(lower)
+    supposed = _RE.SUPPOSED.search(lower)
     # "We want to find out whether it works" is a goal all the same.
     if supposed is not None and type_ is MemoryType.GOAL and supposed[0] == "whether":
         supposed = None
@@ -138,9 +133,9 @@ def _supposed(clause: Clause, type_: MemoryType) -> bool:
         return True
     would = _WOULD.search(lower) is not None
     if type_ is MemoryType.PREFERENCE:
-        return (_IF.search(sentence) or _WISHED.search(lower) or _SUPPOSED_ALL.match(sentence)) is not None
+        return (_IF.search(sentence) or _WISHED.search(lower) or _RE.SUPPOSED_ALL.match(sentence)) is not None
     if conditional:
         return would or (
-            _SUPPOSED_ALL.match(sentence) is not None and not re.match(r"\W*(?:if|once|until)\b", sentence)
+            _RE.SUPPOSED_ALL.match(sentence) is not None and not re.match(r"\W*(?:if|once|until)\b", sentence)
         )
-    return would or _IF.search(lower) is not None or _SUPPOSED_ALL.match(sentence) is not None
+    return would or _IF.search(lower) is not None or _RE.SUPPOSED_ALL.match(sentence) is not None

@@ -33,16 +33,12 @@ from models.language.statements.subjects import StatementSubject, about
 from models.language.tables import PatternTables
 from models.text.words import word_set, words_of
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("extraction")
 
 MAX_REPLY_CHARS = 160
 """A longer reply says more than that it agrees."""
-_YES = _PATTERNS.pattern("extraction.YES")
 _BARE = frozenset({"thanks", "thank you", "please", "right", "fine", "so", "then", "great", "perfect", "sure thanks"})
 """These alone agree to nothing."""
-_VERBS = _PATTERNS.pattern("extraction.VERBS")
-_ADVICE = _PATTERNS.pattern("extraction.ADVICE")
-_TALK = _PATTERNS.pattern("extraction.TALK")
 _DOING = {
     "going": "go",
     "splitting": "split",
@@ -53,7 +49,6 @@ _DOING = {
     "cutting": "cut",
 }
 _GERUND = re.compile(r"(?P<stem>[a-z]+?)ing\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_VERB_FOLLOWS = _PATTERNS.pattern("extraction.VERB_FOLLOWS")
 _DROPPED_E = ("us", "at", "ov", "as", "ar", "uc", "ag", "in", "iz")
 """Ends of stems that lost their last letter to the gerund."""
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
@@ -68,7 +63,7 @@ def agrees(reply: str) -> bool:
     said = reply.strip()
     if not said or len(said) > MAX_REPLY_CHARS or "?" in said:
         return False
-    return _YES.match(plain(said)) is not None and said.strip(" .,!").lower() not in _BARE
+    return _RE.YES.match(plain(said)) is not None and said.strip(" .,!").lower() not in _BARE
 
 
 def proposal_in(message: str) -> str | None:
@@ -85,19 +80,19 @@ def proposal_in(message: str) -> str | None:
 
 
 def _proposed(sentence: str) -> str | None:
-    match = _ADVICE.search(sentence) if len(sentence) <= MAX_SENTENCE_CHARS else None
+    match = _RE.ADVICE.search(sentence) if len(sentence) <= MAX_SENTENCE_CHARS else None
     if match is None:
         return None
     what = re.split(r": |; |, (?:because|since|as|but|so|is|if) ", match["what"].strip(" .!?:"), maxsplit=1)[0].strip()
     what = re.sub(r"^(?:also|now|then|just|simply|to) ", "", what)
-    if not what or _TALK.match(what):
+    if not what or _RE.TALK.match(what):
         return None
-    if _VERBS.match(what) is None or what.lower().startswith(("using ", "moving ")):
+    if _RE.VERBS.match(what) is None or what.lower().startswith(("using ", "moving ")):
         gerund = _GERUND.match(what)
         if gerund is not None and gerund["rest"].startswith(" "):
             verb = _DOING.get(f"{gerund['stem']}ing".lower(), _stem(gerund["stem"].lower()))
             what = f"{verb}{gerund['rest']}"
-        elif not _VERB_FOLLOWS.search(sentence, 0, match.start("what")):
+        elif not _RE.VERB_FOLLOWS.search(sentence, 0, match.start("what")):
             what = f"use {what}"
     return what[:1].upper() + what[1:]
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from models.language.facts.attribution import plain
 from models.language.tables import PatternTables
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("spoken")
 
 _WORDINGS = PatternTables("wordings", flags=re.IGNORECASE)
 _HEADING = _WORDINGS.pattern("HEADING")
@@ -26,19 +26,12 @@ MAX_SENTENCE_CHARS = 600
 """Longer ones are no statement."""
 MAX_HEADING_CHARS = 60
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_CODE_LINE = _PATTERNS.pattern("spoken.CODE_LINE")
 _BULLET = re.compile(r"\A[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+|\A[ \t]*#{1,6}[ \t]+")
 _SPEECH = re.compile(r'"[^"\n]{1,600}"?')
 _TERM_WORDS = 3
 """So many words in quotes are a name; more are somebody's speech."""
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|min|max|no|Mr|Mrs|Ms|Dr)\.(?= )")
-_QUESTION = _PATTERNS.pattern("spoken.QUESTION")
-_JOINT = _PATTERNS.pattern("spoken.JOINT")
-_SPLICE = _PATTERNS.pattern("spoken.SPLICE")
-"""Clauses with nothing but a comma between them, in sentences that begin with their own subject."""
-_LED = _PATTERNS.pattern("spoken.LED")
-_OPENER = _PATTERNS.pattern("spoken.OPENER")
 _CONTRACTED = (
     "can't won't don't doesn't didn't isn't aren't wasn't weren't haven't hasn't shouldn't couldn't wouldn't mustn't "
     "I'm I've you're they're we've that's"
@@ -57,7 +50,6 @@ _SHORT = {
     "tmrw": "tomorrow",
 }
 _WRITTEN_OUT = _APOSTROPHE | _SHORT
-_HASTY = _PATTERNS.pattern("spoken.HASTY")
 
 
 class Clause(Struct, frozen=True, gc=False):
@@ -80,15 +72,15 @@ def clauses_of(sentence: str) -> list[Clause]:
     ['we chose Vue', 'the API must stay']
     """
     lower = _masked(sentence)
-    ends = [match.span() for match in _JOINT.finditer(lower)]
-    if ", " in lower and _LED.match(lower) is None:
-        opened = _OPENER.match(lower)
-        spliced = _SPLICE.finditer(lower, 0 if opened is None else opened.end())
+    ends = [match.span() for match in _RE.JOINT.finditer(lower)]
+    if ", " in lower and _RE.LED.match(lower) is None:
+        opened = _RE.OPENER.match(lower)
+        spliced = _RE.SPLICE.finditer(lower, 0 if opened is None else opened.end())
         ends = _apart([*ends, *(match.span() for match in spliced)])
     begins = [0, *(end for _, end in ends)]
     clauses = []
     for begin, stop in zip(begins, [*(start for start, _ in ends), len(sentence)], strict=True):
-        led = _OPENER.match(lower, begin, stop)
+        led = _RE.OPENER.match(lower, begin, stop)
         start = begin if led is None else led.end()
         end = start + len(sentence[start:stop].rstrip(" .,;:!"))
         if end > start:
@@ -116,7 +108,7 @@ def sentences_of(content: str) -> Iterator[str]:
         text = _ABBREVIATED.sub(r"\1", text)
     for sentence in _SENTENCE.findall(text.replace("`", ""))[:MAX_SENTENCES]:
         said = sentence.strip()
-        if said and len(said) <= MAX_SENTENCE_CHARS and said[-1] != "?" and _QUESTION.match(said) is None:
+        if said and len(said) <= MAX_SENTENCE_CHARS and said[-1] != "?" and _RE.QUESTION.match(said) is None:
             yield from _people(said) if "), " in said or "; " in said else (said,)
 
 
@@ -124,7 +116,7 @@ def _lines(text: str) -> Iterator[str]:
     """Lines without code and bullets; an item of a list stands behind what the list is of."""
     heading = ""
     for line in text.split("\n"):
-        if _CODE_LINE.match(line):
+        if _RE.CODE_LINE.match(line):
             continue
         item = _BULLET.sub("", line)
         if item == line:
@@ -162,7 +154,7 @@ def written_out(text: str) -> str:
     >>> written_out("Cant use it bc id rather wait, pls")
     "Can't use it because I'd rather wait, please"
     """
-    return _HASTY.sub(_full, text)
+    return _RE.HASTY.sub(_full, text)
 
 
 def _full(match: re.Match[str]) -> str:

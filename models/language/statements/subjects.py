@@ -25,23 +25,18 @@ from models.language.statements.lexicon import AMBIGUOUS, CATEGORIES, CATEGORIES
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_PATTERNS = PatternTables("statements_patterns")
+_RE = PatternTables("statements_patterns").section("subjects")
 
 _QUANTITY = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
-_RESPONSE = _PATTERNS.pattern("subjects.RESPONSE")
 _DUE = re.compile(r"\b(?:finished|ready|done|delivered|completed?|live|released) (?:by|before|on|until) ")
 _DATE = re.compile(
     r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|fri)day)\b|\d"
 )
-_BOUND = _PATTERNS.pattern("subjects.BOUND")
-_HELD = _PATTERNS.pattern("subjects.HELD")
 _PORT = re.compile(r"(?:(?:the|our) )*(?P<what>[\w -]{2,30}?) (?:runs?|listens?)(?: locally)? on port \d")
 _TEAM_SIZE = re.compile(
     r"(?:the|our) team (?:has|have|consists of|is) (?:now )?(?:\w+ )?(?:people|developers|members|engineers)\b"
 )
-_LASTS = _PATTERNS.pattern("subjects.LASTS")
 _OWN_BUDGET = re.compile(r"we(?:'ve| have)(?: got)? an? budget of \S*\d")
-_MOVED = _PATTERNS.pattern("subjects.MOVED")
 _FULL = {"launch": "launch date", "release": "release date"}
 _ALWAYS_ONE = ("test coverage", "uptime", "availability")
 """Measures of which a project has one."""
@@ -50,7 +45,7 @@ _NOBODY = word_set("we i it users you they")
 
 def moved_date(lower: str) -> str:
     """What a clause gives another date or sum: "we moved the launch to May" is of the "launch date"."""
-    moved = _MOVED.search(lower)
+    moved = _RE.MOVED.search(lower)
     return "" if moved is None else _FULL.get(moved["what"], moved["what"])
 
 
@@ -64,7 +59,7 @@ def measure_of(lower: str, type_: MemoryType) -> str:
     """
     if type_ is MemoryType.FACT and (named := _of_fact(lower)):
         return named
-    if (held := _HELD.match(lower)) and _DATE.search(lower, held.end()):
+    if (held := _RE.HELD.match(lower)) and _DATE.search(lower, held.end()):
         what, of = _FULL.get(held["what"], held["what"]), held["of"]
         return what if of in {None, "project"} else f"{what} for {of}"
     if not _QUANTITY.search(lower):
@@ -79,16 +74,16 @@ def _of_fact(lower: str) -> str:
         return f"{port['what']} port"
     if _TEAM_SIZE.match(lower):
         return "team size"
-    if lasts := _LASTS.match(lower):
+    if lasts := _RE.LASTS.match(lower):
         return "" if lasts["what"].split()[0] in _NOBODY else f"{lasts['what'].removesuffix('s')} duration"
     return "budget" if _OWN_BUDGET.match(lower) else ""
 
 
 def _of_constraint(lower: str) -> str:
-    bound = _BOUND.match(lower)
+    bound = _RE.BOUND.match(lower)
     if bound is None or bound["what"].split()[0] in _NOBODY:
         return ""
-    if _RESPONSE.search(lower):
+    if _RE.RESPONSE.search(lower):
         return f"{bound['what']} latency"
     return f"{bound['what']} deadline" if _DUE.search(lower) else ""
 
@@ -98,7 +93,6 @@ MAX_SUBJECT_CHARS = 80
 REJECTED, PIVOT = "rejected", "pivot"
 """Tags of decisions: against something, and in the place of an earlier one."""
 _SHORTEST_TAG = 3
-_MADE = _PATTERNS.pattern("subjects.MADE")
 _END = r"(?!(?:in|on|from|and|because|with|instead|over|so|of|since|to|we|i|for|as|here|now|then|too|going)\b)"
 _FOR = re.compile(rf"\b(?:for|as) (?:(?:the|our|a|an|my|all|whole|entire) )*(?P<what>[\w/-]+(?: {_END}[\w/-]+){{0,2}})")
 _FOR_AHEAD = re.compile(
@@ -115,17 +109,11 @@ _DEPLOYMENT = re.compile(r"\bdeploy(?:s|ed|ing|ments?)?\b")
 """Where a project runs takes the place of where it ran, be it a cloud, a cluster or a container."""
 _LEFT = re.compile(r"\b(?:switch|chang|mov|migrat)\w* (?:the |our )(?P<what>[\w-]+(?: [\w-]+)?) from\b")
 _ROLE = re.compile(r"\b(?:our|the) (?:main |primary )?(?P<what>[\w-]+(?: [\w-]+)?)")
-_REFUSAL = _PATTERNS.pattern("subjects.REFUSAL")
-_CHANGE = _PATTERNS.pattern("subjects.CHANGE")
 Word = tuple[str, int]
 """A word, folded, and where it begins."""
 
 _WORD = re.compile(r"[a-z0-9](?:[\w+#/'-]|\.(?=\w))*")
-_CHOSEN = _PATTERNS.pattern("subjects.CHOSEN")
-_REFUSED = _PATTERNS.pattern("subjects.REFUSED")
 _BARE = re.compile(r"\b(?:in|at|on|to|by|is|are|with) (?:the |a |an |our )?$")
-_LED = _PATTERNS.pattern("subjects.LED")
-"""What must stand before "in", "on", "to" … for what follows to be chosen: "built with", not "an index in"."""
 _JOINED = (" and ", " or ", ", ")
 
 
@@ -153,13 +141,13 @@ def about(lower: str, type_: MemoryType, *, opener: str = "") -> StatementSubjec
     positions = positions_of(lower)
     words = [word for word, _ in positions]
     named = technologies_in(lower, positions)
-    refusal = type_ in {MemoryType.DECISION, MemoryType.PREFERENCE} and _REFUSAL.search(lower) is not None
+    refusal = type_ in {MemoryType.DECISION, MemoryType.PREFERENCE} and _RE.REFUSAL.search(lower) is not None
     subject = "" if refusal else _subject(lower, type_, named)
     slot = subject.partition(" for ")[0]
     tagged = [each for each in named if each.chosen or each.name not in AMBIGUOUS]
     tags = dict.fromkeys([each.name for each in tagged] + ([slot] if slot else []))
     if type_ is MemoryType.DECISION:
-        marks = {PIVOT: _CHANGE.search(opener + lower) is not None, REJECTED: refusal}
+        marks = {PIVOT: _RE.CHANGE.search(opener + lower) is not None, REJECTED: refusal}
         tags |= dict.fromkeys(mark for mark, holds in marks.items() if holds)
     tags |= dict.fromkeys(word for word in words if word in CATEGORIES and len(word) >= _SHORTEST_TAG)
     slots = [slot, *(each.slot for each in tagged)]
@@ -207,7 +195,7 @@ def _slot_left(lower: str, named: list[Named]) -> str:
 
 
 def _purpose(lower: str, chosen: Named) -> str:
-    found = _MADE.search(lower, 0, chosen.start) or _FOR.search(lower, chosen.end) or _FOR_AHEAD.match(lower)
+    found = _RE.MADE.search(lower, 0, chosen.start) or _FOR.search(lower, chosen.end) or _FOR_AHEAD.match(lower)
     return "" if found is None else _OF_NO_WEIGHT.sub("", found["what"]).strip()
 
 
@@ -249,6 +237,6 @@ def technologies_in(lower: str, words: list[Word]) -> list[Named]:
 
 def _is_choice(before: str) -> bool:
     """Whether what stands before says that what follows was chosen."""
-    if _REFUSED.search(before) or not _CHOSEN.search(before):
+    if _RE.REFUSED.search(before) or not _RE.CHOSEN.search(before):
         return False
-    return _BARE.search(before) is None or _LED.search(before) is not None
+    return _BARE.search(before) is None or _RE.LED.search(before) is not None
