@@ -49,9 +49,6 @@ _ONE_VALUED = word_set(
 _ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))
 _SCHEDULED_FORMS = frozenset(map(plain_form, word_set("meeting appointment interview exam wedding flight trip party")))
 _ENDS_THERE = re.compile(r"[.,;:!?)]*(?: (?:in|on|at|and|or|for|with|to|from|by|is|was)\b|\s*$)")
-_ATTRIBUTE = re.compile(
-    r"(?P<of>[^,;:]{3,60}?) (?:is|are|was|will be) (?:now )?(?P<value>[^,;:]{1,60}?)[.!]*", re.IGNORECASE
-)
 _FEW_WORDS = 4
 Facts = Mapping[str, str]
 """Category and key of what a sentence says of its user → the value."""
@@ -198,7 +195,7 @@ def _names_a_thing(folded: str, found: re.Match[str], before: str) -> bool:
 
 
 def _attribute(sentence: str) -> tuple[frozenset[str], frozenset[str]] | None:
-    found = _ATTRIBUTE.fullmatch(sentence.strip())
+    found = _RE.ATTRIBUTE.fullmatch(sentence.strip())
     if found is None or len(found["value"].split()) > _FEW_WORDS:
         return None
     of, value = content_words(found["of"]), content_words(found["value"])

@@ -32,9 +32,6 @@ _RE = PatternTables("statements_patterns").section("narrative_sentences")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _MOST_WORDS = 60
 _LONG_CHARS = 60
-_ASKED_FOR = re.compile(
-    r"^(?:please |can you |just )*(?:tell|show|list|remind|summari[sz]e|recap|give|explain|write)\b"
-)
 _NEGATED = re.compile(r"\b(?:not|never|no|nobody|nothing|none|without|hardly|barely|neither|nor)\b|n't\b")
 _WILL = re.compile(r"\b(?:will|won't|going to|gonna|shall)\b|'ll\b")
 _CLAUSE = re.compile(r"[,;:(!]|\b(?:and|but|so|because|since|then)\b")
@@ -65,10 +62,8 @@ RULES = [
 ]
 KINDS = tuple(dict.fromkeys(rule.kind for rule in RULES))
 """In the order in which they count."""
-TROUBLE = _TABLES.piece("TROUBLE")
-_DENIES_ITSELF = re.compile(
-    rf"\bno (?:longer|more)\b|\b(?:doesn't|does not|don't|won't|cannot|can't|could not|couldn't)\b|{TROUBLE}$"
-)
+_NO_TROUBLE = _TABLES.pattern("NO_TROUBLE")
+_DENIES_ITSELF = _TABLES.pattern("DENIES_ITSELF")
 
 
 class NarrativeSentence(Struct, frozen=True):
@@ -117,7 +112,7 @@ def _weight(narrative: NarrativeSentence) -> tuple[float, int]:
 
 def _classified(sentence: str, role: Role) -> NarrativeSentence | None:
     folded = fold_text(led_off(sentence)).strip(" .")
-    asked = QUESTION_OPENING.match(folded) or _ASKED_FOR.match(folded)
+    asked = QUESTION_OPENING.match(folded) or _RE.ASKED_FOR.match(folded)
     if asked or _RE.OF_OTHERS.match(folded) or _RE.TOLD_BEFORE.search(folded):
         return None
     for rule in RULES:
@@ -138,7 +133,7 @@ def _stands(folded: str, match: re.Match[str], kind: EpisodeKind) -> bool:
     if kind not in _MAY_LIE_AHEAD and _WILL.search(said):
         return False
     if kind is EpisodeKind.ISSUE_IDENTIFIED:
-        return _RE.NO_TROUBLE.search(said) is None and _RE.HEDGED.search(said.replace("still", "")) is None
+        return _NO_TROUBLE.search(said) is None and _RE.HEDGED.search(said.replace("still", "")) is None
     denied = _NEGATED.search(_DENIES_ITSELF.sub("", said) if kind is EpisodeKind.PROBLEM_SOLVED else said)
     return denied is None and _RE.HEDGED.search(said) is None
 

@@ -23,9 +23,6 @@ from models.text.words import fold_text, word_set
 
 _RE = PatternTables("statements_patterns").section("negation")
 
-_SIDE = re.compile(
-    r"[,;:(]|\b(?:because|since|instead|rather|although|though|whereas|while|unless|until|if|but|so that|due to)\b"
-)
 """Where what is said aside begins."""
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|yet|sure)\b")
 _GENERIC = frozenset().union(
@@ -94,7 +91,7 @@ def contradicting(one: str, other: str) -> bool:
 def _polarity(content: str) -> _Polarity:
     folded = fold_text(content).strip()
     stated = content_words(folded)
-    main = _SIDE.split(folded, maxsplit=1)[0] or folded
+    main = _RE.SIDE.split(folded, maxsplit=1)[0] or folded
     found = None if _NOT_ONLY.search(main) else _RE.DENIAL.search(main)
     if found is None:
         return _Polarity(denies=False, words=content_words(main.split(" not ", 1)[0]) - _GENERIC, stated=stated)

@@ -22,36 +22,27 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
 _TASK_WORDS = word_set(
-    "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix "
-    "review classify "
-    "analyse analyze annotate transcribe draft write compose generate critique improve check "
-    "caption subtitle label "
-    "shorten parse grammar essay letter email bio lyrics sentence paragraph poem story novel "
-    "script dialogue sample "
-    "test example excerpt transcript passage text resume cover post tweet review quote say says "
-    "translation create line phrase word prompt string output label error sign book poem: song "
-    "input "
-    "source original message description speech snippet code document log chat article comment note complete"
+    "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix review classify "
+    "analyse analyze annotate transcribe draft write compose generate critique improve check caption subtitle label "
+    "shorten parse grammar essay letter email bio lyrics sentence paragraph poem story novel script dialogue sample "
+    "test example excerpt transcript passage text resume cover post tweet review quote say says translation create "
+    "line phrase word prompt string output label error sign book poem: song input source original message description "
+    "speech snippet code document log chat article comment note complete"
 )
 _FICTION_WORDS = word_set(
-    "pretend roleplay role-play role roleplaying act you're are play i'll playing novel story "
-    "book game dream campaign "
-    "screenplay script fanfic film movie scene song d&d d comic scenario example exercise "
-    "simulation skit universe fantasy "
-    "character persona protagonist narrator hero heroine villain character's let's practice "
-    "practise dreamt dreamed time perspective view pov"
+    "pretend roleplay role-play role roleplaying act you're are play i'll playing novel story book game dream "
+    "campaign screenplay script fanfic film movie scene song d&d d comic scenario example exercise simulation skit "
+    "universe fantasy character persona protagonist narrator hero heroine villain character's let's practice practise "
+    "dreamt dreamed time perspective view pov"
 )
 _SUPPOSE_WORDS = word_set(
-    "imagine suppose supposing assume assuming hypothetical hypothetically if let's argument "
-    "world say wish joking "
+    "imagine suppose supposing assume assuming hypothetical hypothetically if let's argument world say wish joking "
     "kidding jk theoretically theory example instance e true"
 )
 _DENYING = word_set("not it's")
 _REPORT_WORDS = word_set(
-    "says say said saying tells told wrote writes texted claims claimed thinks believes believed "
-    "thought asks asked "
-    "replied goes reads shouted yelled insists insisted swears joked jokes announced assumes "
-    "assumed quote quotes "
+    "says say said saying tells told wrote writes texted claims claimed thinks believes believed thought asks asked "
+    "replied goes reads shouted yelled insists insisted swears joked jokes announced assumes assumed quote quotes "
     "quoted quoting posted titled like telling sings sang"
 )
 _OWN_SPEECH = (

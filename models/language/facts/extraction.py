@@ -39,11 +39,9 @@ class Extraction(Struct, frozen=True):
 NOTHING = Extraction()
 
 _PASSING_WORDS = word_set(
-    "currently now moment next today tonight tomorrow yesterday temporarily visiting vacation "
-    "holiday trip until this that "
-    "used ago back formerly previously kid child teenager student days day weeks week weekend "
-    "night nights hours few couple ex "
-    "growing past far minute meantime other once last my just"
+    "currently now moment next today tonight tomorrow yesterday temporarily visiting vacation holiday trip until this "
+    "that used ago back formerly previously kid child teenager student days day weeks week weekend night nights hours "
+    "few couple ex growing past far minute meantime other once last my just"
 )
 _ENDS = (
     (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),

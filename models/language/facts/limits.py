@@ -64,11 +64,7 @@ def _suffers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _budget(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    amount = re.search(_MONEY, match["v"][:120], re.IGNORECASE) or re.match(
-        r"(?:(?:about|around|roughly|only|max|up to|under|now) )*(\d[\d.,]*k|\d[\d.,]+(?= ?(?:$|now"
-        r"|per|a month|total|max)))",
-        match["v"],
-    )
+    amount = re.search(_MONEY, match["v"][:120], re.IGNORECASE) or _RE.BARE_AMOUNT.match(match["v"])
     if amount:
         return fact(
             CONSTRAINT,
@@ -90,24 +86,14 @@ def _available(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _free(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = match["v"]
-    if not re.match(
-        r"(?:only|never|usually|generally|mostly|not)\b|\w+ only\b|.*\b(?:\w+days|weekends|mornings"
-        r"|afternoons|evenings|every|nights)\b",
-        text,
-        re.IGNORECASE,
-    ):
+    if not _RE.AT_TIMES.match(text):
         return []
     return _available(match, statement)
 
 
 def _unavailable(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"][2:], 12)
-    if not re.search(
-        r"\b(?:\w+days|weekends?|mornings?|afternoons?|evenings?|nights?|(?:before|after|past) (?:\d"
-        r"|noon|lunch))\b",
-        text,
-        re.IGNORECASE,
-    ):
+    if not _RE.OF_TIME.search(text):
         return []
     return fact(CONSTRAINT, "availability", text, statement, 0.8, _OTHER_IMPORTANCE)
 
@@ -128,12 +114,7 @@ def _allergic(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _avoids(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    text = re.split(
-        r"\s+(?:for (?:\w+ )?(?:reasons|now)|due to|at all|of any kind|in any form|any longer|because"
-        r"|on \w+days?|after|before|until|today|tonight|in my|with|when|at (?:night|home|work)|by"
-        r"|from)\b",
-        match["v"],
-    )[0]
+    text = _RE.AVOIDED_END.split(match["v"])[0]
     found: list[Finding] = []
     for thing in things(text, 3):
         if not _RE.NOT_TO_AVOID.match(thing):

@@ -14,6 +14,7 @@ from models.language.facts.vocabulary import WORDS
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
+_RE = PatternTables("facts_patterns").section("mentions")
 _CONFIDENCE = 0.75
 _FAMILY = 0.7
 _PETS = 0.6
@@ -66,13 +67,6 @@ _BY_WORD = {
 }
 _WORDS = frozenset(_BY_WORD)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_TAKING_BACK = re.compile(
-    (
-        r"\b(?:forget|delete|erase|remove|ignore|disregard|outgr[eo]w\w*|no longer|any ?more|used to|"
-        r"what(?:'s| is)|isn't|gone|gave|sold|died|passed away)\b"
-    ),
-    re.IGNORECASE,
-)
 
 
 def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
@@ -93,7 +87,7 @@ def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
         meant = sentence[: supposed_from(sentence.lower(), words)]
         owned = [found.start() for found in _OWNER.finditer(meant)]
         matches = [(match, read) for pattern, read in readings for match in _matches(pattern, meant, owned)]
-        if matches and not _TAKING_BACK.search(meant):
+        if matches and not _RE.TAKING_BACK.search(meant):
             for match, read in matches:
                 yield from (fact for fact in read(match, statement) if isinstance(fact, ExtractedFact))
 

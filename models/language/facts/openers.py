@@ -9,19 +9,8 @@ from typing import NamedTuple
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_CANON = re.compile(
-    r"\b(?:i am|im|i m|(?:i have|i've|ive) got(?= (?:an?|one|two|three|four|\d|some|no|my|asthma"
-    r"|diabetes|adhd|epilepsy|celiac|coeliac) (?!new\b))|i got|we(?:'ve| have) got(?= (?:an?|one|two|"
-    r"three|four|\d|some|no)\b)|number's|i've|ive|i do not|i dont|cannot|can"
-    r" not|cant|do not|dont|doesnt"
-    r"|does not|is not|isnt|favorites?|favourites|favs?|faves?|any more|any longer|dnt|plz|pls|u|ur|gonna|wanna"
-    r"|gotta|kinda|btw|bc|cuz|prefered"
-    r"|i will|my name's|name's|birthday's|timezone's|budget's|tongue's|email's|vegeterian"
-    r"|vegitarian|alergic|allergc|i would|didnt|did not"
-    r"|wont|will not"
-    r"|kind of|sort of|a bit|a little|basically|really|actually really|absolutely|definitely|totally|truly"
-    r"|honestly|literally|personally|obviously|simply|quite|genuinely|tbh|ngl|very much)\b",
-)
+_RE = PatternTables("facts_patterns").section("openers")
+
 _FORMS = (
     "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
     "number_is=number's I_got=i_got I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
@@ -40,14 +29,11 @@ _CANON_FORMS = {
 }
 """What is not named here is a filler and goes."""
 _CANON_WORDS = word_set(
-    "number's fav favs fave faves am im m got ive cannot not cant dont doesnt isnt favorite "
-    "favorites favourites more longer "
-    "dnt plz pls u ur gonna "
-    "wanna gotta kinda btw bc cuz prefered name's birthday's timezone's budget's tongue's "
-    "email's vegeterian vegitarian alergic allergc didnt did wont "
-    "kind sort bit little basically really actually absolutely definitely totally truly honestly "
-    "literally personally "
-    "obviously simply quite genuinely tbh ngl much"
+    "number's fav favs fave faves am im m got ive cannot not cant dont doesnt isnt favorite favorites favourites more "
+    "longer dnt plz pls u ur gonna wanna gotta kinda btw bc cuz prefered name's birthday's timezone's budget's "
+    "tongue's email's vegeterian vegitarian alergic allergc didnt did wont kind sort bit little basically really "
+    "actually absolutely definitely totally truly honestly literally personally obviously simply quite genuinely tbh "
+    "ngl much"
 )
 _ABBREVIATION = re.compile(r"\b(St|Dr|Mr|Mrs|Ms|Prof|Mt)\.(?= )")
 
@@ -66,14 +52,12 @@ def canonical(text: str, words: set[str]) -> str:
 def _pieces(text: str) -> Iterator[str]:
     """Pieces of the text with one form for each way of writing; what has none is a filler and goes."""
     lower, end = text.lower(), 0
-    for match in _CANON.finditer(lower):
+    for match in _RE.CANON.finditer(lower):
         yield text[end : match.start()]
         yield _CANON_FORMS.get(match[0], "")
         end = match.end()
     yield text[end:]
 
-
-_RE = PatternTables("facts_patterns").section("openers")
 
 HEDGED = 0.4
 """Factor on the confidence of what is only thought to be so."""
@@ -120,11 +104,10 @@ _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outsid
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
 _LEADING = word_set(
-    "think guess believe suppose feel assume hope should must need have want wanted forgot might may "
-    "say already said told "
-    "mentioned just found realised realized learned meant mean misspoke would ask expect appreciate only "
-    "thing fact problem "
-    "truth reason bad mistake case turns general standing new house ground small few first second third other"
+    "think guess believe suppose feel assume hope should must need have want wanted forgot might may say already said "
+    "told mentioned just found realised realized learned meant mean misspoke would ask expect appreciate only thing "
+    "fact problem truth reason bad mistake case turns general standing new house ground small few first second third "
+    "other"
 )
 """Second words of what leads into a clause though it begins as a statement does."""
 

@@ -85,14 +85,7 @@ def taken_back(noun_phrase: str) -> list[Finding]:
         noun = re.sub(
             r"^(?:my|the|where|that|your|all) (?!i )|^(?:about )?my ",
             "",
-            re.sub(
-                r"\s+(?:from (?:your|the|my|earlier|before) ?.*|please|entirely|completely|for good|now|"
-                r"info(?:rmation)?"
-                r"|details?|rule|thing|preference|for me|again|you have|on file|we (?:set|discussed|agreed).*"
-                r"|i (?:gave|told|mentioned|shared|set|asked).*)$",
-                "",
-                part.strip(" .!\"'").lower(),
-            ),
+            _RE.NAMED_END.sub("", part.strip(" .!\"'").lower()),
         ).strip()
         noun = re.sub(r"^(?:old|current|new|previous|saved|stored|exact) ", "", noun)
         noun = re.sub(r"^[\w-]+ (?=diet$)", "", noun)
@@ -138,9 +131,6 @@ _MAX_RULE_WORDS = 24
 _LANGUAGE = re.compile(
     rf"\b(?:in|to|use|speak|only) (?:\w+ )?({'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})\b", re.IGNORECASE
 )
-_ANSWERS = re.compile(
-    r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|things|me|summaries|output)\b", re.IGNORECASE
-)
 _FORBIDDING = re.compile(r"never|don't|stop", re.IGNORECASE)
 _ONE_TASK = re.compile(r"(?:write|give me|make|show|explain|list|tell)\b", re.IGNORECASE)
 _WANTED = re.compile(r"^i(?:'d like| (?:want|need|expect))(?: you to)? ", re.IGNORECASE)
@@ -149,8 +139,7 @@ _MAX_KEY_WORDS = 5
 _EMOJI = re.compile(r"\bemoji(?:s|es)?\b|\bemoticons?\b|\bsmileys?\b", re.IGNORECASE)
 _CITE = re.compile(r"\b(?:cite|citations?|sources?|references)\b", re.IGNORECASE)
 _MINOR = word_set(
-    "a an the to of in on at for with and or but by as is are be my your me you i it that this "
-    "when whenever if "
+    "a an the to of in on at for with and or but by as is are be my your me you i it that this when whenever if "
     "please always then any all from so do before after unless without"
 )
 
@@ -231,7 +220,7 @@ def _language_of(text: str, *, standing: bool) -> str | None:
 
 def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
     """Length, format and tone of answers."""
-    names_answers = _ANSWERS.search(text, max(text.find(" "), 0)) is not None
+    names_answers = _RE.ANSWERS.search(text, max(text.find(" "), 0)) is not None
     if (cap := _RE.CAP.search(text)) and (standing or names_answers):
         return "response_length", cap[1]
     shape, length, tone = FORMAT.search(text), LENGTH.search(text), TONE.search(text)

@@ -10,7 +10,10 @@ from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
 from models.language.facts.values import IDENTITY, Finding, bare, fact, keys_by_noun, name_of, named, phrase, place_of
 from models.language.facts.work import occupation_of
+from models.language.tables import PatternTables
 from models.text.words import word_set
+
+_RE = PatternTables("facts_patterns").section("person")
 
 _NO_GREETING = word_set(
     "same right over up down out in back still stuck alone anyone everyone nobody someone newbie "
@@ -119,15 +122,12 @@ _VALUE_FORMS = {
     "pronouns": re.compile(_PRONOUNS, re.IGNORECASE),
     "address": re.compile(r".*\d.*"),
 }
-_ADJECTIVES = re.compile(
-    r"^(?:new|current|own|personal|private|work|main|actual|real|correct|right|updated|present|own) "
-)
 _NO_VALUES = ("not ", "the same", "none", "private", "changed", "going", "wrong", "what", "to ", "number ")
 _NO_JOB = re.compile(r"(?:ing(?: me| us)?|boring|hard|stressful|ful|great)$")
 
 
 def _my(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    key = MY_NOUNS.get(_ADJECTIVES.sub("", match["noun"].lower()))
+    key = MY_NOUNS.get(_RE.ADJECTIVES.sub("", match["noun"].lower()))
     text = match["v"].strip()
     if key is None or text.lower().startswith(_NO_VALUES):
         return []
@@ -155,10 +155,7 @@ def _partner(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _marital(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    if re.match(
-        r"to (?:my|the|this|that|our) (?:\w+ )?(?:job|work|career|business|company|game|idea|phone|ps5|desk)\b",
-        match.groupdict().get("rest") or "",
-    ):
+    if _RE.MARRIED_TO_WORK.match(match.groupdict().get("rest") or ""):
         return []
     found: list[Finding] = list(fact(IDENTITY, "marital_status", match["v"].lower(), statement, 0.9, _FAMILY))
     rest = match.groupdict().get("rest") or ""

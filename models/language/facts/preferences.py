@@ -97,16 +97,13 @@ _STATED = 0.9
 _LIKED = 0.75
 _LIKING_IMPORTANCE = 0.5
 _HABIT_IMPORTANCE = 0.7
-_RIVAL = re.compile(
-    r"\s+(?:over|to (?=\w+(?:ed|ing)?\b)|than|rather than|instead of|as opposed to|not)\b|,? not ", re.IGNORECASE
-)
 """What comes behind is what is liked less."""
 _ONE_OF_SEVERAL = re.compile(r"\b(?:ones?|version|option|approach|idea|draft|design|solution|choice)$", re.IGNORECASE)
 
 
 def preferred(text: str, statement: Statement, confidence: float, *, generic: bool) -> list[ExtractedFact]:
     """What kind of thing is preferred, by its words; a thing of no known kind is just liked, if `generic`."""
-    whole = _RE.MEDIUM.sub("", _RIVAL.split(f" {text}")[0].strip())
+    whole = _RE.MEDIUM.sub("", _RE.RIVAL.split(f" {text}")[0].strip())
     said = phrase(whole, 10)
     parts = re.split(r"\s*,\s*(?:and )?|\s+and\s+", said)
     kinds = [kind_of(part, text) for part in parts]
@@ -128,12 +125,7 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
     if _RE.NO_LIKING.match(text) or statement.text.endswith(("?", " it")):
         return []
     found: list[ExtractedFact] = []
-    cut = re.split(
-        r"\s+(?:in (?:the|my|a)|on (?:the|my|weekends|a)|at (?:the|my|home|night)|with (?:my|a|the"
-        r"|some)|during|after|before|every|by the|from|about|for|to|more than|over|most|than|along"
-        r"|around|near|of all|whenever|at all|in general|with)\b",
-        text,
-    )[0]
+    cut = _RE.LIKED_END.split(text)[0]
     for thing in things(cut):
         if _RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing):
             continue
@@ -143,16 +135,7 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
 
 def _prefers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = match["v"]
-    if (
-        re.match(
-            r"(?:it|this|that|these|those|the (?:first|second|third|last|former|latter|other|one|blue"
-            r"|red)\b|your|not|to (?:see|be|know|get)\b|if|when|his|her|their|option|version|them|him)\b",
-            text,
-            re.IGNORECASE,
-        )
-        and not FORMAT.search(text)
-        and not _RE.ANSWERS.search(text)
-    ):
+    if _RE.NOT_PREFERRED.match(text) and not FORMAT.search(text) and not _RE.ANSWERS.search(text):
         return []
     return preferred(text, statement, _STATED, generic=not text.lower().startswith("if"))
 
@@ -193,9 +176,7 @@ def _favourite(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     )
     if (
         not which
-        or re.match(
-            r"(?:when|that|how|what|to\b|not\b|when|where|because|part|thing|so|probably when)", which, re.IGNORECASE
-        )
+        or _RE.NO_FAVOURITE.match(which)
         or thing.split(" ")[0] in {"part", "thing", "things", "way", "bit", "one"}
     ):
         return []

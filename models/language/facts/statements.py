@@ -115,31 +115,14 @@ class Statement(Struct, frozen=True, gc=False):
 
 
 _SENTENCE = re.compile(r"(?<=[.!?\u2026])(?=[\s\")])|\n")
-_STARTS = (
-    r"(?:i|i'm|i've|i'd|i'll|my|our|everyone|people|friends|(?:her|his|their)(?! names?\b)|we|we're"
-    r"|we've|he|she|they|it|it's|ideas"
-    r"|thoughts|suggestions|tips|recommendations|advice|email|phone|be|changed|you|your|this|that"
-    r"|that's|there|please|always|never"
-    r"|don't|call|can|could|would|will|what|how|why|where|which|who|when|if|is|are|do|does|did"
-    r"|should|just|also|keep"
-    r"|use|answer|reply|respond|forget|remember|let's|from now on|stop|no longer|any|(?:the )?name is|make"
-    r"|avoid|write|give"
-    r"|because|since|so|now (?=it's|i\b|i'm|my)|no need|ignore|delete|as|whenever|every time|in future|going forward)\b"
-)
 _HEDGE_WORDS = word_set(
     "maybe perhaps probably possibly might may sure could think guess kinda kind sort believe suppose"
-)
-_POLITE_QUESTION = re.compile(
-    r"(?:hey |hi |ok |so |please |also |and )*(?:can|could|would|will) you\b|(?:do|would) you mind", re.IGNORECASE
 )
 _FORGETTING = re.compile(r"(?:please )?(?:forget|delete|erase|remove|clear)\b", re.IGNORECASE)
 _NOUN = re.compile(r"my [\w'-]+(?: [\w'-]+)?", re.IGNORECASE)
 _FREQUENCY = re.compile(r"(?:always|never)\b", re.IGNORECASE)
 _FIRST_PERSON_FORMS = {"has": "have", "doesn't": "don't", "does": "do", "can't": "can't"}
 _TODAY = re.compile(r"\b(?:today|tonight|right now|this time|this once|for now|at the moment|just now|this week)\b")
-_CONDITION_OF_YOU = re.compile(
-    r"(?:if|in case|when) (?:you|it|that|this|relevant|needed|possible|anyone)", re.IGNORECASE
-)
 
 
 def statements_of(text: str, words: set[str]) -> Iterator[Statement]:
@@ -205,7 +188,7 @@ def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:
             continue
         if goes_on and _FREQUENCY.match(form) and _RE.SUBJECT.match(clauses[n - 1][0]):
             continue
-        if not form or (last and asked and not polite and not _POLITE_QUESTION.match(clause)):
+        if not form or (last and asked and not polite and not _RE.POLITE_QUESTION.match(clause)):
             continue
         if not last and _RE.FOR_ONCE.match(form):
             return
@@ -214,7 +197,7 @@ def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:
 
 def _asks_on(form: str, *, asked: bool) -> bool:
     """Whether what follows a question's or a condition's opening is asked or supposed too."""
-    return not _CONDITION_OF_YOU.match(form) and (asked or form.lower().startswith(("if ", "unless ")))
+    return not _RE.CONDITION_OF_YOU.match(form) and (asked or form.lower().startswith(("if ", "unless ")))
 
 
 def _clauses(sentence: str) -> Iterator[tuple[str, bool]]:

@@ -29,15 +29,12 @@ _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
 _NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
 _NO_NAME = word_set(
-    "i i'm a an the my your his her its not in on at of and or but is was what who something "
-    "hard difficult long short "
-    "common unusual weird often usually always never spelled pronounced written important "
-    "irrelevant unknown secret "
-    "private none nothing whatever different too so very also for from to with because please "
-    "that this it when if here "
-    "there now btw thanks by like just really going good fine mud user back me later again out "
-    "up tomorrow tonight today "
-    "you him them us everyone somebody someone names whenever anything crazy old silly when sir? only no"
+    "i i'm a an the my your his her its not in on at of and or but is was what who something hard difficult long "
+    "short common unusual weird often usually always never spelled pronounced written important irrelevant unknown "
+    "secret private none nothing whatever different too so very also for from to with because please that this it "
+    "when if here there now btw thanks by like just really going good fine mud user back me later again out up "
+    "tomorrow tonight today you him them us everyone somebody someone names whenever anything crazy old silly when "
+    "sir? only no"
 )
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
@@ -196,13 +193,8 @@ CONSTRAINT = FactCategory.CONSTRAINT
 INSTRUCTION = FactCategory.INSTRUCTION
 
 
-_SPELT = re.compile(
-    r"(?:spell?ed|spelt|written|pronounced|now|legally|officially|really|of course) (?:as |like )?", re.IGNORECASE
-)
-
-
 def _called(text: str, statement: Statement) -> str:
-    return "" if text.lower().startswith("not ") else name_of(_SPELT.sub("", text), statement)
+    return "" if text.lower().startswith("not ") else name_of(_RE.SPELT.sub("", text), statement)
 
 
 def _if_among(names: frozenset[str]) -> Callable[[str, Statement], str]:

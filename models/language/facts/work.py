@@ -105,12 +105,7 @@ def _teaches(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _study(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"], 12)
-    if re.match(
-        r"(?:an?|the|this|that|my|these|for|with|at (?:home|night)|in the|how|what|every|hard|on|it"
-        r"|all|together|by|best|better|from)\b",
-        text,
-        re.IGNORECASE,
-    ):
+    if _RE.NO_SUBJECT.match(text):
         return []
     return fact(IDENTITY, "education", re.sub(r"^(?:at|in) ", "", text), statement, 0.85, _WORK)
 

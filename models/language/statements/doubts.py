@@ -40,34 +40,22 @@ FACTORS: Mapping[str, float] = {
 _MAY = re.compile(r"\bmay (?!\d)(?!$)[a-z]|\bwe may\b")
 _MAY_NOT = re.compile(r"\bmay (?:not|only)\b|^under no")
 _IF = re.compile(r"\b(?:if|unless)\b(?! (?:possible|needed|necessary|you can))")
-_WOULD = re.compile(
-    r"\bwould\b(?! (?:like|love|rather))|\b(?:we|i|it)'d\b(?! (?:better|decided|chosen|like|love|rather))"
-)
 _WISHED = re.compile(r"\bi(?:'d| would) (?:\w+ )?(?:like|love|need)\b")
 """Of the moment, and for one person: "I'd like to plant herbs"."""
-_ASKED = re.compile(
-    r"\b(?:how|why|whether)\b[^,]* (?:should|must|can't|needs? to)\b|\ball (?:that )?(?:we|i) (?:decided|agreed)"
-)
 _OPINION = re.compile(r"\bi (?:think|believe|feel|assume|suspect|reckon)\b|\bin my opinion\b|\bimho\b")
 _NEGATION = re.compile(r"n't\b|\b(?:not|never|nobody|none|no one|nor|neither|undecided|yet to|hardly|without)\b")
 _DENIED = re.compile(r"\b(?:is|are|was|were) (?:not|never)\b|\b(?:isn't|aren't|wasn't|weren't|no longer)\b")
 _UNMET = re.compile(r"\bshould\b.* but (?:it|they|instead|nothing|i get|the \w+ (?:is|was))\b")
 """What ought to be and is not: a report of a fault, no requirement."""
 _DOUBTFUL = word_set(
-    "if unless suppose supposing imagine assuming assume say what case let's should soon until once "
-    "it would maybe perhaps "
-    "might could possibly probably consider considering think thinking leaning lean tend tempted "
-    "toying option not unsure "
-    "guess whether wonder wondering wish likely may we'd i'd it'd believe feel suspect reckon "
-    "opinion imho says said saying "
-    "told tells thinks thought believes claims claim claimed wrote writes argues argue recommends "
-    "recommended suggests "
-    "suggested proposed insists insisted states state according rumour rumor rumors read heard reads "
-    "used previously "
-    "formerly originally back first time past ago no old previous last former wanted never nobody "
-    "none nor neither "
-    "undecided yet hardly without isn't aren't wasn't weren't hypothetically this that they he she "
-    "these those them one but would i'd how why all like"
+    "if unless suppose supposing imagine assuming assume say what case let's should soon until once it would maybe "
+    "perhaps might could possibly probably consider considering think thinking leaning lean tend tempted toying "
+    "option not unsure guess whether wonder wondering wish likely may we'd i'd it'd believe feel suspect reckon "
+    "opinion imho says said saying told tells thinks thought believes claims claim claimed wrote writes argues argue "
+    "recommends recommended suggests suggested proposed insists insisted states state according rumour rumor rumors "
+    "read heard reads used previously formerly originally back first time past ago no old previous last former wanted "
+    "never nobody none nor neither undecided yet hardly without isn't aren't wasn't weren't hypothetically this that "
+    "they he she these those them one but would i'd how why all like"
 )
 
 
@@ -110,9 +98,7 @@ def _negated(type_: MemoryType, before: str, said: str, sentence: str) -> bool:
     if type_ is MemoryType.PREFERENCE:
         return re.search(r"(?:don't|do not|doesn't|didn't|not|never) (?:\w+ )?needs?\b", said) is not None
     if type_ is MemoryType.CONSTRAINT:
-        return re.search(
-            r"(?:n't|\bnot|\bnever) (?:need|have|has|required)\b|(?:n't|\bnot) required\b", said
-        ) is not None or (_UNMET.search(sentence) is not None)
+        return _RE.NO_NEED.search(said) is not None or (_UNMET.search(sentence) is not None)
     if type_ in {MemoryType.GOAL, MemoryType.ENTITY}:
         return _NEGATION.search(before) is not None or _DENIED.search(said) is not None
     return False
@@ -127,11 +113,11 @@ def _supposed(clause: Clause, type_: MemoryType) -> bool:
         supposed = None
     if (
         supposed
-        or _ASKED.search(sentence)
+        or _RE.ASKED.search(sentence)
         or (_MAY.search(lower) and not (type_ is MemoryType.CONSTRAINT and _MAY_NOT.search(lower)))
     ):
         return True
-    would = _WOULD.search(lower) is not None
+    would = _RE.WOULD.search(lower) is not None
     if type_ is MemoryType.PREFERENCE:
         return (_IF.search(sentence) or _WISHED.search(lower) or _RE.SUPPOSED_ALL.match(sentence)) is not None
     if conditional:

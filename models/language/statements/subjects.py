@@ -29,13 +29,7 @@ _RE = PatternTables("statements_patterns").section("subjects")
 
 _QUANTITY = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
 _DUE = re.compile(r"\b(?:finished|ready|done|delivered|completed?|live|released) (?:by|before|on|until) ")
-_DATE = re.compile(
-    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|fri)day)\b|\d"
-)
 _PORT = re.compile(r"(?:(?:the|our) )*(?P<what>[\w -]{2,30}?) (?:runs?|listens?)(?: locally)? on port \d")
-_TEAM_SIZE = re.compile(
-    r"(?:the|our) team (?:has|have|consists of|is) (?:now )?(?:\w+ )?(?:people|developers|members|engineers)\b"
-)
 _OWN_BUDGET = re.compile(r"we(?:'ve| have)(?: got)? an? budget of \S*\d")
 _FULL = {"launch": "launch date", "release": "release date"}
 _ALWAYS_ONE = ("test coverage", "uptime", "availability")
@@ -59,7 +53,7 @@ def measure_of(lower: str, type_: MemoryType) -> str:
     """
     if type_ is MemoryType.FACT and (named := _of_fact(lower)):
         return named
-    if (held := _RE.HELD.match(lower)) and _DATE.search(lower, held.end()):
+    if (held := _RE.HELD.match(lower)) and _RE.DATE.search(lower, held.end()):
         what, of = _FULL.get(held["what"], held["what"]), held["of"]
         return what if of in {None, "project"} else f"{what} for {of}"
     if not _QUANTITY.search(lower):
@@ -72,7 +66,7 @@ def measure_of(lower: str, type_: MemoryType) -> str:
 def _of_fact(lower: str) -> str:
     if port := _PORT.match(lower):
         return f"{port['what']} port"
-    if _TEAM_SIZE.match(lower):
+    if _RE.TEAM_SIZE.match(lower):
         return "team size"
     if lasts := _RE.LASTS.match(lower):
         return "" if lasts["what"].split()[0] in _NOBODY else f"{lasts['what'].removesuffix('s')} duration"
@@ -95,9 +89,6 @@ REJECTED, PIVOT = "rejected", "pivot"
 _SHORTEST_TAG = 3
 _END = r"(?!(?:in|on|from|and|because|with|instead|over|so|of|since|to|we|i|for|as|here|now|then|too|going)\b)"
 _FOR = re.compile(rf"\b(?:for|as) (?:(?:the|our|a|an|my|all|whole|entire) )*(?P<what>[\w/-]+(?: {_END}[\w/-]+){{0,2}})")
-_FOR_AHEAD = re.compile(
-    r"for (?:(?:the|our|a|an|my|all) )*(?P<what>[\w/-]+(?: [\w/-]+){0,2}?),? (?:we|i|the team|our team)\b"
-)
 _OF_NO_WEIGHT = re.compile(r"^(?:whole|entire|complete|new|public) (?=\w+$)| (?:layer|part|side)$")
 _ANY_PURPOSE = word_set(
     "now this that it its their us me use case project new code everything work good example most version moment time "
@@ -195,7 +186,7 @@ def _slot_left(lower: str, named: list[Named]) -> str:
 
 
 def _purpose(lower: str, chosen: Named) -> str:
-    found = _RE.MADE.search(lower, 0, chosen.start) or _FOR.search(lower, chosen.end) or _FOR_AHEAD.match(lower)
+    found = _RE.MADE.search(lower, 0, chosen.start) or _FOR.search(lower, chosen.end) or _RE.FOR_AHEAD.match(lower)
     return "" if found is None else _OF_NO_WEIGHT.sub("", found["what"]).strip()
 
 
