@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
-from models.language.facts import limits, orders, person, preferences, vocabulary, work
+from models.language.facts import identity, limits, orders, preferences, vocabulary
 from models.language.facts.attribution import own_words, plain
 from models.language.facts.mentions import mentioned
 from models.language.facts.statements import TABLES, Statement, statements_of
@@ -57,7 +57,7 @@ class FactRule(Struct, frozen=True):
     build: Build
 
 
-_READERS = person.READERS | work.READERS | limits.READERS | preferences.READERS | orders.READERS
+_READERS = identity.READERS | limits.READERS | preferences.READERS | orders.READERS
 _OPENED: dict[str, list[FactRule]] = defaultdict(list)
 """By a statement's first word; behind "I" by its first two."""
 _ANYWHERE: list[tuple[str, FactRule]] = []

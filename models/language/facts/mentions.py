@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.events.user import ExtractedFact
 from models.language.facts.attribution import supposed_from
-from models.language.facts.person import pet_key
+from models.language.facts.identity import pet_key
 from models.language.facts.statements import Statement
 from models.language.facts.values import CONSTRAINT, IDENTITY, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from models.events.user import FactCategory, Retraction
 from models.language.facts import vocabulary
-from models.language.facts.person import MY_NOUNS, pet_key
+from models.language.facts.identity import MY_NOUNS, pet_key
 from models.language.facts.preferences import FORMAT, KNOWN_THINGS, LENGTH, TONE, UNIT, tone_of
-from models.language.facts.statements import Statement
+from models.language.facts.statements import TABLES, Statement
 from models.language.facts.values import (
     CONSTRAINT,
     IDENTITY,
@@ -17,61 +17,38 @@ from models.language.facts.values import (
     PREFERENCE,
     Finding,
     fact,
+    keys_by_noun,
     named,
     slug,
 )
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_NOUNS: dict[str, tuple[FactCategory, str]] = {
-    **{noun: (IDENTITY, key) for noun, key in MY_NOUNS.items()},
-    **{noun: (PREFERENCE, key) for noun, key in KNOWN_THINGS.items()},
-    "name": (IDENTITY, "name"),
-    "full name": (IDENTITY, "name"),
-    "nickname": (IDENTITY, "name"),
-    "where i live": (IDENTITY, "location"),
-    "how old i am": (IDENTITY, "age"),
-    "where i work": (IDENTITY, "employer"),
-    "what i do": (IDENTITY, "occupation"),
-    "workplace": (IDENTITY, "employer"),
-    "boss": (IDENTITY, "employer"),
-    "kids": (IDENTITY, "children"),
-    "children": (IDENTITY, "children"),
-    "partner": (IDENTITY, "partner_name"),
-    "diet": (CONSTRAINT, "diet"),
-    "budget": (CONSTRAINT, "budget"),
-    "availability": (CONSTRAINT, "availability"),
-    "schedule": (CONSTRAINT, "availability"),
-    "dietary restrictions": (CONSTRAINT, "diet"),
-    "dietary preferences": (CONSTRAINT, "diet"),
-    "relationship status": (IDENTITY, "marital_status"),
-    "place": (IDENTITY, "location"),
-    "home": (IDENTITY, "address"),
-    "language preference": (PREFERENCE, "language"),
-    "contact details": (IDENTITY, "email"),
-    **{f"{who}'s name": (IDENTITY, "partner_name") for who in vocabulary.RELATIONSHIPS},
-    **dict.fromkeys(vocabulary.RELATIONSHIPS, (IDENTITY, "partner_name")),
+_PARTNERS = ["partner", *vocabulary.RELATIONSHIPS, *(f"{who}'s_name" for who in vocabulary.RELATIONSHIPS)]
+_NOUNS = {
+    **{noun: f"identity.{key}" for noun, key in MY_NOUNS.items()},
+    **{noun: f"preference.{key}" for noun, key in KNOWN_THINGS.items()},
+    **keys_by_noun(
+        {
+            "identity.name": "name full_name nickname",
+            "identity.location": "where_i_live place",
+            "identity.age": "how_old_i_am",
+            "identity.employer": "where_i_work workplace boss",
+            "identity.occupation": "what_i_do",
+            "identity.children": "kids children",
+            "identity.partner_name": " ".join(_PARTNERS),
+            "identity.marital_status": "relationship_status",
+            "identity.address": "home",
+            "identity.email": "contact_details",
+            "constraint.diet": "diet dietary_restrictions dietary_preferences",
+            "constraint.budget": "budget",
+            "constraint.availability": "availability schedule",
+            "preference.language": "language_preference",
+        }
+    ),
 }
-_STYLE_RULES = (
-    (re.compile(r"\bemojis?\b", re.IGNORECASE), "emojis"),
-    (re.compile(r"\b(?:metric|imperial|units?|celsius|fahrenheit)\b", re.IGNORECASE), "units"),
-    (
-        re.compile(
-            r"\b(?:answer\w*|reply\w*|respond\w*|speak\w*|writ\w+|talk\w*|use|using|answers)\b.*\b(?:in"
-            r"|to)? ?(?:" + "|".join(sorted(vocabulary.NATURAL_LANGUAGES)) + r")\b",
-            re.IGNORECASE,
-        ),
-        "answer_language",
-    ),
-    (re.compile(r"\b(?:citations?|cit(?:e|ing)|sources|references)\b", re.IGNORECASE), "citations"),
-    (re.compile(r"\bcomments?\b", re.IGNORECASE), "code_comments"),
-    (re.compile(r"\b(?:bullets?|bullet points|tables?|markdown|lists)\b", re.IGNORECASE), "response_format"),
-    (
-        re.compile(r"\b(?:short|brief|concise|long(?:er)?|detailed|length|word limit)\b", re.IGNORECASE),
-        "response_length",
-    ),
-    (re.compile(r"\b(?:formal|casual|informal|tone)\b", re.IGNORECASE), "tone"),
-)
+"""From what users call a thing to the category and the key under which it is kept."""
+_STYLE_RULES = [(row.pattern, str(row.cells[0])) for row in TABLES["orders"].rows("style")]
 
 
 def _forget(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
@@ -90,8 +67,8 @@ def taken_back(noun_phrase: str) -> list[Finding]:
         noun = re.sub(r"^(?:old|current|new|previous|saved|stored|exact) ", "", noun)
         noun = re.sub(r"^[\w-]+ (?=diet$)", "", noun)
         if noun in _NOUNS:
-            category, key = _NOUNS[noun]
-            found.append(Retraction(category=category, key=key))
+            category, _, key = _NOUNS[noun].partition(".")
+            found.append(Retraction(category=FactCategory(category), key=key))
         elif allergy := re.match(r"([\w-]+(?: [\w-]+)?) allergy$|allerg(?:y|ies) to ([\w ]+)$", noun):
             found.append(Retraction(category=CONSTRAINT, key=f"allergy_{slug(allergy[1] or allergy[2])}"))
         elif favourite := re.match(r"favourite ([\w -]+)$", noun):
@@ -128,9 +105,6 @@ _STYLE = 0.65
 """Of an order about answers as such, not said to hold from now on."""
 _IMPORTANCE = 0.85
 _MAX_RULE_WORDS = 24
-_LANGUAGE = re.compile(
-    rf"\b(?:in|to|use|speak|only) (?:\w+ )?({'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})\b", re.IGNORECASE
-)
 _FORBIDDING = re.compile(r"never|don't|stop", re.IGNORECASE)
 _ONE_TASK = re.compile(r"(?:write|give me|make|show|explain|list|tell)\b", re.IGNORECASE)
 _WANTED = re.compile(r"^i(?:'d like| (?:want|need|expect))(?: you to)? ", re.IGNORECASE)
@@ -208,7 +182,7 @@ def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
 def _language_of(text: str, *, standing: bool) -> str | None:
     """The language of answers a rule names, empty if it is for one text; None if it is about something else."""
     if (
-        (language := _LANGUAGE.search(text))
+        (language := _RE.LANGUAGE.search(text))
         and _RE.ANSWERING.match(text)
         and not _FORBIDDING.match(text)
         and "spelling" not in text.lower()
