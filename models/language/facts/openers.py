@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_RE = PatternTables("facts_patterns").section("openers")
-
 _FORMS = (
     "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
-    "number_is=number's I_got=i_got I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
+    "number_is=number's I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
     "don't=do_not|dont|dnt doesn't=doesnt|does_not didn't=didnt|did_not won't=wont|will_not isn't=is_not|isnt "
     "favourite=favorite|favorites|favourites|fav|favs|fave|faves anymore=any_more|any_longer please=plz|pls "
     "you=u your=ur because=bc|cuz preferred=prefered my_name_is=my_name's name_is=name's "
     "birthday_is=birthday's timezone_is=timezone's budget_is=budget's tongue_is=tongue's email_is=email's "
-    "pronouns_are=pronouns're vegetarian=vegeterian|vegitarian allergic=alergic|allergc by_the_way=btw "
-    "going_to=gonna want_to=wanna have_to=gotta kind_of=kinda|kind_of sort_of=sort_of"
+    "vegetarian=vegeterian|vegitarian allergic=alergic|allergc by_the_way=btw "
+    "going_to=gonna want_to=wanna have_to=gotta kind_of=kinda "
+    "=a_bit|a_little|basically|really|actually_really|absolutely|definitely|totally|truly|honestly|literally|"
+    "personally|obviously|simply|quite|genuinely|tbh|ngl|very_much"
 )
-"""Each with the ways of writing it; an underscore stands for a blank."""
-_CANON_FORMS = {
-    way: form
-    for form, _, ways in (each.replace("_", " ").partition("=") for each in _FORMS.split())
+"""Each with the ways of writing it, fillers with none; an underscore stands for a blank."""
+_WAYS = {
+    way: form.replace("_", " ")
+    for form, _, ways in (each.partition("=") for each in _FORMS.split())
     for way in ways.split("|")
 }
-"""What is not named here is a filler and goes."""
-_CANON_WORDS = word_set(
-    "number's fav favs fave faves am im m got ive cannot not cant dont doesnt isnt favorite favorites favourites more "
-    "longer dnt plz pls u ur gonna wanna gotta kinda btw bc cuz prefered name's birthday's timezone's budget's "
-    "tongue's email's vegeterian vegitarian alergic allergc didnt did wont kind sort bit little basically really "
-    "actually absolutely definitely totally truly honestly literally personally obviously simply quite genuinely tbh "
-    "ngl much"
-)
+_WORDS = frozenset(way.rpartition("_")[2] for way in _WAYS)
+"""Of each way the last: most texts have none."""
+_RE = PatternTables("facts_patterns", words={"WAYS": [way for way in _WAYS if "_got" not in way]}).section("openers")
 _ABBREVIATION = re.compile(r"\b(St|Dr|Mr|Mrs|Ms|Prof|Mt)\.(?= )")
 
 
@@ -46,17 +40,9 @@ def canonical(text: str, words: set[str]) -> str:
     """
     if "." in text:
         text = _ABBREVIATION.sub(r"\1", text)
-    return text if _CANON_WORDS.isdisjoint(words) else "".join(_pieces(text))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Pieces of the text with one form for each way of writing; what has none is a filler and goes."""
-    lower, end = text.lower(), 0
-    for match in _RE.CANON.finditer(lower):
-        yield text[end : match.start()]
-        yield _CANON_FORMS.get(match[0], "")
-        end = match.end()
-    yield text[end:]
+    if _WORDS.isdisjoint(words):
+        return text
+    return _RE.CANON.sub(lambda found: _WAYS[found[0].lower().replace(" ", "_")], text)
 
 
 HEDGED = 0.4

@@ -1,16 +1,5 @@
 """Hedges that make a statement less sure than its wording: each has a name and a factor on the confidence.
 
-| doubt | factor | for example |
-|---|---|---|
-| `negated` | 0.3 | "we have not decided", "no one chose" |
-| `hypothetical` | 0.5 | "if we chose", "we could use", "maybe" |
-| `opinion` | 0.7 | "I think we should" |
-| `third_person` | 0.6 | "they chose", "the client wants" |
-| `reported` | 0.6 | "the docs say we must" |
-| `past` | 0.4 | "we used to prefer" |
-| `assistant` | 0.6 | the assistant says what the team decided |
-| `unclear` | 0.7 | "we decided to use it": does not stand alone |
-
 Questions are no statements at all (`spoken`). Several doubts multiply. With the source confidences each of them leaves
 a statement below `long_term.promote_from`, so it waits for somebody to promote it.
 """
@@ -23,19 +12,18 @@ from collections.abc import Mapping
 from models.events.project_items import MemoryType
 from models.language.statements.spoken import Clause
 from models.language.tables import PatternTables
-from models.text.words import word_set
 
 _RE = PatternTables("statements_patterns").section("doubts")
 
 FACTORS: Mapping[str, float] = {
-    "negated": 0.3,
-    "hypothetical": 0.5,
-    "opinion": 0.7,
-    "third_person": 0.6,
-    "reported": 0.6,
-    "past": 0.4,
-    "assistant": 0.6,
-    "unclear": 0.7,
+    "negated": 0.3,  # "we have not decided", "no one chose"
+    "hypothetical": 0.5,  # "if we chose", "we could use", "maybe"
+    "opinion": 0.7,  # "I think we should"
+    "third_person": 0.6,  # "they chose", "the client wants"
+    "reported": 0.6,  # "the docs say we must"
+    "past": 0.4,  # "we used to prefer"
+    "assistant": 0.6,  # the assistant says what the team decided
+    "unclear": 0.7,  # "we decided to use it": does not stand alone
 }
 _MAY = re.compile(r"\bmay (?!\d)(?!$)[a-z]|\bwe may\b")
 _MAY_NOT = re.compile(r"\bmay (?:not|only)\b|^under no")
@@ -47,45 +35,28 @@ _NEGATION = re.compile(r"n't\b|\b(?:not|never|nobody|none|no one|nor|neither|und
 _DENIED = re.compile(r"\b(?:is|are|was|were) (?:not|never)\b|\b(?:isn't|aren't|wasn't|weren't|no longer)\b")
 _UNMET = re.compile(r"\bshould\b.* but (?:it|they|instead|nothing|i get|the \w+ (?:is|was))\b")
 """What ought to be and is not: a report of a fault, no requirement."""
-_DOUBTFUL = word_set(
-    "if unless suppose supposing imagine assuming assume say what case let's should soon until once it would maybe "
-    "perhaps might could possibly probably consider considering think thinking leaning lean tend tempted toying "
-    "option not unsure guess whether wonder wondering wish likely may we'd i'd it'd believe feel suspect reckon "
-    "opinion imho says said saying told tells thinks thought believes claims claim claimed wrote writes argues argue "
-    "recommends recommended suggests suggested proposed insists insisted states state according rumour rumor rumors "
-    "read heard reads used previously formerly originally back first time past ago no old previous last former wanted "
-    "never nobody none nor neither undecided yet hardly without isn't aren't wasn't weren't hypothetically this that "
-    "they he she these those them one but would i'd how why all like"
-)
 
 
-def doubts_of(clause: Clause, words: set[str], type_: MemoryType, match: re.Match[str]) -> list[str]:
+def doubts_of(clause: Clause, type_: MemoryType, match: re.Match[str]) -> list[str]:
     """Names of what makes a statement doubtful, as far as its wording shows it.
 
     Args:
         clause: Where it was found.
-        words: Of the whole sentence, folded.
         type_: What the clause would say.
         match: Of the rule that it follows.
     """
-    found = ["third_person"] if match.groupdict().get("other") else []
-    if _DOUBTFUL.isdisjoint(words) and "n't" not in clause.lower:
-        return found
     lower = clause.lower
     before, said = lower[: match.start()], lower[match.start() : match.end()]
-    if _negated(type_, before, said, clause.sentence):
-        found.append("negated")
-    if _supposed(clause, type_):
-        found.append("hypothetical")
-    if _OPINION.search(clause.lower) and type_ is not MemoryType.PREFERENCE:
-        found.append("opinion")
-    if _RE.REPORTED.search(lower, 0, match.end()) and type_ is not MemoryType.PROCEDURE:
-        found.append("reported")
-    if _RE.PAST.search(lower):
-        found.append("past")
-    if _RE.PRONOUN.search(lower):
-        found.append("unclear")
-    return found
+    doubts = {
+        "third_person": match.groupdict().get("other"),
+        "negated": _negated(type_, before, said, clause.sentence),
+        "hypothetical": _supposed(clause, type_),
+        "opinion": type_ is not MemoryType.PREFERENCE and _OPINION.search(lower),
+        "reported": type_ is not MemoryType.PROCEDURE and _RE.REPORTED.search(lower, 0, match.end()),
+        "past": _RE.PAST.search(lower),
+        "unclear": _RE.PRONOUN.search(lower),
+    }
+    return [doubt for doubt, found in doubts.items() if found]
 
 
 def _negated(type_: MemoryType, before: str, said: str, sentence: str) -> bool:

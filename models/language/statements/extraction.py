@@ -241,7 +241,7 @@ def _of_sentence(sentence: str, role: Role) -> Iterator[ExtractedStatement]:
             barred = is_barred(sentence) if barred is None else barred
             if barred:
                 return
-            doubts = doubts_of(clause, set(words), rule.type, match)
+            doubts = doubts_of(clause, rule.type, match)
             if role is Role.ASSISTANT:
                 doubts.append("assistant")
             of = about(clause.lower, rule.type, opener=clause.opener)
