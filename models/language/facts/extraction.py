@@ -20,7 +20,7 @@ from models.language.facts.mentions import mentioned
 from models.language.facts.statements import TABLES, Statement, statements_of
 from models.language.facts.values import Build, Finding, reading
 from models.language.tables import PatternRow, PatternTables
-from models.text.words import word_set, words_of
+from models.text.words import words_of
 
 _RE = PatternTables("facts_patterns").section("extraction")
 
@@ -38,11 +38,6 @@ class Extraction(Struct, frozen=True):
 
 NOTHING = Extraction()
 
-_PASSING_WORDS = word_set(
-    "currently now moment next today tonight tomorrow yesterday temporarily visiting vacation holiday trip until this "
-    "that used ago back formerly previously kid child teenager student days day weeks week weekend night nights hours "
-    "few couple ex growing past far minute meantime other once last my just"
-)
 _ENDS = (
     (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
     (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
@@ -98,11 +93,10 @@ def extract(content: str) -> Extraction:
     text = own_words(text, words)
     facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
     taken_back: list[Retraction] = []
-    passing = not _PASSING_WORDS.isdisjoint(words)
     for named in mentioned(text, words):
         facts[named.category, named.key] = named
     for statement in statements_of(text, words):
-        if passing and _is_passing(statement.said or statement.text):
+        if _is_passing(statement.said or statement.text):
             continue
         for finding in _findings(statement):
             if isinstance(finding, Retraction):
@@ -126,13 +120,7 @@ def _is_passing(text: str) -> bool:
 
 def _findings(statement: Statement) -> Iterable[Finding]:
     lower = statement.text.lower()
-    if (
-        "no longer" in lower
-        or "anymore" in lower
-        or "after all" in lower
-        or "being" in lower
-        or lower.startswith("forget")
-    ) and (ended := _RE.NO_LONGER.match(statement.text)):
+    if ended := _RE.NO_LONGER.match(statement.text):
         return _ended(ended, statement)
     return _said(statement, lower)
 

@@ -58,9 +58,6 @@ READINGS = [
     for words, also, says in (row.cells,)
 ]
 """Words of which one must be there, words of which one more must, the pattern, and what it says."""
-_OWNED = frozenset(pattern for *_rest, pattern, _read in READINGS if pattern.pattern.startswith((OWN, r"\b[Mm]y ")))
-"""Those that begin with whose it is: they are tried there alone."""
-_OWNER = re.compile(r"\b(?:[Mm]y|[Oo]ur)\b")
 _BY_WORD = {
     word: [n for n, (words, *_rest) in enumerate(READINGS) if word in words]
     for word in frozenset[str]().union(*(words for words, *_rest in READINGS))
@@ -85,14 +82,7 @@ def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
     statement = Statement("")
     for sentence in _SENTENCE.split(text):
         meant = sentence[: supposed_from(sentence.lower(), words)]
-        owned = [found.start() for found in _OWNER.finditer(meant)]
-        matches = [(match, read) for pattern, read in readings for match in _matches(pattern, meant, owned)]
+        matches = [(match, read) for pattern, read in readings for match in pattern.finditer(meant)]
         if matches and not _RE.TAKING_BACK.search(meant):
             for match, read in matches:
                 yield from (fact for fact in read(match, statement) if isinstance(fact, ExtractedFact))
-
-
-def _matches(pattern: re.Pattern[str], text: str, owned: list[int]) -> Iterable[re.Match[str]]:
-    if pattern in _OWNED:
-        return [match for start in owned if (match := pattern.match(text, start))]
-    return pattern.finditer(text)

@@ -23,17 +23,6 @@ class Way(Struct, frozen=True, gc=False):
 
     pattern: re.Pattern[str]
     forms: tuple[str, ...]
-    starts: str = ""
-    """Letters it can begin with, folded; empty: any. Cheaper to ask than the pattern."""
-
-
-_LETTERS = (
-    *((start, "i") for start in ("i ", "i(", "i'", "(?:i'm ")),
-    *((start, "iw") for start in ("(?:i|we)", "(?:i'm|we")),
-    ("my ", "m"),
-    ("it's ", "i"),
-)
-"""How patterns begin, and with what letters a clause must begin to match."""
 
 
 TABLES = {
@@ -46,8 +35,7 @@ def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
     ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
     for n, (table, row) in enumerate((each, row) for each in TABLES.values() for row in each.rows("ways")):
         words, forms = row.cells
-        starts = next((letters for start, letters in _LETTERS if row.pattern.pattern.startswith(start)), "")
-        way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")), starts)
+        way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")))
         for word in table.words(words):
             ways[word].append((n, way))
     return {word: tuple(ways_of) for word, ways_of in ways.items()}
@@ -73,9 +61,8 @@ def plainly(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
     >>> plainly("home is Oslo these days", ways_for({"home", "is", "oslo", "these", "days"}))
     ('I live in Oslo these days',)
     """
-    first = form[:1].lower()
     for way in ways:
-        if (not way.starts or first in way.starts) and (found := way.pattern.match(form)):
+        if found := way.pattern.match(form):
             forms = [found.expand(template) for template in way.forms]
             return tuple(again for form in forms for again in _once_more(form, ways))
     return ()
