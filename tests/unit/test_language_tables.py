@@ -13,7 +13,7 @@ from models.text.words import words_of
 OF_FACTS = ("orders", "identity", "limits", "likings")
 """Their patterns are matched from the start, whatever the case."""
 OTHERS = (("mentions",), ("wordings", "decisions", "statements"), ("notable",), ("narrative",))
-FOUND_BY = {"ways": 0, "mentions": 0, "user": 2, "assistant": 2}
+FOUND_BY = {"mentions": 0, "user": 2, "assistant": 2}
 """Cell with the words that a table's rows are found by; elsewhere the first of statements."""
 
 ROWS = [

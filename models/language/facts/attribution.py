@@ -29,22 +29,6 @@ _TASK_WORDS = word_set(
     "line phrase word prompt string output label error sign book poem: song input source original message description "
     "speech snippet code document log chat article comment note complete"
 )
-_FICTION_WORDS = word_set(
-    "pretend roleplay role-play role roleplaying act you're are play i'll playing novel story book game dream "
-    "campaign screenplay script fanfic film movie scene song d&d d comic scenario example exercise simulation skit "
-    "universe fantasy character persona protagonist narrator hero heroine villain character's let's practice practise "
-    "dreamt dreamed time perspective view pov"
-)
-_SUPPOSE_WORDS = word_set(
-    "imagine suppose supposing assume assuming hypothetical hypothetically if let's argument world say wish joking "
-    "kidding jk theoretically theory example instance e true"
-)
-_DENYING = word_set("not it's")
-_REPORT_WORDS = word_set(
-    "says say said saying tells told wrote writes texted claims claimed thinks believes believed thought asks asked "
-    "replied goes reads shouted yelled insists insisted swears joked jokes announced assumes assumed quote quotes "
-    "quoted quoting posted titled like telling sings sang"
-)
 _OWN_SPEECH = (
     "i ",
     "i've ",
@@ -76,7 +60,7 @@ def plain(content: str) -> str:
 def own_words(text: str, words: set[str]) -> str:
     """Without code, quotes, transcripts and pasted lines, and without what follows a task or a play that is begun.
 
-    `words` are the text's own, folded: most checks are skipped without their words.
+    `words` are the text's own, folded.
     """
     if "```" in text or "~~~" in text:
         text = _FENCE.sub("\n", text)
@@ -84,22 +68,16 @@ def own_words(text: str, words: set[str]) -> str:
         text = _own_lines(text)
     if '"' in text or "'" in text or "`" in text:
         text = _RE.SPEECH.sub(_term, text)
-    if not _FICTION_WORDS.isdisjoint(words):
-        text = _before(_RE.FICTION, text)
-    if not _TASK_WORDS.isdisjoint(words):
-        text = _before(_RE.TASK, text)
-    return text
+    text = _before(_RE.FICTION, text)
+    return text if _TASK_WORDS.isdisjoint(words) else _before(_RE.TASK, text)
 
 
-def supposed_from(lower: str, words: set[str]) -> int:
+def supposed_from(lower: str) -> int:
     """Where a sentence, folded, begins to suppose something or to report what others say; its length if it does not."""
-    if (not _SUPPOSE_WORDS.isdisjoint(words) or words >= _DENYING) and _RE.SUPPOSED.search(lower):
+    if _RE.SUPPOSED.search(lower):
         return 0
-    if not _REPORT_WORDS.isdisjoint(words):
-        for found in _RE.REPORTED.finditer(lower):
-            if not lower.endswith(_OWN_SPEECH, 0, found.start()):
-                return found.start()
-    return len(lower)
+    reported = (found.start() for found in _RE.REPORTED.finditer(lower))
+    return next((start for start in reported if not lower.endswith(_OWN_SPEECH, 0, start)), len(lower))
 
 
 def _term(quoted: re.Match[str]) -> str:

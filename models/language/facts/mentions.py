@@ -51,37 +51,23 @@ def _condition_beside(match: re.Match[str], statement: Statement) -> Iterable[Ex
 
 _READERS = named(_partner_beside, _pet_beside, _allergy_beside, _condition_beside)
 _TABLES = PatternTables("mentions", words=WORDS)
-OWN = _TABLES.piece("OWN")
-READINGS = [
-    (_TABLES.words(words), frozenset(also.split()), row.pattern, reading(says, _READERS))
+_READINGS = [
+    (frozenset(_TABLES.words(words)), row.pattern, reading(says, _READERS))
     for row in _TABLES.rows("mentions")
-    for words, also, says in (row.cells,)
+    for words, says in (row.cells,)
 ]
-"""Words of which one must be there, words of which one more must, the pattern, and what it says."""
-_BY_WORD = {
-    word: [n for n, (words, *_rest) in enumerate(READINGS) if word in words]
-    for word in frozenset[str]().union(*(words for words, *_rest in READINGS))
-}
-_WORDS = frozenset(_BY_WORD)
+"""Words of which one must be there, the pattern, and what it says."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
     """Facts that are taken for granted: a name in apposition, what is "mine"; `words` are the text's own, folded."""
-    present = words & _WORDS
-    if not present:
-        return
-    readings = [
-        (pattern, read)
-        for n in sorted({n for word in present for n in _BY_WORD[word]})
-        for _cues, also, pattern, read in (READINGS[n],)
-        if not also.isdisjoint(words)
-    ]
+    readings = [(pattern, read) for cues, pattern, read in _READINGS if not cues.isdisjoint(words)]
     if not readings:
         return
     statement = Statement("")
     for sentence in _SENTENCE.split(text):
-        meant = sentence[: supposed_from(sentence.lower(), words)]
+        meant = sentence[: supposed_from(sentence.lower())]
         matches = [(match, read) for pattern, read in readings for match in pattern.finditer(meant)]
         if matches and not _RE.TAKING_BACK.search(meant):
             for match, read in matches:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -30,49 +29,28 @@ TABLES = {
 }
 
 
-def _by_word() -> dict[str, tuple[tuple[int, Way], ...]]:
-    """Ways by each of the words of which a text has one, with their place: the first that matches counts."""
-    ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
-    for n, (table, row) in enumerate((each, row) for each in TABLES.values() for row in each.rows("ways")):
-        words, forms = row.cells
-        way = Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in forms.split(" | ")))
-        for word in table.words(words):
-            ways[word].append((n, way))
-    return {word: tuple(ways_of) for word, ways_of in ways.items()}
-
-
 _GROUP = re.compile(r"<(\w)>")
-_BY_WORD = _by_word()
-_TRIGGERS = frozenset(_BY_WORD)
+_WAYS = tuple(
+    Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in row.cells[0].split(" | ")))
+    for table in TABLES.values()
+    for row in table.rows("ways")
+)
 
 
-def ways_for(words: set[str]) -> tuple[Way, ...]:
-    """The ways whose words a text has, in the order of the tables; most texts have none or a few."""
-    present = words & _TRIGGERS
-    if not present:
-        return ()
-    found = dict(chain.from_iterable(_BY_WORD[word] for word in present))
-    return tuple(found[n] for n in sorted(found))
-
-
-def plainly(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
+def plainly(form: str) -> tuple[str, ...]:
     """The plain statements of a clause; none if it is said in no way that is known.
 
-    >>> plainly("home is Oslo these days", ways_for({"home", "is", "oslo", "these", "days"}))
+    >>> plainly("home is Oslo these days")
     ('I live in Oslo these days',)
     """
-    for way in ways:
+    return tuple(again for said in _said_plainly(form) for again in _said_plainly(said) or (said,))
+
+
+def _said_plainly(form: str) -> tuple[str, ...]:
+    for way in _WAYS:
         if found := way.pattern.match(form):
-            forms = [found.expand(template) for template in way.forms]
-            return tuple(again for form in forms for again in _once_more(form, ways))
+            return tuple(found.expand(template) for template in way.forms)
     return ()
-
-
-def _once_more(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
-    for way in ways:
-        if (found := way.pattern.match(form)) and (forms := tuple(found.expand(template) for template in way.forms)):
-            return forms
-    return (form,)
 
 
 _RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("statements")
@@ -120,29 +98,28 @@ def statements_of(text: str, words: set[str]) -> Iterator[Statement]:
     without_capitals = text == text.lower()
     sentences = _SENTENCE.split(canonical(text, words))
     said = (sentence for sentence in sentences if not vocabulary.CUES.isdisjoint(words_of(sentence.lower())))
-    ways = ways_for(words)
-    each = chain.from_iterable(_of_sentence(sentence, words, ways) for sentence in said)
+    each = chain.from_iterable(_of_sentence(sentence, words) for sentence in said)
     for statement in islice(each, MAX_STATEMENTS):
         yield replace(statement, lower=True) if without_capitals else statement
 
 
-def _of_sentence(sentence: str, words: set[str], ways: tuple[Way, ...]) -> Iterator[Statement]:
+def _of_sentence(sentence: str, words: set[str]) -> Iterator[Statement]:
     asked = sentence.rstrip().endswith("?")
     if not vocabulary.RELATIONSHIPS.isdisjoint(words):
         sentence = _RE.COUPLE.sub("we", sentence)
-    meant = sentence[: supposed_from(sentence.lower(), words)].rstrip(".!?;\u2026 ")
+    meant = sentence[: supposed_from(sentence.lower())].rstrip(".!?;\u2026 ")
     whole = lead_off(" ".join(meant.split()))
     passing = _TODAY.search(whole.form.lower()) is not None
     for led in _meant(whole, asked=asked):
         weight = HEDGED if not _HEDGE_WORDS.isdisjoint(words) and _RE.HEDGE.search(led.form) else led.weight
-        if ways and (forms := plainly(led.form, ways)):
+        if forms := plainly(led.form):
             yield from (
                 Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=led.form)
                 for form in forms
             )
             continue
         for piece in _pieces(led.form):
-            if ways and piece != led.form and (forms := plainly(piece, ways)):
+            if piece != led.form and (forms := plainly(piece)):
                 yield from (
                     Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=piece)
                     for form in forms
