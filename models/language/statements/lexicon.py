@@ -12,9 +12,8 @@ from models.text.words import word_set
 
 _SLOTS = {
     "database": (
-        "postgresql postgres=postgresql mysql mariadb sqlite mongodb mongo=mongodb cockroachdb oracle "
-        "dynamodb cassandra "
-        "clickhouse duckdb firestore firebase couchdb neo4j timescaledb sql_server snowflake bigquery "
+        "postgresql postgres=postgresql mysql mariadb sqlite mongodb mongo=mongodb cockroachdb oracle dynamodb "
+        "cassandra clickhouse duckdb firestore firebase couchdb neo4j timescaledb sql_server snowflake bigquery "
         "scylladb influxdb"
     ),
     "vector database": "qdrant pinecone weaviate milvus pgvector chroma",
@@ -22,13 +21,11 @@ _SLOTS = {
     "message queue": "kafka rabbitmq nats sqs pulsar activemq redpanda zeromq mqtt celery",
     "frontend framework": "react vue vue.js=vue angular svelte sveltekit solidjs next.js nuxt ember htmx preact",
     "backend framework": (
-        "fastapi django flask express nestjs spring spring_boot=spring rails ruby_on_rails=rails laravel "
-        "gin phoenix "
+        "fastapi django flask express nestjs spring spring_boot=spring rails ruby_on_rails=rails laravel gin phoenix "
         "actix axum asp.net"
     ),
     "language": (
-        "python java kotlin go golang=go rust typescript javascript ruby php swift scala elixir erlang "
-        "haskell c# c++ "
+        "python java kotlin go golang=go rust typescript javascript ruby php swift scala elixir erlang haskell c# c++ "
         "perl clojure dart zig cobol"
     ),
     "mobile framework": "flutter react_native ionic swiftui",
@@ -111,16 +108,14 @@ _CATEGORY_OF_SLOTS = {
 }
 _WORDS_OF_CATEGORIES = {
     "security": (
-        "password passwords encrypted encryption secret secrets token tokens auth authentication login "
-        "gdpr privacy "
-        "personal security permission permissions virus viruses vulnerability findings https tls admins "
-        "legal compliance"
+        "password passwords encrypted encryption secret secrets token tokens auth authentication login gdpr privacy "
+        "personal security permission permissions virus viruses vulnerability findings https tls admins legal "
+        "compliance"
     ),
     "schedule": (
-        "deadline launch release sprint milestone schedule quarter january february march april june "
-        "july august september "
-        "october november december spring summer autumn winter week month year friday monday beta "
-        "prototype demo"
+        "deadline launch release sprint milestone schedule quarter january february march april june july august "
+        "september october november december spring summer autumn winter week month year friday monday beta prototype "
+        "demo"
     ),
     "budget": "budget cost costs euro euros dollar dollars price pricing revenue profit break-even money paying",
     "performance": (
@@ -128,17 +123,15 @@ _WORDS_OF_CATEGORIES = {
     ),
     "testing": "test tests testing coverage qa e2e regression",
     "deployment": (
-        "deploy deploys deployment hosting host server servers cluster production staging rollback "
-        "environment port "
+        "deploy deploys deployment hosting host server servers cluster production staging rollback environment port "
         "docker build ci pipeline binary machine"
     ),
     "database": "database table tables index migration migrations backup backups rows schema query queries data",
     "api": "api apis endpoint endpoints rest graphql protocol client webhook",
     "ui": "ui layout page button screen theme design css browser browsers accessibility mobile",
     "team": (
-        "team people developer developers designer manager lead engineer engineers contact client "
-        "customer customers owner "
-        "stakeholder architect analyst responsible"
+        "team people developer developers designer manager lead engineer engineers contact client customer customers "
+        "owner stakeholder architect analyst responsible"
     ),
     "process": (
         "review reviews reviewed meeting meetings stand-ups pull commit commits merge docs documentation changelog"
