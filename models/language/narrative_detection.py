@@ -116,29 +116,22 @@ def detect(
     name = (said.user_id if said.role is Role.USER else said.role.value)[:_SPEAKER_CHARS]
     speakers = {**watch.speakers, name: max(said.turn, watch.speakers.get(name, 0))}
     watch.speakers = dict(sorted(speakers.items(), key=lambda each: each[1])[-_SPEAKERS:])
-    teller = _Teller(watch, said, memories, key, policy)
+    weightiest = sorted(memories, key=lambda memory: (-memory.importance, memory.id))
+    teller = _Teller(watch, said, weightiest, key, policy, _topics(said.content))
     found = [episode for narrative in tellings(said.content, said.role) if (episode := teller.episode(narrative))]
     watch.topics = list(dict.fromkeys(reversed([*watch.topics, *teller.topics])))[:_SPOKEN_OF][::-1]
     return found
 
 
-class _Teller:
-    """Makes episodes of one turn."""
+class _Teller(Struct, frozen=True):
+    """Makes episodes of one turn; `memories` are its own, the most important first."""
 
-    def __init__(
-        self,
-        watch: NarrativeState,
-        said: ConversationTurn,
-        memories: Sequence[ProjectMemory],
-        key: str,
-        policy: NarrativePolicy,
-    ) -> None:
-        self._watch = watch
-        self._said = said
-        self._memories = sorted(memories, key=lambda memory: (-memory.importance, memory.id))
-        self._key = key
-        self._policy = policy
-        self.topics = _topics(said.content)
+    watch: NarrativeState
+    said: ConversationTurn
+    memories: list[ProjectMemory]
+    key: str
+    policy: NarrativePolicy
+    topics: list[str]
 
     def episode(self, narrative: NarrativeSentence) -> ProjectEpisode | None:
         """The episode that a sentence tells of; none if it is not significant enough, or tells of an issue again."""
@@ -146,10 +139,10 @@ class _Teller:
         solved = self._solved() if kind in _SOLVING else []
         issue = solved[0] if solved else None
         significance = self._significance(kind, narrative, issue)
-        self._watch.issues = [each for each in self._watch.issues if each not in solved]
+        self.watch.issues = [each for each in self.watch.issues if each not in solved]
         if kind is EpisodeKind.ISSUE_IDENTIFIED and not self._opens(narrative, significance):
             return None
-        if significance < self._policy.min_significance:
+        if significance < self.policy.min_significance:
             return None
         return self._made(kind, narrative, issue if kind is EpisodeKind.PROBLEM_SOLVED else None, significance)
 
@@ -159,7 +152,7 @@ class _Teller:
             memory.type is MemoryType.DECISION
             and memory.mentions == 1
             and any(edge.type == SUPERSEDES for edge in memory.relationships)
-            for memory in self._memories
+            for memory in self.memories
         )
         return EpisodeKind.PIVOT if turns and narrative.kind is EpisodeKind.DECISION_MADE else narrative.kind
 
@@ -168,12 +161,12 @@ class _Teller:
 
         Where none shares any it is the last one, if that is near: "that fixed it".
         """
-        open_ = [issue for issue in self._watch.issues if issue.turn < self._said.turn]
+        open_ = [issue for issue in self.watch.issues if issue.turn < self.said.turn]
         shared = {issue.turn: _shared(self.topics, issue.words) for issue in open_}
         if surely := [issue for issue in open_ if shared[issue.turn] > 1]:
             return surely
         last = [issue for issue in open_ if shared[issue.turn]] or [
-            issue for issue in open_ if self._said.turn - issue.turn <= self._policy.near_turns
+            issue for issue in open_ if self.said.turn - issue.turn <= self.policy.near_turns
         ]
         return last[-1:]
 
@@ -182,32 +175,30 @@ class _Teller:
         words = (_topics(narrative.sentence) + [word for word in self.topics if word not in narrative.sentence])[
             :_ISSUE_WORDS
         ]
-        if any(_shared(words, issue.words) > len(words) / 2 for issue in self._watch.issues):
+        if any(_shared(words, issue.words) > len(words) / 2 for issue in self.watch.issues):
             return False
         issue = OpenIssue(
-            self._said.turn,
-            self._said.timestamp,
+            self.said.turn,
+            self.said.timestamp,
             clipped(_title(narrative.sentence), _TITLE_KEPT),
             words,
             significance,
-            [memory.id for memory in self._memories[:_LINKED]],
+            [memory.id for memory in self.memories[:_LINKED]],
         )
-        self._watch.issues = sorted([*self._watch.issues, issue], key=lambda each: each.turn)[
-            -self._policy.open_issues :
-        ]
+        self.watch.issues = sorted([*self.watch.issues, issue], key=lambda each: each.turn)[-self.policy.open_issues :]
         return True
 
     def _significance(self, kind: EpisodeKind, narrative: NarrativeSentence, issue: OpenIssue | None) -> float:
-        policy = self._policy
+        policy = self.policy
         folded = fold_text(narrative.sentence)
         emphatic = sum(word in _EMPHATIC for word in words_of(folded)) + folded.count("!")
         value = policy.significance.of(kind) + narrative.gain + policy.emphasis_gain * min(emphatic, _MOST_EMPHATIC)
         if kind in (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT) and _REASONED.search(folded):
             value += policy.reason_gain
-        if self._memories:
-            value += policy.importance_gain * max(0.0, self._memories[0].importance - _HALF)
+        if self.memories:
+            value += policy.importance_gain * max(0.0, self.memories[0].importance - _HALF)
         if issue is not None:
-            turns = self._said.turn - issue.turn
+            turns = self.said.turn - issue.turn
             value += policy.struggle_gain * min(1.0, turns / policy.struggle_turns)
             value = max(value, issue.significance)
         return round(min(max(value, 0.0), 1.0), 3)
@@ -215,16 +206,16 @@ class _Teller:
     def _made(
         self, kind: EpisodeKind, narrative: NarrativeSentence, issue: OpenIssue | None, significance: float
     ) -> ProjectEpisode:
-        policy, said = self._policy, self._said
+        policy, said = self.policy, self.said
         first, began = (issue.turn, min(issue.at, said.timestamp)) if issue else (said.turn, said.timestamp)
         title = clipped(_title(narrative.sentence), policy.title_chars)
         summary = clipped(self._summary(narrative, issue), policy.summary_chars)
         outcome = clipped(_led_off(narrative.sentence), policy.summary_chars) if kind in _WITH_OUTCOME else None
-        context = clipped(", ".join(self._watch.topics or self.topics), policy.context_chars)
-        since = [name for name, turn in self._watch.speakers.items() if turn >= first - _JUST_BEFORE]
-        linked = dict.fromkeys([memory.id for memory in self._memories] + (issue.linked if issue else []))
+        context = clipped(", ".join(self.watch.topics or self.topics), policy.context_chars)
+        since = [name for name, turn in self.watch.speakers.items() if turn >= first - _JUST_BEFORE]
+        linked = dict.fromkeys([memory.id for memory in self.memories] + (issue.linked if issue else []))
         return ProjectEpisode(
-            id=sortable_id(began, self._key, said.conversation_id, kind.value, str(first)),
+            id=sortable_id(began, self.key, said.conversation_id, kind.value, str(first)),
             kind=kind,
             title=title,
             summary=summary,
@@ -244,7 +235,7 @@ class _Teller:
         )
 
     def _summary(self, narrative: NarrativeSentence, issue: OpenIssue | None) -> str:
-        others = [each for each in own_sentences(self._said.content, self._said.role) if each != narrative.sentence]
+        others = [each for each in own_sentences(self.said.content, self.said.role) if each != narrative.sentence]
         most = max(others, key=lambda each: len(_topics(each)), default="")
         besides = [most] if len(_topics(most)) > 1 else []
         was = [issue.title if issue.title.endswith("…") else f"{issue.title}."] if issue else []

@@ -8,7 +8,18 @@ from typing import NamedTuple
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_FORMS = (
+
+def _by_way(forms: str) -> dict[str, str]:
+    """From each way of writing to its form; an underscore stands for a blank.
+
+    >>> _by_way("you=u I'm=i_am|im")
+    {'u': 'you', 'i_am': "I'm", 'im': "I'm"}
+    """
+    named = (each.partition("=") for each in forms.split())
+    return {way: form.replace("_", " ") for form, _, ways in named for way in ways.split("|")}
+
+
+_WAYS = _by_way(
     "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
     "number_is=number's I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
     "don't=do_not|dont|dnt doesn't=doesnt|does_not didn't=didnt|did_not won't=wont|will_not isn't=is_not|isnt "
@@ -20,12 +31,7 @@ _FORMS = (
     "=a_bit|a_little|basically|really|actually_really|absolutely|definitely|totally|truly|honestly|literally|"
     "personally|obviously|simply|quite|genuinely|tbh|ngl|very_much"
 )
-"""Each with the ways of writing it, fillers with none; an underscore stands for a blank."""
-_WAYS = {
-    way: form.replace("_", " ")
-    for form, _, ways in (each.partition("=") for each in _FORMS.split())
-    for way in ways.split("|")
-}
+"""Fillers have no form."""
 _WORDS = frozenset(way.rpartition("_")[2] for way in _WAYS)
 """Of each way the last: most texts have none."""
 _RE = PatternTables("facts_patterns", words={"WAYS": [way for way in _WAYS if "_got" not in way]}).section("openers")
@@ -62,29 +68,12 @@ class Led(NamedTuple):
 
 
 _CONDITION = re.compile(r"when|if (?!in doubt)|unless|(?:every|each|any) ?time (?:i|you|we)", re.IGNORECASE)
-_IMPERATIVES = {
-    form: verb
-    for verb, forms in {
-        "use": "used using",
-        "keep": "kept keeping",
-        "write": "wrote writing",
-        "give": "gave giving",
-        "answer": "answered answering",
-        "stop": "stopped",
-        "avoid": "avoided avoiding",
-        "call": "called calling",
-        "speak": "spoke speaking",
-        "be": "were was being",
-        "don't": "didn't not",
-        "reply": "replied replying",
-        "explain": "explained explaining",
-        "include": "included including",
-        "talk": "talked talking",
-        "skip": "skipped skipping",
-        "respond": "responding responded",
-    }.items()
-    for form in forms.split()
-}
+_IMPERATIVES = _by_way(
+    "use=used|using keep=kept|keeping write=wrote|writing give=gave|giving answer=answered|answering stop=stopped "
+    "avoid=avoided|avoiding call=called|calling speak=spoke|speaking be=were|was|being don't=didn't|not "
+    "reply=replied|replying explain=explained|explaining include=included|including talk=talked|talking "
+    "skip=skipped|skipping respond=responding|responded"
+)
 """As they stand behind "I'd prefer if you" and "would you mind"."""
 _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
