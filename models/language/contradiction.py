@@ -20,11 +20,11 @@ from msgspec import Struct
 from models.language.facts.extraction import extract
 from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
 from models.language.tables import PatternTables
+from models.text.summary import SENTENCE
 from models.text.words import fold_text, word_set
 
 _RE = PatternTables("statements_patterns").section("contradiction")
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _NO = word_set(
     "not no never don't doesn't didn't isn't aren't wasn't weren't won't can't cannot couldn't shouldn't wouldn't "
     "haven't hasn't hadn't without nor neither"
@@ -68,7 +68,7 @@ class _Claim(Struct, frozen=True, gc=False):
 @lru_cache(maxsize=64)
 def sentences_of(content: str) -> tuple[str, ...]:
     """The sentences of a memory; "2.5" and addresses stay whole."""
-    return tuple(said.strip() for said in _SENTENCE.findall(content) if any(map(str.isalnum, said)))
+    return tuple(said.strip() for said in SENTENCE.findall(content) if any(map(str.isalnum, said)))
 
 
 def conflicts(one: str, other: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:

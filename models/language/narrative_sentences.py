@@ -24,12 +24,11 @@ from models.language.facts.attribution import own_words, plain
 from models.language.retelling import led_off
 from models.language.tables import PatternTables
 from models.text.patterns import QUESTION_OPENING
-from models.text.summary import ends_of
+from models.text.summary import SENTENCE, ends_of
 from models.text.words import fold_text, word_set, words_of
 
 _RE = PatternTables("statements_patterns").section("narrative_sentences")
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _MOST_WORDS = 60
 _LONG_CHARS = 60
 _NEGATED = re.compile(r"\b(?:not|never|no|nobody|nothing|none|without|hardly|barely|neither|nor)\b|n't\b")
@@ -99,7 +98,7 @@ def own_sentences(content: str, role: Role) -> Iterator[str]:
     content = plain(ends_of(content))
     if role is Role.USER or "```" in content:
         content = own_words(content, set(words_of(content.lower())))
-    for sentence in _SENTENCE.findall(content):
+    for sentence in SENTENCE.findall(content):
         said = " ".join(sentence.split()).strip(" -*>#")
         if said and said[-1] != "?" and len(said.split()) <= _MOST_WORDS:
             yield said

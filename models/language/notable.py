@@ -26,14 +26,13 @@ from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
 from models.text.features import features_of, is_refusal, rewrites_rules
 from models.text.patterns import QUESTION_OPENING
-from models.text.summary import Said, ends_of, sentences_in
+from models.text.summary import SENTENCE, Said, ends_of, sentences_in
 from models.text.words import fold_text, word_set, words_of, words_of_each
 
 _RE = PatternTables("statements_patterns").section("notable")
 
 PART = "n"
 """Of a session's state: its notable sentences."""
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _FEWEST_WORDS, _MOST_WORDS = 3, 60
 _LONG_CHARS = 150
 _NUMBER, _NAME, _LONG, _CORRECTED = 0.05, 0.05, -0.1, 0.08
@@ -137,7 +136,7 @@ def _of_turn(turn: BufferedTurn, policy: AppPolicy) -> Iterator[NotableSentence]
     content, rules = plain(ends_of(turn.content)), RULES[turn.role]
     if turn.role is Role.USER or "```" in content:
         content = own_words(content, set(words_of(content.lower())))
-    sentences = [sentence for sentence in _SENTENCE.findall(content) if sentence[-1] != "?"]
+    sentences = [sentence for sentence in SENTENCE.findall(content) if sentence[-1] != "?"]
     for sentence, words in zip(sentences, words_of_each(sentences), strict=True):
         if not _FEWEST_WORDS <= len(words) <= _MOST_WORDS or not (may_be := _rules_for(words, rules)):
             continue

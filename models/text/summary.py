@@ -15,7 +15,7 @@ from models.text.words import word_set, words_of_each
 EXTRACTIVE = "extractive"
 """`summarised_by` of what no model has summarised."""
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
+SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 """Up to a stop that blank space follows, or to the line's end; "3.5" and addresses stay whole."""
 _REQUEST_WORDS = word_set(
     "please tell show give explain describe write list help how what why where which who can could"
@@ -66,7 +66,7 @@ def sentences_in(contents: Sequence[str]) -> list[Said]:
     places: list[int] = []
     parts: list[str] = []
     for place, content in enumerate(contents):
-        said = _SENTENCE.findall(ends_of(content))
+        said = SENTENCE.findall(ends_of(content))
         parts += said
         places += [place] * len(said)
     return list(zip(places, parts, words_of_each(parts), strict=True))

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 from models.events.user import Retraction
 from models.language.facts import vocabulary
-from models.language.facts.statements import Statement
+from models.language.facts.statements import TABLES, Statement
 from models.language.facts.values import IDENTITY, Finding, bare, fact, keys_by_noun, name_of, named, phrase, place_of
 from models.language.tables import PatternTables
 from models.text.words import word_set
 
-_RE = PatternTables("facts_patterns").section("identity")
+_RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("identity")
 
 _WORK = 0.7
 _LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")
@@ -164,20 +164,6 @@ def _origin(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(IDENTITY, "hometown", place_of(text, statement), statement, 0.85)
 
 
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_DATE = (
-    rf"(?:(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH}\.? (?:the"
-    rf" )?\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
-    r"|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]?(?:\d{2,4})?|(?:19|20)\d\d)"
-)
-_EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}"
-_NUMBER = r"\+?\d[\d\s()./-]{5,20}\d"
-_PRONOUNS = (
-    r"(?:(?:she|he|they|xe|ze|ey|it|any)(?:\s?(?:/|and|or)\s?(?:her|hers|him|his|them|theirs|they"
-    r"|she|he|xem|hir|em|its))*)\b"
-)
-
-
 _YOUNGEST = 5
 _OLDEST = 120
 
@@ -211,13 +197,9 @@ MY_NOUNS = keys_by_noun(
     }
 )
 _VALUE_FORMS = {
-    "age": re.compile(r"\d{1,3}"),
-    "birthday": re.compile(_DATE, re.IGNORECASE),
-    "email": re.compile(_EMAIL),
-    "phone": re.compile(_NUMBER),
-    "pronouns": re.compile(_PRONOUNS, re.IGNORECASE),
-    "address": re.compile(r".*\d.*"),
-}
+    key: TABLES["identity"].pattern(piece)
+    for key, piece in {"birthday": "DATE", "email": "EMAIL", "phone": "NUMBER", "pronouns": "PRONOUNS"}.items()
+} | {"age": re.compile(r"\d{1,3}"), "address": re.compile(r".*\d.*")}
 _NO_VALUES = ("not ", "the same", "none", "private", "changed", "going", "wrong", "what", "to ", "number ")
 _NO_JOB = re.compile(r"(?:ing(?: me| us)?|boring|hard|stressful|ful|great)$")
 
@@ -240,7 +222,6 @@ def _my(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 _FAMILY = 0.7
-_PARTNER = "|".join(sorted(vocabulary.RELATIONSHIPS, key=len, reverse=True))
 
 
 def _partner(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -254,12 +235,7 @@ def _marital(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     if _RE.MARRIED_TO_WORK.match(match.groupdict().get("rest") or ""):
         return []
     found: list[Finding] = list(fact(IDENTITY, "marital_status", match["v"].lower(), statement, 0.9, _FAMILY))
-    rest = match.groupdict().get("rest") or ""
-    if rest and (
-        named := re.match(
-            rf"to (?:(?:my|an?) (?:\w+ )?(?:{_PARTNER}|man|woman|guy) ?,? ?(?:called |named )?)?([A-Z].*)", rest
-        )
-    ):
+    if named := _RE.MARRIED_TO.match(match.groupdict().get("rest") or ""):
         found += fact(IDENTITY, "partner_name", name_of(named[1], statement), statement, 0.85, _FAMILY)
     return found
 

@@ -14,30 +14,18 @@ _RE = PatternTables("facts_patterns").section("limits")
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75
-_MONEY = (
-    r"(?:(?:about|around|roughly|max(?:imum)?|up to|under|at most|no more than|below|only|just"
-    r"|less than)\s+)*(?:[$€£¥]\s?\d[\d.,]*\s?(?:k\b|m\b)?|\d[\d.,]*\s?(?:k\s?)?(?:euros?|eur"
-    r"|dollars?|usd|pounds?|gbp|quid|bucks|kroner|nok|sek|dkk|francs?|chf|yen|rupees|inr|zloty|pln"
-    r"|[$€£]))(?:\s?(?:-|to)\s?[$€£]?\d[\d.,]*k?)?(?:\s?(?:/|per|a|an|each)\s?\w+)?"
-)
-_TIME = (
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|week(?:end|day|night)s?|mornings?|afternoons?"
-    r"|evenings?|nights?|before|after|between|from|until|past|\d"
-)
 _CONDITIONS = keys_by_noun(
     {
         "diabetes": "diabetic",
         "asthma": "asthmatic",
         "epilepsy": "epileptic",
         "autism": "autistic",
-        "coeliac": "coeliac",
-        "celiac": "celiac",
         "hypertension": "hypertensive",
         "anemia": "anemic",
         "anaemia": "anaemic",
         "dyslexia": "dyslexic",
         "bipolar": "bipolar",
-        "lactose_intolerance": ("intolerant_to_lactose intolerant_of_lactose lactose_intolerant lactose-intolerant"),
+        "lactose_intolerance": "intolerant_to_lactose intolerant_of_lactose lactose_intolerant lactose-intolerant",
         "gluten_intolerance": "intolerant_to_gluten intolerant_of_gluten gluten_intolerant gluten-intolerant",
     }
 )
@@ -64,7 +52,7 @@ def _suffers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _budget(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    amount = re.search(_MONEY, match["v"][:120], re.IGNORECASE) or _RE.BARE_AMOUNT.match(match["v"])
+    amount = _RE.MONEY.search(match["v"][:120]) or _RE.BARE_AMOUNT.match(match["v"])
     if amount:
         return fact(
             CONSTRAINT,
@@ -79,7 +67,7 @@ def _budget(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _available(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"], 12)
-    if not re.search(rf"\b(?:{_TIME})", text, re.IGNORECASE):
+    if not _RE.TIME.search(text):
         return []
     return fact(CONSTRAINT, "availability", text, statement, 0.85, _OTHER_IMPORTANCE)
 

@@ -31,6 +31,7 @@ from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
 from models.language.statements.subjects import StatementSubject, about
 from models.language.tables import PatternTables
+from models.text.summary import SENTENCE
 from models.text.words import word_set, words_of
 
 _RE = PatternTables("statements_patterns").section("extraction")
@@ -51,7 +52,6 @@ _DOING = {
 _GERUND = re.compile(r"(?P<stem>[a-z]+?)ing\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _DROPPED_E = ("us", "at", "ov", "as", "ar", "uc", "ag", "in", "iz")
 """Ends of stems that lost their last letter to the gerund."""
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 
 
 def agrees(reply: str) -> bool:
@@ -74,7 +74,7 @@ def proposal_in(message: str) -> str | None:
     >>> proposal_in("I would use Vue. You should also drop IE.") is None
     True
     """
-    asked = [each.strip() for each in _SENTENCE.findall(plain(message)[-2_000:]) if each.rstrip().endswith("?")]
+    asked = [each.strip() for each in SENTENCE.findall(plain(message)[-2_000:]) if each.rstrip().endswith("?")]
     found = {what for sentence in (*sentences_of(message), *asked[-1:]) if (what := _proposed(sentence))}
     return found.pop() if len(found) == 1 else None
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from models.language.facts.attribution import plain
 from models.language.tables import PatternTables
+from models.text.summary import SENTENCE
 
 _RE = PatternTables("statements_patterns").section("spoken")
 
@@ -30,7 +31,6 @@ _BULLET = re.compile(r"\A[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+|\A[ \t]*#{1,6}[
 _SPEECH = re.compile(r'"[^"\n]{1,600}"?')
 _TERM_WORDS = 3
 """So many words in quotes are a name; more are somebody's speech."""
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 _ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|min|max|no|Mr|Mrs|Ms|Dr)\.(?= )")
 _CONTRACTED = (
     "can't won't don't doesn't didn't isn't aren't wasn't weren't haven't hasn't shouldn't couldn't wouldn't mustn't "
@@ -106,7 +106,7 @@ def sentences_of(content: str) -> Iterator[str]:
         text = "\n".join(_lines(text))
     if "." in text:
         text = _ABBREVIATED.sub(r"\1", text)
-    for sentence in _SENTENCE.findall(text.replace("`", ""))[:MAX_SENTENCES]:
+    for sentence in SENTENCE.findall(text.replace("`", ""))[:MAX_SENTENCES]:
         said = sentence.strip()
         if said and len(said) <= MAX_SENTENCE_CHARS and said[-1] != "?" and _RE.QUESTION.match(said) is None:
             yield from _people(said) if "), " in said or "; " in said else (said,)
