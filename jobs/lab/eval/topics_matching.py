@@ -16,8 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jobs.lab.eval.topics_dialogues import BEGINS
-from jobs.lab.eval.topics_sessions import Mixed, MixedSession
+from jobs.lab.eval.topics_dialogues import BEGINS, Mixed, MixedSession
 from models.events import Position, TopicChanged
 from models.policy import Policy
 from models.session.fold import SessionState, fold

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from jobs.lab.eval.retrieval_questions import LabelledQuestion, read_dialogues
-from jobs.lab.eval.retrieval_scoring import (
+from jobs.lab.eval.retrieval import (
     QuestionResult,
     query_times,
     session_recalls,
     turn_recalls,
 )
+from jobs.lab.eval.retrieval_questions import LabelledQuestion, read_dialogues
 from jobs.produce.formats import Filling
 from models.errors import ConfigurationError
 

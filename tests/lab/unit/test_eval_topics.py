@@ -11,7 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
-from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
+from jobs.lab.eval.topics_dialogues import (
+    BEGINS,
+    DIALOGUES_PER_SESSION,
+    MixedSession,
+    TopicDialogue,
+    mix,
+    parse_conditions,
+    read_dialogues,
+)
 from jobs.lab.eval.topics_matching import (
     PairCounts,
     PairPoint,
@@ -21,7 +29,6 @@ from jobs.lab.eval.topics_matching import (
     pair_curve,
     simulate,
 )
-from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.policy import Policy
