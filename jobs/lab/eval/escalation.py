@@ -127,7 +127,9 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
     Of each the best of three rounds: the others are what the machine did besides.
     """
     texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: _TIMED_BATCHES * _BATCH_TURNS]
-    best = np.min([_spent_s(texts, judging, embedder) for _ in range(_TIMED_ROUNDS)], axis=0)
+    batches = [texts[first : first + _BATCH_TURNS] for first in range(0, len(texts), _BATCH_TURNS)]
+    rounds = [[_spent_s(batch, judging, embedder) for batch in batches] for _ in range(_TIMED_ROUNDS)]
+    best = np.min(np.sum(rounds, axis=1), axis=0)
     each = {f"us_{name}": round(float(spent) / len(texts) * 1e6, 1) for name, spent in zip(_STAGES, best, strict=True)}
     return {"us_per_turn": round(sum(each.values()), 1), **each}
 
@@ -135,23 +137,17 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
 _STAGES = ("embedding", "scoring", "features", "judging")
 
 
-def _spent_s(texts: Sequence[str], judging: DialogueJudge, embedder: Embedder) -> NDArray[np.float64]:
+def _spent_s(batch: Sequence[str], judging: DialogueJudge, embedder: Embedder) -> NDArray[np.float64]:
     """Seconds of each stage."""
-    model, escalation = judging.scorer.model, judging.policy.escalation
-    spent = np.zeros(len(_STAGES))
-    for first in range(0, len(texts), _BATCH_TURNS):
-        batch = texts[first : first + _BATCH_TURNS]
-        times = [time.perf_counter()]
-        vectors = embedder.embed(batch)
-        times.append(time.perf_counter())
-        risks = judging.scorer.risks(batch, vectors)
-        times.append(time.perf_counter())
-        features = [features_of(text) for text in batch]
-        times.append(time.perf_counter())
-        signals = SequenceSignals()
-        for n, (risk, seen) in enumerate(zip(risks, features, strict=True)):
-            signals.observe(Observation(n, risk, seen))
-            judge(Grounds(signals.values()), model.combination, escalation)
-        times.append(time.perf_counter())
-        spent += np.diff(times)
-    return spent
+    times = [time.perf_counter()]
+    vectors = embedder.embed(batch)
+    times.append(time.perf_counter())
+    risks = judging.scorer.risks(batch, vectors)
+    times.append(time.perf_counter())
+    features = [features_of(text) for text in batch]
+    times.append(time.perf_counter())
+    signals = SequenceSignals()
+    for n, (risk, seen) in enumerate(zip(risks, features, strict=True)):
+        signals.observe(Observation(n, risk, seen))
+        judge(Grounds(signals.values()), judging.scorer.model.combination, judging.policy.escalation)
+    return np.diff([*times, time.perf_counter()])

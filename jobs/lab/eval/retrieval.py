@@ -204,9 +204,11 @@ def turn_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
 
 def session_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
     """Mean recall of the sessions in which evidence stands, over the questions of each group."""
-    wanted = [frozenset(session for session, _ in each.question.evidence) for each in answers]
     return _by_group(
-        [(each.question.category, each.sessions, these) for each, these in zip(answers, wanted, strict=True)]
+        [
+            (each.question.category, each.sessions, frozenset(session for session, _ in each.question.evidence))
+            for each in answers
+        ]
     )
 
 

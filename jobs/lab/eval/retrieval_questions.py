@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -64,7 +65,7 @@ class _QuestionSample(Struct):
 _sample = msgspec.json.Decoder(_QuestionSample)
 
 
-def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) -> Dialogues:
+def read_dialogues(file: Path, *, limit: int | None = None) -> Dialogues:
     """Read conversations and their questions.
 
     Raises:
@@ -75,6 +76,7 @@ def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) ->
             documents = list(islice(Documents(stream), limit))
     except OSError as error:
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
+    filling = Filling(source=file.stem, now=datetime.now(UTC))
     turns: list[Turn] = []
     for item in conversations(FORMATS[FORMAT], documents, filling, by_time=True):
         if isinstance(item, Malformed):
@@ -88,7 +90,7 @@ def read_dialogues(file: Path, *, filling: Filling, limit: int | None = None) ->
             sample = _sample.decode(document)
         except msgspec.DecodeError as error:
             raise ConfigurationError(f"{file}, conversation {line} has no questions to ask: {error}") from error
-        user_id = filling.user_id or f"user-{sample.sample_id}"
+        user_id = f"user-{sample.sample_id}"
         for each in sample.qa:
             named = [(sample.sample_id, *place) for place in evidence_places(each.evidence)]
             known = frozenset(places[place] for place in named if place in places)

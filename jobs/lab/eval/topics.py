@@ -15,10 +15,10 @@ from statistics import mean
 from msgspec import Struct
 from msgspec.structs import replace
 
+from jobs.lab.eval.scores import ScoreFigures
 from jobs.lab.eval.topics_dialogues import DIALOGUES_PER_SESSION, Mixed, TopicDialogue, mix
 from jobs.lab.eval.topics_matching import (
     Embedding,
-    PairCounts,
     PairPoint,
     cosines_of_pairs,
     count_pairs,
@@ -148,9 +148,9 @@ def measure(
             threshold,
             active_bonus,
             merge_similarity,
-            pairs.precision,
-            pairs.recall,
-            pairs.f1,
+            1.0 if pairs.precision is None else pairs.precision,
+            1.0 if pairs.recall is None else pairs.recall,
+            1.0 if pairs.f1 is None else pairs.f1,
             topics_per_session=mean(len(set(joined)) for joined, _ in matched),
             merges_per_session=mean(merges for _, merges in matched),
         )
@@ -181,7 +181,7 @@ def measure(
     )
 
 
-def _pairs_of(mixed: Mixed, joined: Sequence[Sequence[Hashable]]) -> PairCounts:
+def _pairs_of(mixed: Mixed, joined: Sequence[Sequence[Hashable]]) -> ScoreFigures:
     dialogues = [session.user_dialogues for session in mixed.sessions]
     return count_pairs(zip(joined, dialogues, strict=True))
 
@@ -197,10 +197,8 @@ def _variants(mixed: Mixed, short: Vectors, thresholds: Sequence[float], bonuses
     for embedding, vectors in ways:
         rows = [vectors[session.user_rows] for session in mixed.sessions]
         for bonus in bonuses:
-            f1 = {
-                each: _pairs_of(mixed, [simulate(row, each, bonus, embedding) for row in rows]).f1
-                for each in thresholds
-            }
+            joined = {each: [simulate(row, each, bonus, embedding) for row in rows] for each in thresholds}
+            f1 = {each: _pairs_of(mixed, topics).f1 or 0.0 for each, topics in joined.items()}
             best = max(f1, key=f1.__getitem__)
             found.append(Variant(embedding, vectors.shape[1], bonus, best, f1[best]))
     return found
@@ -213,19 +211,12 @@ def show(printed: Printer, report: TopicScores) -> None:
         f"{report.dialogues:,}; {report.user_turns:,} user turns of {report.turns:,}; seed {report.seed}"
     )
     merging = [
-        {"merge_similarity": f"{point.merge_similarity:g}"}
-        | _match_cells(point)
-        | {"merges": f"{point.merges_per_session:.2f}"}
+        {"merge_similarity": point.merge_similarity, **_match_cells(point), "merges": f"{point.merges_per_session:.2f}"}
         for point in report.merging
     ]
     variants = [
-        {
-            "embedding": each.embedding,
-            "dimensions": str(each.dims),
-            "active_bonus": f"{each.active_bonus:g}",
-            "threshold": f"{each.threshold:g}",
-            "f1": f"{each.f1:.3f}",
-        }
+        {"embedding": each.embedding, "dimensions": each.dims, "active_bonus": each.active_bonus}
+        | {"threshold": each.threshold, "f1": f"{each.f1:.3f}"}
         for each in report.variants
     ]
     printed.rows("Threshold: pairs of user turns, without merging", curve_rows(report))

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import timedelta
 from math import comb
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from jobs.lab.eval.scores import ScoreFigures, figures_of
 from jobs.lab.eval.topics_dialogues import BEGINS, Mixed, MixedSession
 from models.events import Position, TopicChanged
 from models.policy import Policy
@@ -48,49 +49,15 @@ class PairPoint(Struct, frozen=True):
     youden: float
 
 
-class PairCounts(NamedTuple):
-    """Pairs of messages within sessions, and how many of them are right.
+def count_pairs(sessions: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]]) -> ScoreFigures:
+    """Pairs in one topic against pairs of one dialogue; of each session the topics and dialogues of its messages.
 
-    Attributes:
-        together: In one topic.
-        belonging: From one dialogue.
-        right: Both.
+    >>> count_pairs([(["a", "a", "b"], [1, 1, 1])])
+    ScoreFigures(precision=1.0, recall=0.3333333333333333, f1=0.5, gold=3, found=1)
     """
-
-    together: int
-    belonging: int
-    right: int
-
-    @property
-    def precision(self) -> float:
-        """Share of the pairs in one topic that come from one dialogue; 1 without any."""
-        return self.right / self.together if self.together else 1.0
-
-    @property
-    def recall(self) -> float:
-        """Share of the pairs of one dialogue that are in one topic; 1 without any."""
-        return self.right / self.belonging if self.belonging else 1.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of the two."""
-        both = self.together + self.belonging
-        return 2 * self.right / both if both else 1.0
-
-
-def count_pairs(sessions: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]]) -> PairCounts:
-    """Pairs of all sessions, each given as the topics and the dialogues of its messages.
-
-    >>> counts = count_pairs([(["a", "a", "b"], [1, 1, 1])])
-    >>> counts.precision, round(counts.recall, 2), counts.f1
-    (1.0, 0.33, 0.5)
-    """
-    together = belonging = right = 0
-    for topics, dialogues in sessions:
-        together += _pairs(topics)
-        belonging += _pairs(dialogues)
-        right += _pairs(zip(topics, dialogues, strict=True))
-    return PairCounts(together, belonging, right)
+    counts = [(_pairs(zip(*each, strict=True)), _pairs(each[1]), _pairs(each[0])) for each in sessions]
+    right, belonging, together = (sum(each[n] for each in counts) for n in range(3))
+    return figures_of(right, gold=belonging, found=together)
 
 
 def _pairs(labels: Iterable[Hashable]) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from jobs.lab.eval.scores import figures_of
 from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
 from jobs.lab.eval.topics_dialogues import (
     BEGINS,
@@ -21,7 +22,6 @@ from jobs.lab.eval.topics_dialogues import (
     read_dialogues,
 )
 from jobs.lab.eval.topics_matching import (
-    PairCounts,
     PairPoint,
     count_pairs,
     inputs_of,
@@ -86,10 +86,9 @@ def test_pairs_are_counted_by_hand() -> None:
     topics, dialogues = ["a", "b", "b", "b"], [1, 1, 2, 2]
     counts = count_pairs([(topics, dialogues)])
 
-    assert counts == PairCounts(together=3, belonging=2, right=1)
-    assert [counts.precision, counts.recall, counts.f1] == pytest.approx([1 / 3, 0.5, 0.4])
-    assert count_pairs([(topics, dialogues), (["a", "a"], [1, 1])]) == PairCounts(4, 3, 2)
-    assert (count_pairs([]).f1, count_pairs([(["a"], [1])]).precision) == (1.0, 1.0)
+    assert counts == figures_of(1, gold=2, found=3)
+    assert count_pairs([(topics, dialogues), (["a", "a"], [1, 1])]) == figures_of(2, gold=3, found=4)
+    assert count_pairs([(["a"], [1])]) == figures_of(0, gold=0, found=0)
 
 
 def test_pair_curve_counts_above_the_threshold_only() -> None:
