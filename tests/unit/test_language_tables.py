@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
+from models import language
 from models.language.facts.vocabulary import WORDS
 from models.language.tables import PatternRow, PatternTables
 from models.text.words import words_of
@@ -37,3 +40,17 @@ def test_a_row_matches_its_example_alone(tables: PatternTables, table: str, row:
     if table in FOUND_BY:
         words = {word.partition("_")[0] for word in tables.words(row.cells[FOUND_BY[table]])}
         assert not words.isdisjoint(words_of(row.matches.lower()))
+
+
+def test_every_pattern_of_a_section_is_used_by_its_module() -> None:
+    """A name that a module asks for and no file has would fail at its first use; one that nobody asks for is idle."""
+    asked, held = set[str](), set[str]()
+    for file in Path(language.__path__[0]).rglob("*.py"):
+        code = file.read_text()
+        if section := re.search(r'section\("(\w+)"\)', code):
+            asked |= {f"{section[1]}.{name}" for name in re.findall(r"_RE\.([A-Z_]+)", code)}
+    for file in Path(language.__path__[0], "data").glob("*_patterns.toml"):
+        content = tomllib.loads(file.read_text())
+        held |= {f"{section}.{name}" for section, patterns in content.items() for name in patterns}
+
+    assert asked == held

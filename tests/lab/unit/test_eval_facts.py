@@ -20,7 +20,6 @@ from jobs.lab.eval.facts import (
     same_value,
 )
 from jobs.lab.eval.scores import ScoreFigures
-from models.errors import ConfigurationError
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts.extraction import Extraction
 from models.policy.user import FactPolicy
@@ -171,25 +170,6 @@ def test_no_messages_have_no_figures() -> None:
     report = measure([], extractor({}), FactPolicy())
 
     assert (report.precision, report.recall, report.f1, report.negatives_clean) == (None, None, None, None)
-
-
-_ONE = '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[],"retractions":[]}'
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ("\nhalf {", "line 2"),
-        ("\n" + _ONE.replace('"facts":[]', '"facts":[{"category":"hobby","key":"a"}]'), "line 2"),
-        (f"{_ONE}\n{_ONE}", "id 1 comes twice"),
-    ],
-)
-def test_a_line_that_is_no_label_is_named(tmp_path: Path, lines: str, said: str) -> None:
-    """The operator sees where; misses are reported by id."""
-    file = tmp_path / "labels.jsonl"
-    file.write_text(lines)
-    with pytest.raises(ConfigurationError, match=said):
-        read_messages(file)
 
 
 def test_command_prints_the_figures_of_a_split() -> None:
