@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from models.events.project_items import MemoryType, ProjectMemory
-from models.language.negation import contradicting, denies, opposed
+from models.language.contradiction import contradicting, denies, opposed
 from models.project.kept_memories import holder
 
 SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.language.negation import contradicting, denies
+from models.language.contradiction import contradicting, denies
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """`turntide lab eval topics`: at which cosine a message belongs to a topic, for one embedder, on real dialogues.
 
 Three looks: pairs of messages alone; the project's own fold over sessions whose topics are known
-(`topics_sessions`), for each threshold with and without the bonus of the active topic; and what merging does to the
+(`topics_dialogues`), for each threshold with and without the bonus of the active topic; and what merging does to the
 best of them. Beside it, the same rule with other embeddings of a topic, simulated.
 """
 

@@ -97,7 +97,6 @@ _STATED = 0.9
 _LIKED = 0.75
 _LIKING_IMPORTANCE = 0.5
 _HABIT_IMPORTANCE = 0.7
-"""What comes behind is what is liked less."""
 _ONE_OF_SEVERAL = re.compile(r"\b(?:ones?|version|option|approach|idea|draft|design|solution|choice)$", re.IGNORECASE)
 
 
