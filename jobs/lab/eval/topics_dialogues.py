@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from msgspec import Struct
 
-from jobs.demo.conversations import load_conversations
+from jobs.demo.conversations import load_conversations, schedule
 from jobs.produce.formats import Filling, InputConversation
 from jobs.produce.formats.source import InputReading, InputSource
 from models.errors import ConfigurationError
@@ -104,23 +104,12 @@ def _meets(turn: Turn, where: Mapping[str, str]) -> bool:
 
 
 def _demo() -> list[TopicDialogue]:
-    dialogues = []
-    for talk in load_conversations():
-        said = [next(iter(turn.items())) for turn in talk.turns]
-        turns = [
-            Turn(
-                session_id=talk.session_id,
-                user_id=talk.user_id,
-                app_id=talk.app_id,
-                turn=number,
-                role=role,
-                content=content,
-                timestamp=BEGINS,
-            )
-            for number, (role, content) in enumerate(said)
-        ]
-        dialogues.append(TopicDialogue("demo", talk.user_id, turns))
-    return dialogues
+    talks = load_conversations()
+    turns: dict[str, list[Turn]] = {talk.session_id: [] for talk in talks}
+    for event in (cue.event(BEGINS) for cue in schedule(talks)):
+        if isinstance(event, Turn):
+            turns[event.session_id].append(event)
+    return [TopicDialogue("demo", talk.user_id, turns[talk.session_id]) for talk in talks]
 
 
 DIALOGUES_PER_SESSION = 5
