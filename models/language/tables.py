@@ -57,6 +57,16 @@ def any_of(words: Iterable[str]) -> str:
     return "(?:" + "|".join(re.escape(word).replace("_", " ").replace(r"\-", "[ -]") for word in ordered) + ")"
 
 
+def by_way(forms: str) -> dict[str, str]:
+    """From each way of writing to its form; an underscore stands for a blank.
+
+    >>> by_way("you=u I'm=i_am|im")
+    {'u': 'you', 'i_am': "I'm", 'im': "I'm"}
+    """
+    named = (each.partition("=") for each in forms.split())
+    return {way: form.replace("_", " ") for form, _, ways in named for way in ways.split("|")}
+
+
 class PatternTables:
     """Tables of one or more files.
 

@@ -29,20 +29,8 @@ _TASK_WORDS = word_set(
     "line phrase word prompt string output label error sign book poem: song input source original message description "
     "speech snippet code document log chat article comment note complete"
 )
-_OWN_SPEECH = (
-    "i ",
-    "i've ",
-    "i just ",
-    "i already ",
-    "to ",
-    "i only ",
-    "stop ",
-    "avoid ",
-    "quit ",
-    "never ",
-    "always ",
-    "don't ",
-)
+_TO_THE_USER = ("to ", "stop ", "avoid ", "quit ", "never ", "always ", "don't ")
+_OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "i only ", *_TO_THE_USER)
 """Behind these the user speaks, or is spoken to."""
 
 

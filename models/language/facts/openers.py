@@ -5,21 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from models.language.tables import PatternTables
+from models.language.tables import PatternTables, by_way
 from models.text.words import word_set
 
-
-def _by_way(forms: str) -> dict[str, str]:
-    """From each way of writing to its form; an underscore stands for a blank.
-
-    >>> _by_way("you=u I'm=i_am|im")
-    {'u': 'you', 'i_am': "I'm", 'im': "I'm"}
-    """
-    named = (each.partition("=") for each in forms.split())
-    return {way: form.replace("_", " ") for form, _, ways in named for way in ways.split("|")}
-
-
-_WAYS = _by_way(
+_WAYS = by_way(
     "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
     "number_is=number's I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
     "don't=do_not|dont|dnt doesn't=doesnt|does_not didn't=didnt|did_not won't=wont|will_not isn't=is_not|isnt "
@@ -68,7 +57,7 @@ class Led(NamedTuple):
 
 
 _CONDITION = re.compile(r"when|if (?!in doubt)|unless|(?:every|each|any) ?time (?:i|you|we)", re.IGNORECASE)
-_IMPERATIVES = _by_way(
+_IMPERATIVES = by_way(
     "use=used|using keep=kept|keeping write=wrote|writing give=gave|giving answer=answered|answering stop=stopped "
     "avoid=avoided|avoiding call=called|calling speak=spoke|speaking be=were|was|being don't=didn't|not "
     "reply=replied|replying explain=explained|explaining include=included|including talk=talked|talking "

@@ -20,15 +20,15 @@ from models.language.facts.values import (
     slug,
     things,
 )
-from models.language.tables import PatternTables
+from models.language.tables import PatternTables, any_of
 
 _RE = PatternTables("facts_patterns").section("preferences")
 
-UNIT = re.compile(rf"\b({'|'.join(sorted(vocabulary.UNITS, key=len, reverse=True))})\b", re.IGNORECASE)
 THEME = re.compile(r"\b(dark|light|solarized|high[- ]contrast|night) (?:mode|themes?)\b", re.IGNORECASE)
-LENGTH = re.compile(rf"\b({'|'.join(sorted(vocabulary.LENGTHS, key=len, reverse=True))})\b", re.IGNORECASE)
-TONE = re.compile(rf"\b({'|'.join(sorted(vocabulary.TONES, key=len, reverse=True))})\b", re.IGNORECASE)
-FORMAT = re.compile(rf"\b({'|'.join(vocabulary.FORMATS)})\b", re.IGNORECASE)
+UNIT, LENGTH, TONE, FORMAT = (
+    re.compile(rf"\b({any_of(words)})\b", re.IGNORECASE)
+    for words in (vocabulary.UNITS, vocabulary.LENGTHS, vocabulary.TONES, vocabulary.FORMATS)
+)
 _EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
 KNOWN_THINGS = keys_by_noun(
     {

@@ -117,28 +117,11 @@ LENGTHS = word_set(
     "short brief concise long detailed lengthy thorough terse succinct in-depth longer shorter compact verbose "
     "one-line one-sentence short-and-sweet comprehensive"
 )
-FORMATS = (
-    "bullet points",
-    "bullet point",
-    "bullets",
-    "table",
-    "bulleted lists",
-    "numbered lists",
-    "numbered list",
-    "tables",
-    "plain text",
-    "markdown",
-    "prose",
-    "json",
-    "lists",
-    "headings",
-    "paragraphs",
-    "yaml",
-    "csv",
-    "step-by-step",
-    "step by step",
-    "full sentences",
+FORMATS = word_set(
+    "bullet_points bullet_point bullets table bulleted_lists numbered_lists numbered_list tables plain_text "
+    "markdown prose json lists headings paragraphs yaml csv step-by-step step_by_step full_sentences"
 )
+"""An underscore stands for a blank."""
 FEELINGS = word_set(
     "sorry glad happy sad tired hungry bored busy fine good ok okay great sure ready done back here late new lost "
     "stuck confused curious excited nervous worried afraid scared sick ill cold hot home alone aware unsure able "

@@ -30,7 +30,7 @@ from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
 from models.language.statements.subjects import StatementSubject, about
-from models.language.tables import PatternTables
+from models.language.tables import PatternTables, by_way
 from models.text.summary import SENTENCE
 from models.text.words import word_set, words_of
 
@@ -40,15 +40,7 @@ MAX_REPLY_CHARS = 160
 """A longer reply says more than that it agrees."""
 _BARE = frozenset({"thanks", "thank you", "please", "right", "fine", "so", "then", "great", "perfect", "sure thanks"})
 """These alone agree to nothing."""
-_DOING = {
-    "going": "go",
-    "splitting": "split",
-    "deploying": "deploy",
-    "dropping": "drop",
-    "running": "run",
-    "putting": "put",
-    "cutting": "cut",
-}
+_DOING = by_way("go=going split=splitting deploy=deploying drop=dropping run=running put=putting cut=cutting")
 _GERUND = re.compile(r"(?P<stem>[a-z]+?)ing\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _DROPPED_E = ("us", "at", "ov", "as", "ar", "uc", "ag", "in", "iz")
 """Ends of stems that lost their last letter to the gerund."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from models.language.facts.attribution import plain
-from models.language.tables import PatternTables
+from models.language.tables import PatternTables, by_way
 from models.text.summary import SENTENCE
 
 _RE = PatternTables("statements_patterns").section("spoken")
@@ -36,20 +36,9 @@ _CONTRACTED = (
     "can't won't don't doesn't didn't isn't aren't wasn't weren't haven't hasn't shouldn't couldn't wouldn't mustn't "
     "I'm I've you're they're we've that's"
 )
-_APOSTROPHE = {full.replace("'", "").lower(): full for full in _CONTRACTED.split()}
-_SHORT = {
-    "wanna": "want to",
-    "gonna": "going to",
-    "gotta": "have to",
-    "pls": "please",
-    "plz": "please",
-    "bc": "because",
-    "u": "you",
-    "w/": "with",
-    "w/o": "without",
-    "tmrw": "tomorrow",
-}
-_WRITTEN_OUT = _APOSTROPHE | _SHORT
+_WRITTEN_OUT = {full.replace("'", "").lower(): full for full in _CONTRACTED.split()} | by_way(
+    "want_to=wanna going_to=gonna have_to=gotta please=pls|plz because=bc you=u with=w/ without=w/o tomorrow=tmrw"
+)
 
 
 class Clause(Struct, frozen=True, gc=False):
