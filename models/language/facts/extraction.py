@@ -1,7 +1,8 @@
 """Facts and retractions of a message by rules: the entry of this package.
 
 `attribution` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules
-in the other modules, found by a clause's first words, say what it means. English; German and Spanish for names and
+in the other modules, found by a clause's first words, say what it means. Facts that are taken for granted, as in "my
+latex allergy", are found beside. English; German and Spanish for names and
 places.
 """
 
@@ -15,12 +16,13 @@ from msgspec import Struct
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import identity, limits, orders, preferences, vocabulary
-from models.language.facts.attribution import own_words, plain
-from models.language.facts.mentions import mentioned
+from models.language.facts.attribution import own_words, plain, supposed_from
+from models.language.facts.identity import pet_key
 from models.language.facts.statements import TABLES, Statement, statements_of
-from models.language.facts.values import Build, Finding, reading
+from models.language.facts.values import CONSTRAINT, IDENTITY, Build, Finding, fact, named, reading, slug
+from models.language.facts.vocabulary import WORDS
 from models.language.tables import PatternRow, PatternTables
-from models.text.words import words_of
+from models.text.words import word_set, words_of
 
 _RE = PatternTables("facts_patterns").section("extraction")
 
@@ -39,8 +41,8 @@ class Extraction(Struct, frozen=True):
 NOTHING = Extraction()
 
 _ENDS = (
-    (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
-    (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
+    (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), CONSTRAINT, "diet"),
+    (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), CONSTRAINT, "budget"),
 )
 _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
 
@@ -93,8 +95,8 @@ def extract(content: str) -> Extraction:
     text = own_words(text, words)
     facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
     taken_back: list[Retraction] = []
-    for named in mentioned(text, words):
-        facts[named.category, named.key] = named
+    for each in mentioned(text, words):
+        facts[each.category, each.key] = each
     for statement in statements_of(text, words):
         if _is_passing(statement.said or statement.text):
             continue
@@ -160,11 +162,70 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
         if isinstance(fact, ExtractedFact)
     ]
     if not taken_back and (moved := re.match(r"(?:i|we) live (?:there|here|at)\b", positive, re.IGNORECASE)) and moved:
-        return [Retraction(category=FactCategory.IDENTITY, key=key) for key in ("location", "address")]
+        return [Retraction(category=IDENTITY, key=key) for key in ("location", "address")]
     if not taken_back and re.match(r"i work (?:there|here)\b", positive, re.IGNORECASE):
-        return [Retraction(category=FactCategory.IDENTITY, key="employer")]
+        return [Retraction(category=IDENTITY, key="employer")]
     return taken_back or orders.rule_named(said) or _known_end(positive)
 
 
 def _known_end(positive: str) -> list[Finding]:
     return [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]
+
+
+_CONFIDENCE = 0.75
+_FAMILY = 0.7
+_PETS = 0.6
+_HEALTH = 0.95
+_NO_ALLERGY = word_set(
+    "the a an any no bad severe food some this that other his her their same new and nasty terrible "
+    "mild seasonal worst such"
+)
+_NO_NAME = word_set("and but is was who has the she he i so also then because now when where please what how can does")
+
+
+def _partner_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    if match["v"].lower() in _NO_NAME:
+        return []
+    return fact(IDENTITY, "partner_name", match["v"], statement, _CONFIDENCE, _FAMILY)
+
+
+def _pet_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    if match["v"].lower() in _NO_NAME:
+        return []
+    return fact(IDENTITY, pet_key(match["kind"]), match["v"], statement, _CONFIDENCE, _PETS)
+
+
+def _allergy_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    to = match["w"] or " ".join(word for word in match["v"].split() if word.lower() not in _NO_ALLERGY)
+    if "'s" in to or not to:
+        return []
+    return fact(CONSTRAINT, f"allergy_{slug(to)}", "allergic", statement, 0.85, _HEALTH)
+
+
+def _condition_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    return fact(CONSTRAINT, f"medical_{slug(match['v'])}", "yes", statement, 0.8, _HEALTH)
+
+
+_BESIDE = named(_partner_beside, _pet_beside, _allergy_beside, _condition_beside)
+_TABLES = PatternTables("mentions", words=WORDS)
+_READINGS = [
+    (frozenset(_TABLES.words(words)), row.pattern, reading(says, _BESIDE))
+    for row in _TABLES.rows("mentions")
+    for words, says in (row.cells,)
+]
+"""Words of which one must be there, the pattern, and what it says."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
+    """Facts that are taken for granted: a name in apposition, what is "mine"; `words` are the text's own, folded."""
+    readings = [(pattern, read) for cues, pattern, read in _READINGS if not cues.isdisjoint(words)]
+    if not readings:
+        return
+    statement = Statement("")
+    for sentence in _SENTENCE.split(text):
+        meant = sentence[: supposed_from(sentence.lower())]
+        matches = [(match, read) for pattern, read in readings for match in pattern.finditer(meant)]
+        if matches and not _RE.TAKING_BACK.search(meant):
+            for match, read in matches:
+                yield from (fact for fact in read(match, statement) if isinstance(fact, ExtractedFact))
