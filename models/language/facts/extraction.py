@@ -1,9 +1,8 @@
 """Facts and retractions of a message by rules: the entry of this package.
 
 `attribution` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules
-in the other modules, found by a clause's first words, say what it means. Facts that are taken for granted, as in "my
-latex allergy", are found beside. English; German and Spanish for names and
-places.
+in the other modules, found by a clause's first words, say what it means. Beside them stand facts that are taken for
+granted: a name in apposition, "my latex allergy". English; German and Spanish for names and places.
 """
 
 from __future__ import annotations
