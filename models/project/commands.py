@@ -1,24 +1,37 @@
-"""Commands of people on project memory. Each one is audited and answered, also if it changes nothing."""
+"""Commands of people on project memory. Each one is audited and answered, also if it changes nothing.
+
+An imported item replaces the one of its id; an item that the policy has no room for is refused.
+"""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from models.events import (
+    ConversationChunk,
     ConversationStatusSet,
     DeedResult,
     ManualProjectCommand,
     MemorySource,
+    PendingFact,
     PendingFactDecided,
+    ProjectConversation,
+    ProjectEpisode,
     ProjectImported,
+    ProjectMemory,
     ProjectMemoryAdded,
     ProjectMemoryDeleted,
     ProjectMemoryEdited,
     RelationshipSet,
 )
 from models.events.project import CommandOutcome
-from models.project.imports import Import
+from models.events.project_items import ImportedMessage
 from models.project.kept_memories import New
+from models.project.short_term import RecentMessage, cut_short
 from models.project.work import Work
 
 
@@ -100,3 +113,148 @@ def _changed(item_id: str, outcome: CommandOutcome, detail: str = "") -> DeedRes
 
 def _result(outcome: CommandOutcome, item_id: str = "", detail: str = "", count: int = 0) -> DeedResult:
     return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=count)
+
+
+_NAME_CHARS = 256
+
+
+class Import:
+    """One `ProjectImported` on its way in.
+
+    Texts are cut at what the policy keeps, and lists too; a memory's content is not: a longer one is refused.
+    A memory that is kept under another id is strengthened (`long_term.put_back`).
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._state, self._policy = work.state, work.policy
+        self._taken = 0
+        self._refused: Counter[CommandOutcome] = Counter()
+
+    def take(self, imported: ProjectImported) -> DeedResult:
+        """Take the items in; gives what was refused, and how many were taken."""
+        items: tuple[tuple[Callable[[Any], CommandOutcome], Iterable[Any]], ...] = (
+            (self._conversation, imported.conversations),
+            (self._chunk, imported.chunks),
+            (self._memory, imported.memories),
+            (self._episode, imported.episodes),
+            (self._fact, imported.pending),
+            (self._message, imported.messages),
+        )
+        for take, given in items:
+            for outcome in map(take, given):
+                if outcome in {"done", "unchanged"}:
+                    self._taken += 1
+                else:
+                    self._refused[outcome] += 1
+        detail = ", ".join(f"{count} {why}" for why, count in sorted(self._refused.items()))
+        return DeedResult(
+            request_id=imported.request_id,
+            outcome=next(iter(sorted(self._refused)), "done"),
+            detail=f"items refused: {detail}" if detail else "",
+            count=self._taken,
+        )
+
+    def _memory(self, memory: ProjectMemory) -> CommandOutcome:
+        most_chars = self._policy.long_term.content_chars
+        fitting = msgspec.structs.replace(
+            memory,
+            closed_by=memory.closed_by[:64],
+            sources=[_named(each) for each in memory.sources],
+            history=[
+                msgspec.structs.replace(each, content=cut_short(each.content, most_chars)) for each in memory.history
+            ],
+        )
+        return self._work.learning.long_term.put_back(fitting)
+
+    def _episode(self, episode: ProjectEpisode) -> CommandOutcome:
+        policy = self._policy.narrative
+        if self._state.episode(episode.id) is None and self._state.head.episodes >= policy.most:
+            return "too_many"
+        if not 0 < len(episode.conversation_id) <= _NAME_CHARS:
+            return "invalid"
+        fitting = msgspec.structs.replace(
+            episode,
+            title=cut_short(episode.title, policy.title_chars),
+            summary=cut_short(episode.summary, policy.summary_chars),
+            context=cut_short(episode.context, policy.context_chars) if policy.context_chars else "",
+            outcome=None if episode.outcome is None else cut_short(episode.outcome, policy.summary_chars),
+            participants=[name[:_NAME_CHARS] for name in episode.participants[: policy.participants]],
+            linked_memories=[name[:64] for name in episode.linked_memories[: policy.linked]],
+            merged_ids=_latest(episode.merged_ids, policy.most),
+        )
+        self._work.episodes.put(fitting, "imported")
+        return "done"
+
+    def _conversation(self, conversation: ProjectConversation) -> CommandOutcome:
+        policy, state = self._policy.short_term, self._state
+        if not 0 < len(conversation.id) <= _NAME_CHARS:
+            return "invalid"
+        known = state.conversation(conversation.id)
+        recent = sorted(set(conversation.recent))
+        fitting = msgspec.structs.replace(
+            conversation,
+            recent=recent[max(0, len(recent) - policy.recent_messages) :],
+            chunks=0 if known is None else len(known.head.chunks),
+            active_facts=_latest(conversation.active_facts, policy.named),
+            milestones=_latest(conversation.milestones, policy.named),
+            summary=conversation.summary[:2_000],
+        )
+        if known is not None:
+            self._work.talk.replace(known, fitting)
+            return "done"
+        if state.head.conversations >= policy.conversations:
+            return "too_many"
+        self._work.talk.begin(fitting, cause="imported")
+        return "done"
+
+    def _chunk(self, chunk: ConversationChunk) -> CommandOutcome:
+        policy = self._policy.short_term
+        state = self._state.conversation(chunk.conversation_id)
+        if state is None:
+            return "not_found"
+        if not 1 <= chunk.first_number <= chunk.last_number:
+            return "invalid"
+        fitting = msgspec.structs.replace(
+            chunk,
+            summary=cut_short(chunk.summary, policy.merged_summary_chars),
+            key_topics=[topic[:_NAME_CHARS] for topic in chunk.key_topics[-policy.merged_key_topics :]],
+        )
+        self._work.talk.put_chunk(state, fitting)
+        return "done"
+
+    def _fact(self, fact: PendingFact) -> CommandOutcome:
+        policy = self._policy.long_term
+        if not 0 < len(fact.content) <= policy.content_chars:
+            return "too_long"
+        fitting = msgspec.structs.replace(
+            fact,
+            tags=fact.tags[: policy.tags],
+            subject=fact.subject[:128],
+            doubts=[doubt[:64] for doubt in fact.doubts[:16]],
+            source=_named(fact.source),
+        )
+        return "done" if self._work.learning.put_back(fitting) else "too_many"
+
+    def _message(self, said: ImportedMessage) -> CommandOutcome:
+        state = self._state.conversation(said.conversation_id)
+        if state is None:
+            return "not_found"
+        if said.turn not in state.head.conversation.recent:
+            return "too_many"
+        content = said.content[: self._policy.short_term.message_chars]
+        state.put(RecentMessage(said.turn, said.role, said.user_id, content, said.timestamp))
+        return "done"
+
+
+def _named(source: MemorySource) -> MemorySource:
+    return msgspec.structs.replace(
+        source,
+        conversation_id=source.conversation_id[:_NAME_CHARS],
+        role=source.role[:_NAME_CHARS],
+        user_id=source.user_id[:_NAME_CHARS],
+    )
+
+
+def _latest(names: list[str], most: int) -> list[str]:
+    return [name[:64] for name in names[max(0, len(names) - most) :]]

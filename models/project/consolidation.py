@@ -7,41 +7,29 @@
 | one of more than `long_term.most` | the weakest of each shard go, archived ones first |
 
 Archived memories stay, are found only if asked for, and come back by hand or when they are said again.
+
+A consolidation is due when `every` has passed since the last one ended, or since the project began, by the log's clock.
+Each event of the project does a step, and the memory worker sends `ProjectWorkDue` where nothing else comes. One that
+was requested runs with its command as far as one write takes it, and is answered when it is done.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
-from msgspec import Struct
+import msgspec
 
+from models.events import ConsolidationAsked, DeedResult, ProjectConsolidated
+from models.events.project_items import ConsolidationFigures
 from models.policy.project import ProjectPolicy
+from models.project.head import AskedRun, Consolidation
 from models.project.kept_memories import decay_at
 from models.project.long_term import LongTerm
 from models.project.shards import ShardedMemories, StoredMemory
 from models.project.store import SHARDS
-
-Cause = Literal["scheduled", "asked"]
-
-
-class Consolidation(Struct, kw_only=True):
-    """A consolidation that is under way; changed in place with each step. Counts memories."""
-
-    run: int
-    cause: Cause
-    started_at: datetime
-    shelf: int = 0
-    """The next memory to look at is in this shard (its stored name) …"""
-    after: str = ""
-    """… behind this one."""
-    looked_at: int = 0
-    decay_updated: int = 0
-    archived: int = 0
-    archived_ids: list[str] = []
-    tokens_reclaimed: int = 0
-    """Of the archived."""
-    displaced: int = 0
+from models.project.work import Work
+from models.state.entity import same_fields
 
 
 def step(  # noqa: PLR0917 - what a step works on, and how far it goes
@@ -100,3 +88,86 @@ def _make_room(memories: ShardedMemories, long_term: LongTerm, run: Consolidatio
     for _ in range(-(-surplus // (SHARDS - run.shelf)) if surplus > 0 else 0):
         if long_term.displace(run.shelf) is not None:
             run.displaced += 1
+
+
+_ASKED: Final = "consolidation_asked"
+_AT_ONCE: Final = 20
+
+
+class ProjectUpkeep:
+    """Consolidations of a project, while one event is folded."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._state, self._head, self._emission, self._policy = work.state, work.head, work.emission, work.policy
+
+    def asked(self, command: ConsolidationAsked) -> None:
+        """Somebody wants one now; one that is under way counts. Of too many that wait for it the latest is refused."""
+        if self._head.run is None:
+            self._begin("asked")
+        if len(self._head.asked) < self._policy.long_term.results:
+            self._head.asked.append(AskedRun(command.request_id, command.by))
+        else:
+            detail = f"{len(self._head.asked)} wait for the consolidation that is under way"
+            self._emission.answered(
+                _ASKED, command.by, DeedResult(request_id=command.request_id, outcome="too_many", detail=detail)
+            )
+        while self._head.run is not None and not self._state.is_full:
+            self._step(self._head.run)
+
+    def go_on(self) -> None:
+        """A step of the one that is due or under way."""
+        due = self._state.due
+        if self._head.run is None and due is not None and due <= self._emission.now:
+            self._begin("scheduled")
+        if self._head.run is not None and not self._state.is_full:
+            self._step(self._head.run)
+
+    def _begin(self, cause: Literal["scheduled", "asked"]) -> None:
+        self._head.runs += 1
+        self._head.run = Consolidation(run=self._head.runs, started_at=self._emission.now, cause=cause)
+
+    def _step(self, run: Consolidation) -> None:
+        """Look at as many memories as one event may, in pieces, since each may be large."""
+        until = run.looked_at + self._policy.consolidation.step_memories
+        done = False
+        while not done and run.looked_at < until and not self._state.is_full:
+            most, now = min(_AT_ONCE, until - run.looked_at), self._emission.now
+            done = step(self._state.memories, self._work.learning.long_term, run, self._policy, now, most)
+        if done:
+            self._end(run)
+
+    def _end(self, run: Consolidation) -> None:
+        """Merge episodes, drop what was pending for long, emit and answer."""
+        merged, saved_tokens = self._work.episodes.merge()
+        dropped = self._drop_pending()
+        named = self._policy.consolidation.named
+        event = self._emission.consolidated(
+            **same_fields(run, ProjectConsolidated, "archived_ids", "tokens_reclaimed"),
+            memories_looked_at=run.looked_at,
+            memories_archived=run.archived,
+            archived_ids=run.archived_ids[:named],
+            episodes_merged=sum(len(each) - 1 for each in merged),
+            merged=merged,
+            pending_dropped=dropped,
+            tokens_reclaimed=run.tokens_reclaimed + saved_tokens,
+        )
+        self._emission.touch()
+        self._head.run, self._head.consolidated_at = None, self._emission.now
+        self._head.consolidated = msgspec.convert(event, ConsolidationFigures, from_attributes=True)
+        asked, self._head.asked = self._head.asked, []
+        count = event.decay_updated + event.memories_archived + event.episodes_merged + event.pending_dropped
+        for each in asked:
+            result = DeedResult(request_id=each.request_id, outcome="done", count=count)
+            self._emission.answered(_ASKED, each.by, result)
+
+    def _drop_pending(self) -> int:
+        """Facts that waited too long go: those that came first."""
+        oldest = self._emission.now - timedelta(days=self._policy.long_term.pending_days)
+        dropped = 0
+        for pending_id in self._state.pending.ids():
+            kept = self._state.pending.get(pending_id)
+            if kept is not None and kept.fact.extracted_at < oldest:
+                self._work.learning.drop(pending_id, "displaced")
+                dropped += 1
+        return dropped

@@ -10,10 +10,9 @@ import msgspec
 from models.events import ItemCause, ProjectTurnAdded
 from models.events.project_items import ProjectEpisode
 from models.policy import Policy
-from models.project.conversation import ConversationState
 from models.project.narrative import ConversationTurn, detect, merge_overlapping, take
 from models.project.outputs import ProjectEmission
-from models.project.short_term import RecentMessage
+from models.project.short_term import ConversationState, RecentMessage
 from models.project.state import EPISODE, ProjectState
 from models.project.talk import ProjectTalk
 

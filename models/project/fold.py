@@ -9,7 +9,7 @@ the same in the stream and in replay; the clock of a project is the broker's tim
 - **Episodes**: key moments of conversations (`project/narrative.py`).
 - **By hand**: people add, edit, relate, delete and import (`project/commands.py`); each command is audited and
 answered, also if it changes nothing.
-- **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project/upkeep.py`).
+- **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project/consolidation.py`).
 - **Erasing**: what only the erased sessions said goes (`project/work.py`), as far as one write takes it with each step.
 
 `project/state.py` has what is kept, `project/outputs.py` what is told.
@@ -46,9 +46,9 @@ from models.events.ids import named_id
 from models.events.topics import COMMANDS
 from models.policy import Policy
 from models.project.commands import CommandFold
+from models.project.consolidation import ProjectUpkeep
 from models.project.outputs import ProjectEmission
 from models.project.state import ProjectState
-from models.project.upkeep import ProjectUpkeep
 from models.project.view import ProjectView
 from models.project.work import Work
 from models.state.entity import Folding

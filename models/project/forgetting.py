@@ -8,7 +8,7 @@ import msgspec
 
 from models.events.project import ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource
-from models.project.conflicts import group_of
+from models.project.intervals import group_of
 from models.project.kept_memories import decay_at
 from models.project.secondary_index import SecondaryIndex
 from models.project.shards import StoredMemory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -10,10 +11,30 @@ from msgspec import Struct
 from models.events import ProjectConversationEnded, ProjectTurnAdded
 from models.events.project_items import ConsolidationFigures
 from models.policy.project import ProjectPolicy
-from models.project.consolidation import Consolidation
 from models.project.shards import MemoryCounts
 from models.project.store import LAYOUT
 from models.state.seen import is_new
+
+Cause = Literal["scheduled", "asked"]
+
+
+class Consolidation(Struct, kw_only=True):
+    """A consolidation that is under way; changed in place with each step. Counts memories."""
+
+    run: int
+    cause: Cause
+    started_at: datetime
+    shelf: int = 0
+    """The next memory to look at is in this shard (its stored name) …"""
+    after: str = ""
+    """… behind this one."""
+    looked_at: int = 0
+    decay_updated: int = 0
+    archived: int = 0
+    archived_ids: list[str] = []
+    tokens_reclaimed: int = 0
+    """Of the archived."""
+    displaced: int = 0
 
 
 class AskedRun(Struct, frozen=True, array_like=True):

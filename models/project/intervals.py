@@ -1,9 +1,20 @@
-"""From when until when a project's memories hold: each ends where a rival begins, in whatever order they came.
+"""Intervals in which a project's memories hold, and the conflict rules that end them. Pure.
 
-The end of a memory follows from what is there: the earliest of where it ends by itself (`StoredMemory.ends`), where the
-next of its rivals begins (`conflicts.supersedes`), and where something begins that supersedes it by hand.
-`Intervals.settle` brings memories to it, with the relationships and the history that go with it. So a late message
-lands in the past, nothing else moves, and what a deleted memory had closed holds again, until the next rival.
+| two memories | then |
+|---|---|
+| decisions of one subject; preferences of one user and subject | rivals: the newer supersedes the older |
+| … of which one or both are denials | rivals if one denies what the other says: "no MongoDB" leaves "PostgreSQL" |
+| … that were said at the same moment | no rivals: one message may decide two things of a subject |
+| constraints, goals, facts, entities, procedures | never rivals: several of one subject hold side by side |
+| any two that cannot both be followed (`stance.contradicting`), valid at once | contradict, and both stay valid |
+| … but preferences of different users | nothing |
+| another subject, or none | nothing: unrelated memories never retire each other |
+| most tags in common | related, as strongly as their tags overlap |
+
+The end of a memory follows from what is there: the earliest of its own end (`StoredMemory.ends`), the beginning of the
+next memory that supersedes it, and the beginning of one that supersedes it by hand. `Intervals.settle` brings memories
+to it, with the relationships and the history that go with it. So a late message lands in the past, nothing else moves,
+and what a deleted memory had closed holds again, until the next rival.
 
 A group's list has the latest `long_term.rivals` memories; what lies before them is found along what they supersede, and
 takes the place of one that leaves the list.
@@ -17,11 +28,55 @@ from typing import Final
 
 import msgspec
 
-from models.events.project_items import SUPERSEDES, ProjectMemory
-from models.project.conflicts import SUPERSEDING, group_of, supersedes
+from models.events.project_items import SUPERSEDES, MemoryType, ProjectMemory
+from models.language.contradiction import contradicting, denies, opposed
 from models.project.edges import Edges, relationship
 from models.project.kept_memories import MemoryChanges, holder, revised
 from models.project.shards import StoredMemory
+
+SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})
+"""Types of which a newer memory of the same subject closes the older one."""
+
+
+def group_of(memory: ProjectMemory) -> str:
+    """Name of the list of memories of its type and subject, and holder if it has one; empty without a subject."""
+    return group_named(memory.type, memory.subject, holder(memory)) if memory.subject else ""
+
+
+def group_named(memory_type: MemoryType, subject: str, holder_id: str) -> str:
+    """Name of a group (`group_of`)."""
+    return f"{memory_type.value}/{holder_id}/{subject}"
+
+
+def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
+    """Whether one closes the other, both of one group."""
+    if newer.type not in SUPERSEDING or newer.valid_from <= older.valid_from:
+        return False
+    if denies(newer.content) or denies(older.content):
+        return opposed(newer.content, older.content)
+    return True
+
+
+def contradict(one: ProjectMemory, other: ProjectMemory) -> bool:
+    """Whether both hold at some time and cannot both be followed."""
+    personal = MemoryType.PREFERENCE in {one.type, other.type}
+    if personal and one.sources and other.sources and one.sources[0].user_id != other.sources[0].user_id:
+        return False
+    return overlap(one, other) and contradicting(one.content, other.content)
+
+
+def tag_overlap(one: ProjectMemory, other: ProjectMemory) -> float:
+    """Share of the tags of both that both have (Jaccard), 0-1."""
+    a, b = set(one.tags), set(other.tags)
+    return len(a & b) / len(a | b) if a and b else 0.0
+
+
+def overlap(one: ProjectMemory, other: ProjectMemory) -> bool:
+    """Whether both hold at some time."""
+    return (one.valid_until is None or other.valid_from < one.valid_until) and (
+        other.valid_until is None or one.valid_from < other.valid_until
+    )
+
 
 FULL: Final = 1.0
 """Strength of a relationship that the rules are sure of."""

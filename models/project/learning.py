@@ -24,8 +24,7 @@ from models.policy import Policy
 from models.project.kept_memories import New, canonical, holder_of
 from models.project.long_term import LongTerm
 from models.project.outputs import ProjectEmission, said_first
-from models.project.pending import PENDING, KeptFact
-from models.project.shards import Gone, StoredMemory, suffix_of
+from models.project.shards import PENDING, Gone, KeptFact, StoredMemory, suffix_of
 from models.project.short_term import cut_short
 from models.project.state import ProjectState
 from models.state.entity import same_fields

@@ -28,10 +28,9 @@ import msgspec
 from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.events.project_items import MemorySource, ProjectMemory
 from models.policy.project import LongTermPolicy
-from models.project.conflicts import supersedes
 from models.project.edges import Edges
 from models.project.forgetting import Forgetting
-from models.project.intervals import Intervals
+from models.project.intervals import Intervals, supersedes
 from models.project.kept_memories import Emit, MemoryChanges, New, bounded_sources, decay_at, holder_of, revised
 from models.project.long_term_edits import Edits
 from models.project.secondary_index import SecondaryIndex

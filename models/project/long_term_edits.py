@@ -10,8 +10,8 @@ import msgspec
 
 from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
-from models.project.conflicts import overlap
 from models.project.edges import relationship
+from models.project.intervals import overlap
 from models.project.kept_memories import bounded_sources, canonical, decay_at, revised
 from models.project.secondary_index import SecondaryIndex
 from models.project.shards import StoredMemory

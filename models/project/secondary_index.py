@@ -15,9 +15,8 @@ from collections.abc import Iterator
 import msgspec
 
 from models.events.project_items import CONTRADICTS, DEPENDS_ON, RELATED_TO, SUPERSEDES, MemoryType, ProjectMemory
-from models.project.conflicts import contradict, group_named, supersedes, tag_overlap
 from models.project.edges import Edges
-from models.project.intervals import Intervals
+from models.project.intervals import Intervals, contradict, group_named, supersedes, tag_overlap
 from models.project.kept_memories import MemoryChanges, New, canonical, holder, holder_of
 from models.project.shards import StoredMemory
 

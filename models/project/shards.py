@@ -1,23 +1,26 @@
-"""Long-term memories of a project as its state keeps them: what `models.project.long_term` changes.
+"""Memories and pending facts of a project as its state keeps them, on shards.
 
 | part of a shard | content | shard |
 |---|---|---|
 | `m:<id>` | a memory with its place and who refers to it | of the id's suffix |
 | `s:<digest>` | memories of a subject, oldest first | of the subject |
-| `p:<id>` | a pending fact (`models.project.pending`) | of the id's suffix |
+| `p:<id>` | a pending fact: not sure enough yet to be a memory (project memory, Fact Lifecycle) | of the id's suffix |
+
+The same content has the same suffix, so what is said again finds what is known. The root has the confidences of pending
+facts in `BLOCKS` parts `y<n>`, by which the least sure is found without reading any shard.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 from zlib import crc32
 
-import msgspec
 from msgspec import Struct
 
-from models.events.project_items import ProjectMemory, Relationship
-from models.project.store import SHARDS, Slots, Store, decoded, digest_of
+from models.events.project_items import PendingFact, ProjectMemory, Relationship
+from models.project.store import SHARDS, Slots, Store, digest_of, part_of, write_part
 from models.state.entity import encode
 from models.state.parts import Parts
 
@@ -47,10 +50,6 @@ class Gone(Struct, frozen=True):
 
     memory_id: str
     slot: int
-
-
-_decode_kept = msgspec.msgpack.Decoder(StoredMemory).decode
-_decode_ids = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class MemoryCounts(Struct, array_like=True):
@@ -95,11 +94,9 @@ class ShardedMemories:
         """A memory, None if it is not there."""
         kept = self._at_hand.get(memory_id)
         if kept is None:
-            data = self._shard_of(memory_id).get(_PREFIX + memory_id)
-            if data is None:
-                return None
-            kept = decoded(_PREFIX, data, _decode_kept)
-            self._remember(kept)
+            kept = part_of(self._shard_of(memory_id), _PREFIX + memory_id, StoredMemory)
+            if kept is not None:
+                self._remember(kept)
         return kept
 
     def size_bytes(self, memory_id: str) -> int:
@@ -141,9 +138,7 @@ class ShardedMemories:
 
     def subject(self, subject: str) -> list[str]:
         """Ids of a subject's memories, oldest first."""
-        name = f"s:{digest_of(subject)}"
-        data = self._store.shard(shard_of(subject)).get(name)
-        return [] if data is None else decoded(name, data, _decode_ids)
+        return part_of(self._store.shard(shard_of(subject)), f"s:{digest_of(subject)}", list[str]) or []
 
     def set_subject(self, subject: str, ids: list[str]) -> None:
         """Note a subject's memories."""
@@ -178,3 +173,81 @@ def suffix_of(item_id: str) -> str:
 def shard_of(name: str) -> int:
     """The shard of what is so named: of an id its suffix, so that the same content has the same shard."""
     return crc32(name.encode()) % SHARDS
+
+
+BLOCKS: Final = 16
+PENDING: Final = "pending"
+"""Kind of the items."""
+_FACT_PREFIX = "p:"
+
+
+class KeptFact(Struct, frozen=True, array_like=True):
+    """A pending fact in its place."""
+
+    fact: PendingFact
+    slot: int
+
+
+class PendingFactStore:
+    """Pending facts by id and by content.
+
+    Args:
+        store: Where the shards are.
+        slots: Where places come from.
+    """
+
+    def __init__(self, store: Store, slots: Slots) -> None:
+        self._store = store
+        self._slots = slots
+
+    def get(self, pending_id: str) -> KeptFact | None:
+        """One of them, None if it is not there."""
+        return part_of(self._shard_of(pending_id), _FACT_PREFIX + pending_id, KeptFact)
+
+    def alike(self, suffix: str) -> list[KeptFact]:
+        """Those whose id ends so: of one type and content, but for chance."""
+        names = self._store.shard(shard_of(suffix)).names(_FACT_PREFIX)
+        ids = sorted(name[len(_FACT_PREFIX) :] for name in names if name.endswith(f"-{suffix}"))
+        return [kept for pending_id in ids if (kept := self.get(pending_id)) is not None]
+
+    def put(self, fact: PendingFact) -> KeptFact:
+        """Keep one, new or as it is now."""
+        known = self.get(fact.id)
+        kept = KeptFact(fact, self._slots.take(PENDING) if known is None else known.slot)
+        self._store.put(self._shard_of(fact.id), _FACT_PREFIX + fact.id, encode(kept))
+        self._note(fact.id, {fact.id: fact.confidence})
+        return kept
+
+    def drop(self, pending_id: str) -> KeptFact | None:
+        """Let go of one; gives what was there."""
+        known = self.get(pending_id)
+        if known is None:
+            return None
+        self._shard_of(pending_id).drop(_FACT_PREFIX + pending_id)
+        self._note(pending_id)
+        self._slots.give(PENDING, known.slot)
+        return known
+
+    def ids(self) -> list[str]:
+        """Of all, the oldest first."""
+        return sorted(pending_id for pending_id, _ in self._confidences())
+
+    def weakest(self) -> str | None:
+        """The least sure one, of equals the oldest."""
+        return min(((sure, pending_id) for pending_id, sure in self._confidences()), default=(0.0, None))[1]
+
+    def _confidences(self) -> Iterator[tuple[str, float]]:
+        for number in range(BLOCKS):
+            yield from self._block(f"y{number}").items()
+
+    def _note(self, pending_id: str, confidence: Mapping[str, float] | None = None) -> None:
+        """Note the confidence of a fact in its block; none: the fact is gone."""
+        name = f"y{shard_of(suffix_of(pending_id)) % BLOCKS}"
+        others = {each: sure for each, sure in self._block(name).items() if each != pending_id}
+        write_part(self._store.root, name, dict(sorted((others | dict(confidence or {})).items())))
+
+    def _block(self, name: str) -> dict[str, float]:
+        return part_of(self._store.root, name, dict[str, float]) or {}
+
+    def _shard_of(self, pending_id: str) -> Parts:
+        return self._store.shard(shard_of(suffix_of(pending_id)))

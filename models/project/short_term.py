@@ -6,11 +6,20 @@
 | more than `max_chunks` of a conversation | the two oldest become one: `Earlier: … Then: …` |
 | a conversation is not active, and the project went on for `retention_turns` | what is left of it becomes chunks too |
 | a late turn | takes its place by number, also before those that are at hand |
+
+The state of a conversation (`ConversationState`), an entity of its own:
+
+| part | content | written |
+|---|---|---|
+| `head` | the conversation, its place, its chunks' places | by each of its turns |
+| `t<turn>` | messages at hand, one each | by its turn |
+| `k<number>` | chunks by their first number | when one comes or merges |
+| `w` | what detection of episodes remembers between turns | when it changes |
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -20,6 +29,10 @@ from models.events.base import Role
 from models.events.ids import sortable_id
 from models.events.project_items import ConversationChunk, ConversationStatus, ProjectConversation
 from models.policy.project import ShortTermPolicy
+from models.project.narrative import NarrativeState
+from models.project.store import part_of
+from models.state.entity import HEAD, encode
+from models.state.parts import Parts
 from models.text.summary import Passage, summarise
 from models.text.words import estimate_tokens
 
@@ -162,3 +175,92 @@ def named_in(names: Sequence[str], more: Sequence[str], most: int) -> list[str]:
     """
     kept = [name for name in names if name not in more] + list(dict.fromkeys(more))
     return kept[len(kept) - most :] if most < len(kept) else kept
+
+
+class ConversationHead(Struct, array_like=True):
+    """What is kept of a conversation beside its messages and chunks."""
+
+    conversation: ProjectConversation
+    slot: int
+    user_id: str = ""
+    """Who spoke first in it."""
+    numbered: int = 0
+    """Chunks of all time; the newest has this number."""
+    chunks: list[tuple[int, int]] = []
+    """First number and place of each present one, in order."""
+
+
+_WATCH = "w"
+
+
+class ConversationState:
+    """Working copy of one conversation.
+
+    Attributes:
+        head: What is known of it; `save` writes it.
+    """
+
+    def __init__(self, parts: Parts, head: ConversationHead) -> None:
+        self._parts = parts
+        self.head = head
+
+    @classmethod
+    def load(cls, parts: Parts) -> ConversationState | None:
+        """The stored conversation; None if there is none."""
+        head = part_of(parts, HEAD, ConversationHead)
+        return None if head is None else cls(parts, head)
+
+    def save(self) -> None:
+        """Write the head."""
+        self._parts.put(HEAD, encode(self.head))
+
+    def put(self, message: RecentMessage) -> None:
+        """Keep a message verbatim."""
+        self._parts.put(f"t{message.turn}", encode(message))
+
+    def message(self, turn: int) -> RecentMessage | None:
+        """A message at hand."""
+        return part_of(self._parts, f"t{turn}", RecentMessage)
+
+    def take(self, turns: Iterable[int]) -> list[RecentMessage]:
+        """Messages that leave the short term; those that an import does not have are left out."""
+        found = [message for turn in turns if (message := self.message(turn)) is not None]
+        for message in found:
+            self._parts.drop(f"t{message.turn}")
+        return found
+
+    def put_chunk(self, chunk: ConversationChunk, slot: int) -> None:
+        """Keep a chunk, new or as it is now."""
+        head = self.head
+        place = (chunk.first_number, slot)
+        if place not in head.chunks:
+            head.chunks = sorted([*head.chunks, place])
+        head.numbered = max(head.numbered, chunk.last_number)
+        self._parts.put(f"k{chunk.first_number}", encode(chunk))
+
+    def chunk(self, number: int) -> ConversationChunk:
+        """A chunk that the head names, by its first number."""
+        chunk = part_of(self._parts, f"k{number}", ConversationChunk)
+        assert chunk is not None, "the head and its parts are written together"  # noqa: S101
+        return chunk
+
+    def drop_chunk(self, number: int) -> tuple[ConversationChunk, int]:
+        """Let go of a chunk; gives it and its place."""
+        chunk = self.chunk(number)
+        (slot,) = [slot for first, slot in self.head.chunks if first == number]
+        self.head.chunks = [place for place in self.head.chunks if place[0] != number]
+        self._parts.drop(f"k{number}")
+        return chunk, slot
+
+    def watch(self) -> NarrativeState:
+        """What detection remembers; changed in place, then `keep_watch`."""
+        return part_of(self._parts, _WATCH, NarrativeState) or NarrativeState()
+
+    def keep_watch(self, watch: NarrativeState) -> None:
+        """Write it."""
+        self._parts.put(_WATCH, encode(watch))
+
+    def drop(self) -> None:
+        """Everything of the conversation goes."""
+        for name in self._parts.names(""):
+            self._parts.drop(name)

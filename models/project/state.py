@@ -9,7 +9,7 @@ The root entity, under the project's key; memories and conversations lie beside 
 | `c:<digest>` | a conversation's place, and when it was spoken in last | by each of its turns |
 | `q` | conversations that are not active and have messages at hand | when one falls silent, or goes on |
 | `e:<id>` | episodes, one each | when one changes |
-| `y0` … | pending facts' confidences (`models.project.pending`) | when one changes |
+| `y0` … | pending facts' confidences (`models.project.shards`) | when one changes |
 | `f:<kind>/<n>` | free places (`models.project.store.Slots`) | when one is freed or taken |
 
 All parts of one batch are written together, so they always fit each other. A project that was erased, or never was, has
@@ -27,11 +27,10 @@ from msgspec import Struct
 from models.events import DeedResult, ProjectEpisode
 from models.events.project_items import ProjectConversation
 from models.policy import Policy
-from models.project.conversation import ConversationHead, ConversationState
 from models.project.head import ProjectHead
-from models.project.pending import PendingFactStore
-from models.project.shards import ShardedMemories
-from models.project.store import LAYOUT, Slots, Store, decoded, digest_of
+from models.project.shards import PendingFactStore, ShardedMemories
+from models.project.short_term import ConversationHead, ConversationState
+from models.project.store import LAYOUT, Slots, Store, digest_of, part_of, write_part
 from models.state.entity import HEAD, CountParts, DueEntity, EntityState, Read, encode
 
 EVENT_STATE_BYTES: Final = 1024 * 1024
@@ -61,12 +60,6 @@ class KeptEpisode(Struct, frozen=True, array_like=True):
 
     episode: ProjectEpisode
     slot: int
-
-
-_decode_results = msgspec.msgpack.Decoder(list[DeedResult]).decode
-_decode_spoken = msgspec.msgpack.Decoder(Spoken).decode
-_decode_silent = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
-_decode_episode = msgspec.msgpack.Decoder(KeptEpisode).decode
 
 
 class ProjectState(EntityState[ProjectHead]):
@@ -150,8 +143,7 @@ class ProjectState(EntityState[ProjectHead]):
     @property
     def results(self) -> list[DeedResult]:
         """The latest, the newest last."""
-        data = self.parts.get("r")
-        return [] if data is None else decoded("r", data, _decode_results)
+        return part_of(self.parts, "r", list[DeedResult]) or []
 
     def unname_results(self) -> bool:
         """Outcomes no longer name what is not there, as it may be erased; whoever waits for one still finds it.
@@ -230,10 +222,8 @@ class ProjectState(EntityState[ProjectHead]):
 
     def longest_silent(self, *, but: str) -> ConversationState | None:
         """The conversation that was not spoken in for longest, other than the one named."""
-        root, other = self.parts, f"c:{digest_of(but)}"
-        spoken = [
-            (decoded(name, root.get(name) or b"", _decode_spoken), name) for name in root.names("c:") if name != other
-        ]
+        others = [name for name in self.parts.names("c:") if name != f"c:{digest_of(but)}"]
+        spoken = [(each, name) for name in others if (each := part_of(self.parts, name, Spoken)) is not None]
         if not spoken:
             return None
         _, name = min(spoken, key=lambda each: (each[0].turn_count, each[0].slot))
@@ -253,14 +243,10 @@ class ProjectState(EntityState[ProjectHead]):
         del self._conversations[digest]
 
     def _silent(self) -> list[tuple[str, int]]:
-        data = self.parts.get("q")
-        return [] if data is None else decoded("q", data, _decode_silent)
+        return part_of(self.parts, "q", list[tuple[str, int]]) or []
 
     def _keep_silent(self, silent: list[tuple[str, int]]) -> None:
-        if silent:
-            self.parts.put("q", encode(silent))
-        else:
-            self.parts.drop("q")
+        write_part(self.parts, "q", silent)
         self.head.release_from = silent[0][1] + self._policy.short_term.retention_turns if silent else 0
 
     # --- episodes
@@ -271,8 +257,7 @@ class ProjectState(EntityState[ProjectHead]):
 
     def episode(self, episode_id: str) -> KeptEpisode | None:
         """An episode in its place, None if it is not there."""
-        data = self.parts.get(f"e:{episode_id}")
-        return None if data is None else decoded("episode", data, _decode_episode)
+        return part_of(self.parts, f"e:{episode_id}", KeptEpisode)
 
     def put_episode(self, episode: ProjectEpisode) -> KeptEpisode:
         """Keep an episode, new or as it is now."""

@@ -4,7 +4,7 @@
 |---|---|
 | `project:<app>/<project>` | the root: `models.project.state` |
 | `…/shelf/<nn>` | memories, subjects and pending facts, spread by their names: `models.project.shards` |
-| `…/conversation/<digest>` | one conversation: `models.project.conversation` |
+| `…/conversation/<digest>` | one conversation: `models.project.short_term` |
 
 A turn loads and writes the shards it touches and its conversation, so what it costs does not grow with the project.
 Every entity has a part `head`: stores list entities by it.
@@ -12,23 +12,39 @@ Every entity has a part `head`: stores list entities by it.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
-import msgspec
-
-from models.state.entity import HEAD, Read, StateLayout, encode, record_bytes
+from models.state.entity import HEAD, Read, StateLayout, decoder, encode, record_bytes
 from models.state.parts import Parts
 
 SHARDS: Final = 128
 """Parts in which a project's memories lie, by the suffix of their ids."""
 LAYOUT: Final = StateLayout("project", version=1)
-decoded = LAYOUT.read
 _KEPT = b"\x01"
 """Head of an entity that has nothing to say in it."""
 _SLOTS_PER_BLOCK = 128
 _DIGEST_BYTES = 12
-_decode_slots = msgspec.msgpack.Decoder(list[int]).decode
+_Part = TypeVar("_Part")
+
+
+def part_of(parts: Parts, name: str, kind: type[_Part]) -> _Part | None:
+    """A part of an entity, None if it is not there.
+
+    Raises:
+        RecoveryFailed: It is damaged.
+    """
+    data = parts.get(name)
+    return None if data is None else LAYOUT.read(name, data, decoder(kind))  # type: ignore[arg-type] # types are hashable
+
+
+def write_part(parts: Parts, name: str, value: Sized) -> None:
+    """Write a part of an entity; an empty list or mapping leaves none."""
+    if value:
+        parts.put(name, encode(value))
+    else:
+        parts.drop(name)
 
 
 def digest_of(name: str) -> str:
@@ -141,22 +157,18 @@ class Slots:
         slots = self._slots(name)
         slot = slots.pop()
         self._counts[kind] = (top, free - 1)
-        if slots:
-            self._root.put(name, encode(slots))
-        else:
-            self._root.drop(name)
+        write_part(self._root, name, slots)
         return slot
 
     def give(self, kind: str, slot: int) -> None:
         """The place is free."""
         top, free = self._counts[kind]
         name = self._block(kind, free)
-        self._root.put(name, encode([*self._slots(name), slot]))
+        write_part(self._root, name, [*self._slots(name), slot])
         self._counts[kind] = (top, free + 1)
 
     def _slots(self, name: str) -> list[int]:
-        data = self._root.get(name)
-        return [] if data is None else decoded(name, data, _decode_slots)
+        return part_of(self._root, name, list[int]) or []
 
     @staticmethod
     def _block(kind: str, place: int) -> str:

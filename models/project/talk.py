@@ -9,9 +9,17 @@ import msgspec
 from models.events import ConversationChunk, ItemCause, ProjectTurnAdded, Role
 from models.events.project_items import ConversationStatus, ProjectConversation
 from models.policy import Policy
-from models.project.conversation import ConversationState
 from models.project.outputs import ProjectEmission
-from models.project.short_term import ChunkPlace, RecentMessage, chunk_of, merged, named_in, with_status, with_turn
+from models.project.short_term import (
+    ChunkPlace,
+    ConversationState,
+    RecentMessage,
+    chunk_of,
+    merged,
+    named_in,
+    with_status,
+    with_turn,
+)
 from models.project.state import CHUNK, ProjectState
 
 

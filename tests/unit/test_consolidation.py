@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy, ProjectPolicy
-from models.project.consolidation import Consolidation, step
+from models.project.consolidation import step
+from models.project.head import Consolidation
 from tests.support.long_term_memories import DAY, Project
 
 FACT = MemoryType.FACT
