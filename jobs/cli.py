@@ -55,7 +55,7 @@ COMMANDS = tuple(
         ("memory", "jobs.memory.topics:app", "Read, correct, export and erase memory; topics of a session."),
         ("memory apps", "jobs.memory.memories:app", "Read and correct memories of apps."),
         ("memory project", "jobs.memory.project:app", "Read and correct a project's memory."),
-        ("memory export", "jobs.memory.export:export", "Save memories of apps as JSON."),
+        ("memory export", "jobs.memory.memories:export", "Save memories of apps as JSON."),
         (
             "memory consolidate",
             "jobs.memory.consolidate:consolidate",
@@ -89,7 +89,7 @@ COMMANDS = tuple(
         ("ops migrate", "jobs.operate.migrate:migrate", "Bring an earlier release's data to this one."),
         ("ops monitoring", "jobs.operate.monitoring.command:app", "Write or check dashboards, rules, runbooks."),
         ("ops metrics", "jobs.operate.metrics:metrics", "List every metric with its meaning."),
-        ("ops sizing", "jobs.operate.sizing.command:sizing", "Plan workers, disks and cost for turns a day."),
+        ("ops sizing", "jobs.operate.sizing:sizing", "Plan workers, disks and cost for turns a day."),
         ("ops contracts", "jobs.contracts.command:app", "Write or check schemas, AsyncAPI and dictionary."),
         ("lab", "", "Measure and test Turntide itself: benchmarks, evaluation, training, chaos."),
         ("lab bench", "jobs.lab.bench.command:app", "Measure speed beside other ways to do the same."),

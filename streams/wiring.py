@@ -281,7 +281,7 @@ async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
     """Answer what the memory role asks for."""
     from streams.inference.llm_facts import LlmFactExtractor  # noqa: PLC0415
     from streams.inference.llm_memories import MemoryWriter  # noqa: PLC0415
-    from streams.inference.memory_requests import answerers  # noqa: PLC0415
+    from streams.inference.summaries import answerers  # noqa: PLC0415
     from streams.roles.enrich import EnrichRole  # noqa: PLC0415
 
     llm = llm_of(settings)

@@ -23,7 +23,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 from jobs.operate.broker.local_kafka import LocalKafka, answers
 from jobs.operate.topics import apply_topics
 from jobs.shared import broker_config
-from jobs.shared.bytecode import with_bytecode
+from jobs.shared.role_process import with_bytecode
 from streams.settings import Settings, load_settings
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what

@@ -1,4 +1,4 @@
-"""`turntide alerts`: what fires, acknowledging it, saying whether it was right, and trying out the sinks."""
+"""`turntide alerts`: list, explain, acknowledge and label alerts, and test the sinks."""
 
 from __future__ import annotations
 
@@ -7,19 +7,31 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 from jobs.alerts import labels as alert_labels
-from jobs.alerts.rendering import described, explained
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import input_record, send_to_turns
 from models.errors import ConfigurationError, TurntideError
-from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, AlertStatus, Mode, Position, Severity, Slope
+from models.events import (
+    AlertAcknowledged,
+    AlertChanged,
+    AlertLabelled,
+    AlertStatus,
+    Escalation,
+    EvidenceTurn,
+    Mode,
+    Position,
+    Severity,
+    Slope,
+)
 from models.events.ids import named_id
 from models.events.topics import ALERTS
 from models.wire.codec import decode_output
 from streams.kafka.client import read_to_end
+from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
 from streams.settings import Settings, load_settings
 from streams.wiring import sinks_of
 
@@ -223,3 +235,79 @@ async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, o
             await sink.close()
         results.append({"sink": sink.name, "delivered": not said, "detail": said or f"id {alert.id}"})
     return results
+
+
+_CONTRIBUTIONS = 5
+"""Told to people; programs get all."""
+_JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "earlier_log_odds")
+
+
+def explained(alert: AlertChanged) -> str:
+    """What on-call needs of an alert, in a few lines of any terminal: what, why, on which grounds, and its id."""
+    judged = alert.escalation
+    grounds = _shares(alert) if judged is None else _judgement(judged)
+    evidence = ", ".join(_evidence(turn, judged=judged is not None) for turn in alert.evidence)
+    score = f"score {alert.score:.2f}"
+    if judged is not None:
+        score = f"probability {judged.probability:.2f} (alert from {judged.threshold:.2f})"
+    head = (
+        f"{alert.status.value} {alert.severity.value}  session {alert.session_id}  app {alert.app_id}  "
+        f"turn {alert.turn}  {score}  at {alert.timestamp:%Y-%m-%d %H:%M:%S}Z"
+    )
+    return "\n".join(
+        (
+            head,
+            f"  why      {alert.reason}",
+            *grounds,
+            f"  turns    {evidence or 'none'}",
+            f"  by       {'' if judged is None else f'model {judged.model}, '}policy {policy_words(alert)}",
+            f"  id       {alert.alert_id}",
+        )
+    )
+
+
+def _shares(alert: AlertChanged) -> list[str]:
+    shares = ", ".join(f"{signal.name} {signal.share:.0%}" for signal in alert.signals if signal.share > 0)
+    return [f"  signals  {shares or 'none'}"]
+
+
+def _judgement(escalation: Escalation) -> list[str]:
+    shown = strongest(escalation.contributions, _CONTRIBUTIONS)
+    said = [f"begins at {escalation.base_log_odds:+.1f}", *map(contribution_words, shown)]
+    if left := len(escalation.contributions) - len(shown):
+        rest = sum(each.log_odds for each in escalation.contributions) - sum(each.log_odds for each in shown)
+        said.append(f"{left} more {rest:+.1f}")
+    return [f"  signals  {'; '.join(said)}", f"  else     {counterfactual(escalation)}"]
+
+
+def _evidence(turn: EvidenceTurn, *, judged: bool) -> str:
+    return f"{turn.turn} ({turn.why}{f', {turn.log_odds:+.1f}' if judged else ''})"
+
+
+def described(alert: AlertChanged) -> dict[str, object]:
+    """An alert's latest change in one row, with the whole judgement: what adds up stays exact, in log-odds."""
+    judged = alert.escalation
+    return {
+        "alert_id": alert.alert_id,
+        "status": alert.status.value,
+        "severity": alert.severity.value,
+        "session_id": alert.session_id,
+        "app_id": alert.app_id,
+        "turn": alert.turn,
+        "score": round(alert.score, 3),
+        "mode": alert.mode.value,
+        "reason": alert.reason,
+        "signals": {signal.name: round(signal.share, 3) for signal in alert.signals},
+        "evidence_turns": [turn.turn for turn in alert.evidence],
+        "fired_at": alert.fired_at.isoformat(),
+        "changed_at": alert.timestamp.isoformat(),
+        "notifications": alert.notifications,
+        "cause": alert.cause,
+        "policy_version": alert.policy_version,
+        "policy_digest": alert.policy_digest,
+        **{name: judged and getattr(judged, name) for name in _JUDGED},
+        "contributions": judged and to_builtins(judged.contributions),
+        "turn_shares": judged and to_builtins(judged.turns),
+        "counterfactual": judged and counterfactual(judged),
+        "evidence": to_builtins(alert.evidence),
+    }

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from jobs.archive.parity.command import parity
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
+from streams.archive.catalog import LAKE, open_reader, paths_of, reading
 from streams.settings import load_settings
+
+if TYPE_CHECKING:
+    from jobs.archive.parity import Parity
 
 _EXIT_FINDINGS = 1
 
@@ -26,7 +29,58 @@ app = typer.Typer(
     help="Look after the archive: verify it, show what it holds, merge its files.",
 )
 
-app.command(epilog=parity.epilog)(parity)  # type: ignore[attr-defined]
+
+@app.command(epilog=examples("turntide archive parity", "turntide archive parity --output json"))
+def parity(
+    *,
+    fold: Annotated[  # noqa: ARG001 - the comparison is always that of the fold; scripts of 0.2.0 name it
+        bool,
+        typer.Option("--fold", help="What is always done: fold the archived inputs again."),
+    ] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Fold every archived input of sessions again, and compare each event with the archived one, field by field.
+
+    Profiles, risk points, windows, segments, episodes, topics, alerts and commands, to the last bit, through the
+    stream's own fold. It needs the policies and scorers of the data directory's `versions`.
+
+    Exit code 1 with any difference. What cannot be told is counted, and why.
+    """
+    from jobs.archive.parity import fold_again
+    from models.events.topics import TURNS
+
+    settings = load_settings()
+    topic = TURNS.full_name(settings.topic_prefix)
+    with reading(paths_of(settings)) as con, progress_bar("parity: records folded") as progress:
+        found = fold_again(con, settings, topic, progress=progress)
+    _print_parity(found, Printer(output))
+    if found.differences:
+        raise typer.Exit(_EXIT_FINDINGS)
+
+
+def _print_parity(found: Parity, printed: Printer) -> None:
+    if printed.form is OutputFormat.JSON:
+        printed.record({"differences": found.differences, **msgspec.to_builtins(found)})
+        return
+    kinds = {claim: {k: n for k, n in found.counts.items() if k.rpartition(" ")[0] == claim} for claim in found.checked}
+    printed.rows(
+        "parity",
+        [
+            {"claim": claim, "checked": number, "different": sum(kinds[claim].values())}
+            for claim, number in found.checked.items()
+        ],
+    )
+    for example in found.examples:
+        printed.message(f"DIFFERENT {example.claim} {example.kind}: {example.what}")
+    for claim, number in found.not_checked.items():
+        printed.message(f"not checked: {number} {claim}")
+    if found.differences and found.erased_records:
+        printed.message(
+            f"{found.erased_records} records were erased since: what they did to the clock is not known, which alone "
+            "may make windows and ends of sessions different"
+        )
+    if not found.differences:
+        printed.message("everything that could be checked is exactly equal")
 
 
 @app.command(
@@ -49,10 +103,8 @@ def publish(
     May run at any time and as often as wanted, also while the archive role writes. Each table is one commit. The
     settings `iceberg` say where; `deploy/spark-trino.md` says how Spark and Trino read it.
     """
-    from streams.archive.catalog import reading
     from streams.archive.iceberg.catalog import opened
     from streams.archive.iceberg.publish import publish as publish_archive
-    from streams.archive.place import paths_of
     from streams.archive.schema import TABLES
 
     unknown = sorted(set(only or ()) - set(TABLES))
@@ -89,7 +141,6 @@ def verify(
     Damaged files are named, and what is checked then is the rest: the offsets of the days that are left out are
     missing. Files that are not the archive's own are told; nobody reads or removes them.
     """
-    from streams.archive.catalog import paths_of, reading
     from streams.archive.damage import damaged, foreign_files, render_damage
     from streams.archive.verify import verify as verify_archive
     from streams.archive.views.published import leave_out
@@ -128,7 +179,6 @@ def _without_findings(check: msgspec.Struct) -> dict[str, object]:
 @app.command(epilog=examples("turntide archive status", "turntide archive status --output json"))
 def status(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """Show rows, files, bytes (and their ratio to the topics' JSON), and how far each partition is archived."""
-    from streams.archive.catalog import paths_of, reading
     from streams.archive.verify import status as status_of
 
     with reading(paths_of(load_settings())) as con:
@@ -153,7 +203,6 @@ def merge(
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Merge small files, expire snapshots, delete replaced and orphaned files; also while the archive role runs."""
-    from streams.archive.catalog import open_reader, paths_of
     from streams.archive.maintenance import maintain
     from streams.archive.writer import LakeWriter
 
@@ -185,7 +234,6 @@ def retain(
     Removed rows leave no bytes in files, snapshots and catalog; what mining kept of them, or was published as Iceberg,
     goes as well. The view `retentions` has the proof of every run.
     """
-    from streams.archive.catalog import paths_of, reading
     from streams.archive.iceberg.withdraw import withdraw
     from streams.archive.removal import FOLDER, forget_mined
     from streams.archive.retention import due
@@ -212,7 +260,6 @@ def retain(
 @app.command(epilog=examples("turntide archive upgrade", "turntide archive upgrade --output json"))
 def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """Give an archive of an earlier release the tables, columns and views of this one; its rows have null there."""
-    from streams.archive.catalog import paths_of
     from streams.archive.maintenance import upgrade as upgrade_archive
 
     added = upgrade_archive(paths_of(load_settings()))
@@ -225,8 +272,6 @@ def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
 @app.command(epilog=examples("turntide archive snapshots", "turntide archive snapshots --output json"))
 def snapshots(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """List the versions that can still be asked: `FROM raw.turns AT (VERSION => n)`; merges let go of old ones."""
-    from streams.archive.catalog import LAKE, paths_of, reading
-
     with reading(paths_of(load_settings())) as con:
         found = con.execute(
             "SELECT snapshot_id, snapshot_time, array_to_string(map_keys(changes), ', ') "

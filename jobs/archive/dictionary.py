@@ -8,9 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.archive.view_meanings import POLARS_BEFORE, VIEW_MEANINGS, columns_of
 from jobs.cli import examples
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
+from streams.archive.views.published import VIEWS_VERSION
+from streams.http import pages
 
 _BEFORE = (
     "Each view stands in the schema of its version and, as the present version, without a schema. "
@@ -64,10 +67,6 @@ def entries(view: str | None) -> list[dict[str, Any]]:
     Raises:
         ConfigurationError: There is no such view.
     """
-    from jobs.archive.view_columns import columns_of
-    from jobs.archive.view_meanings import VIEW_MEANINGS
-    from streams.archive.views.published import VIEWS_VERSION
-
     if view is not None and view not in VIEW_MEANINGS:
         raise ConfigurationError(f"no view {view!r}: there are {', '.join(VIEW_MEANINGS)}")
     return [
@@ -87,9 +86,6 @@ def entries(view: str | None) -> list[dict[str, Any]]:
 
 def document(views: list[dict[str, Any]], form: DictionaryFormat) -> str:
     """One page: Markdown for repositories, or HTML with a search over names and meanings."""
-    from jobs.archive.view_meanings import POLARS_BEFORE
-    from streams.http import pages
-
     extension, scripts = ("md", []) if form is DictionaryFormat.MARKDOWN else ("html", ["jobs/archive/dictionary.js"])
     return pages.render(
         f"jobs/archive/dictionary.{extension}.j2",
@@ -104,14 +100,10 @@ def document(views: list[dict[str, Any]], form: DictionaryFormat) -> str:
 
 
 def _json(views: list[dict[str, Any]]) -> None:
-    from jobs.archive.view_meanings import POLARS_BEFORE
-
     Printer(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
 
 
 def _tables(views: list[dict[str, Any]], *, with_columns: bool) -> None:
-    from jobs.archive.view_meanings import POLARS_BEFORE
-
     printed = Printer(OutputFormat.TABLE)
     if not with_columns:
         printed.rows("views", [{"view": v["view"], "key": ", ".join(v["key"]), "purpose": v["purpose"]} for v in views])

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import duckdb
+import msgspec
 import typer
 
 from jobs.cli import examples
 from jobs.shared.options import WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
-from models.errors import ConfigurationError
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.archive.catalog import METADATA, literal, open_reader, paths_of
+from streams.archive.damage import explained
 from streams.archive.views.definitions import VIEW_NAMES
+from streams.archive.views.published import leave_damage_out
 from streams.settings import load_settings
-
-if TYPE_CHECKING:
-    import duckdb
 
 _TABLE_ROWS = 100
 _FETCHED_AT_ONCE = 1_000
@@ -53,24 +56,20 @@ def query(
     without_damage: WithoutDamageOption = False,
 ) -> None:
     """Ask the archive in SQL, read-only."""
-    from jobs.archive import query_files
-    from streams.archive.catalog import open_reader, paths_of
-    from streams.archive.views.published import leave_damage_out
-
     _check(output, to, explain=explain)
     with closing(open_reader(paths_of(load_settings()))) as con:
         if without_damage:
             leave_damage_out(con)
         if explain:
-            printed = Printer(form_of_output(output))
-            read = _refusing(con, lambda: query_files.files_read(con, sql))
+            printed = Printer(OutputFormat(output.value))
+            read = _refusing(con, lambda: files_read(con, sql))
             printed.rows("files read", [scan._asdict() for scan in read.scans])
             printed.message(f"{read.bytes / 1e6:.2f} MB read in {read.seconds:.2f} s")
         elif to is not None:
-            rows = _refusing(con, lambda: query_files.write(con, sql, to, output.value, limit))
+            rows = _refusing(con, lambda: write(con, sql, to, output.value, limit))
             Printer(OutputFormat.TABLE).message(f"{rows} rows in {to}")
         else:
-            _print(con, sql, limit, form_of_output(output))
+            _print(con, sql, limit, OutputFormat(output.value))
 
 
 # Typer shows the docstring, and the views are known elsewhere.
@@ -85,11 +84,6 @@ query.epilog = examples(  # type: ignore[attr-defined]
     'turntide query "FROM sessions" --output parquet --to sessions.parquet',
     "turntide query \"SELECT count(*) FROM turns WHERE date = DATE '2026-03-04'\" --explain",
 )
-
-
-def form_of_output(output: QueryFormat) -> OutputFormat:
-    """The form of what is printed."""
-    return OutputFormat(output.value)
 
 
 def _check(output: QueryFormat, to: Path | None, *, explain: bool) -> None:
@@ -129,8 +123,6 @@ def _fetched(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 def _refusing(con: duckdb.DuckDBPyConnection, act: Any) -> Any:
     """Do it; the engine's errors become ours, and Ctrl-C, which it tells as an error of its own, what it is."""
-    import duckdb
-
     try:
         return act()
     except duckdb.InterruptException:
@@ -145,11 +137,6 @@ def _refusing(con: duckdb.DuckDBPyConnection, act: Any) -> Any:
 
 
 def _refused(con: duckdb.DuckDBPyConnection, error: Exception) -> Exception:
-    import duckdb
-
-    from models.errors import StoreUnavailable
-    from streams.archive.damage import explained
-
     of_files = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException)
     if isinstance(error, of_files) and (damage := explained(con)):
         return StoreUnavailable(
@@ -170,8 +157,6 @@ def _refused(con: duckdb.DuckDBPyConnection, error: Exception) -> Exception:
 
 def _speaks_of_statement(error: Exception) -> bool:
     """Whether the engine's message is about what was typed: others quote values, and with them what somebody said."""
-    import duckdb
-
     of_statement = (
         duckdb.ParserException,
         duckdb.SyntaxException,
@@ -184,3 +169,89 @@ def _speaks_of_statement(error: Exception) -> bool:
         duckdb.OutOfMemoryException,
     )
     return isinstance(error, of_statement) or str(error).startswith(_OF_STATEMENT)
+
+
+# ruff: noqa: S608 - the statement is the analyst's own, on a connection that cannot write the archive
+
+
+_OPTIONS = {
+    "parquet": "FORMAT parquet, COMPRESSION zstd",
+    "csv": "FORMAT csv, HEADER",
+    "json": "FORMAT json, ARRAY",
+}
+
+
+class Scan(NamedTuple):
+    """One scan of one table."""
+
+    table: str
+    files_read: int
+    of_files: int
+    filters: str
+    """What was known before the files were opened, and kept some of them shut."""
+
+
+class Read(NamedTuple):
+    """What a statement read."""
+
+    scans: list[Scan]
+    bytes: int
+    seconds: float
+
+
+def files_read(con: duckdb.DuckDBPyConnection, sql: str) -> Read:
+    """Run a statement and look at what it opened.
+
+    Raises:
+        duckdb.Error: It cannot be run.
+    """
+    explained: Any = con.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}").fetchone()
+    plan = msgspec.json.decode(explained[1])
+    present = dict(
+        con.execute(
+            f"SELECT t.table_name, count(*) FROM {METADATA}.ducklake_data_file f "
+            f"JOIN {METADATA}.ducklake_table t USING (table_id) "
+            "WHERE f.end_snapshot IS NULL AND t.end_snapshot IS NULL GROUP BY t.table_name"
+        ).fetchall()
+    )
+    return Read(
+        [
+            Scan(scan["Table"], int(scan.get("Total Files Read", 0)), present.get(scan["Table"], 0), _text(scan))
+            for scan in _scans(plan)
+        ],
+        int(plan["total_bytes_read"]),
+        float(plan["latency"]),
+    )
+
+
+def _scans(node: dict[str, Any]) -> list[dict[str, Any]]:
+    mine = [node["extra_info"]] if node.get("operator_name") == "DUCKLAKE_SCAN" else []
+    return mine + [scan for child in node.get("children", ()) for scan in _scans(child)]
+
+
+def _text(scan: dict[str, Any]) -> str:
+    filters = scan.get("Filters", "")
+    return " AND ".join(filters) if isinstance(filters, list) else str(filters)
+
+
+def write(con: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str, limit: int | None) -> int:
+    """Write at most `limit` rows of a SELECT to a parquet, csv or json file; returns how many.
+
+    The file is there whole or as it was.
+
+    Raises:
+        ConfigurationError: The file's folder does not exist or cannot be written.
+        duckdb.Error: The statement cannot be run.
+    """
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ConfigurationError(f"cannot write {path}: its folder is missing or not writable")
+    beginning = path.with_name(f".{path.name}.{os.getpid()}")
+    bound = "" if limit is None else f" LIMIT {limit:d}"
+    try:
+        written: Any = con.execute(
+            f"COPY (SELECT * FROM ({sql.strip().rstrip(';')}\n){bound}) TO {literal(str(beginning))} ({_OPTIONS[form]})"
+        ).fetchone()
+        beginning.replace(path)
+    finally:
+        beginning.unlink(missing_ok=True)
+    return int(written[0])

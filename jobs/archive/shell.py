@@ -6,18 +6,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import duckdb
 import typer
 
+from jobs.archive.dictionary import entries
+from jobs.archive.query import run
 from jobs.cli import examples
 from jobs.shared.options import OutputOption, WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import TurntideError
+from streams.archive.catalog import open_reader, paths_of
+from streams.archive.views.published import leave_damage_out
 from streams.settings import load_settings
-
-if TYPE_CHECKING:
-    import duckdb
 
 _EXIT_FAILED = 1
 _ROWS = 100
@@ -42,9 +44,6 @@ def shell(
     without_damage: WithoutDamageOption = False,
 ) -> None:
     """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
-    from streams.archive.catalog import open_reader, paths_of
-    from streams.archive.views.published import leave_damage_out
-
     with closing(open_reader(paths_of(load_settings()))) as con:
         if without_damage:
             leave_damage_out(con)
@@ -118,8 +117,6 @@ class Session:
         return rest if rest.strip() else ""
 
     def _statement(self, sql: str) -> bool:
-        from jobs.archive.query import run
-
         try:
             columns, rows = run(self._con, sql)
             most = _ROWS if self._output.form is OutputFormat.TABLE else None
@@ -137,8 +134,6 @@ class Session:
         return True
 
     def _dotted(self, words: list[str]) -> None:
-        from jobs.archive.dictionary import entries
-
         try:
             match words:
                 case [".tables"]:
@@ -160,22 +155,8 @@ def split(text: str) -> tuple[list[str], str]:
     >>> split("SELECT ';'; SELECT 2 -- more;")
     (["SELECT ';'"], ' SELECT 2 -- more;')
     """
-    statements, start, at = [], 0, 0
-    while at < len(text):
-        end = next((end for begin, end in _QUOTES if text.startswith(begin, at)), None)
-        if end is not None:
-            closed = text.find(end, at + (2 if end in ("\n", "*/") else 1))
-            if closed < 0:
-                break
-            at = closed + len(end)
-        elif text[at] == ";":
-            if text[start:at].strip():
-                statements.append(text[start:at])
-            at += 1
-            start = at
-        else:
-            at += 1
-    return statements, text[start:]
-
-
-_QUOTES = (("'", "'"), ('"', '"'), ("$$", "$$"), ("--", "\n"), ("/*", "*/"))
+    data = text.encode()
+    ends = [at for at, _kind in duckdb.tokenize(text) if data[at : at + 1] == b";"]
+    starts = [0, *(end + 1 for end in ends)]
+    found = [data[start:end].decode() for start, end in zip(starts, ends, strict=False)]
+    return [statement for statement in found if statement.strip()], data[starts[-1] :].decode()

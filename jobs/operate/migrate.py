@@ -14,8 +14,7 @@ import typer
 from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.operate.doctor.scoring import check_policy, check_scorer
-from jobs.operate.doctor.vectors import check_vectors
+from jobs.operate.doctor.scoring import check_policy, check_scorer, check_vectors
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.operate.topics import apply_topics, differences
 from jobs.shared.options import OutputOption

@@ -20,7 +20,7 @@ import structlog
 import typer
 
 from jobs.cli import examples
-from jobs.shared.bytecode import with_bytecode
+from jobs.shared.role_process import with_bytecode
 from streams.settings import Settings, load_settings
 from streams.settings.live import LIVE_PAGE
 from streams.settings.reading import unknown_variables

@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 
 from jobs.shared.broker_config import free_port
-from jobs.shared.bytecode import with_bytecode
 from models.errors import TurntideError
 from streams.settings import Settings
 
@@ -178,3 +177,20 @@ class RoleProcess:
         if self._process is None:
             raise RoleFailed(f"role {self.role} was not started")
         return self._process
+
+
+_WRITE_NONE = "PYTHONDONTWRITEBYTECODE"
+_PREFIX = "PYTHONPYCACHEPREFIX"
+
+
+def with_bytecode(environment: Mapping[str, str]) -> dict[str, str]:
+    """Environment for children that keep their bytecode below the user's cache where Python is told to write none.
+
+    With `PYTHONDONTWRITEBYTECODE`, as in many containers, each start of a role compiles some 2,000 modules: importing
+    the sessions role took 2.9 s of processor time, 1.1 s with bytecode. Nothing is written beside the sources.
+    """
+    if not sys.dont_write_bytecode:
+        return dict(environment)
+    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    kept = {name: value for name, value in environment.items() if name != _WRITE_NONE}
+    return {_PREFIX: str(Path(base) / "turntide" / "bytecode")} | kept

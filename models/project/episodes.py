@@ -71,7 +71,7 @@ class EpisodeFold:
         """Keep an episode; `cause` is that of a change, one that was not kept is created unless imported."""
         is_new = self._state.episode(episode.id) is None
         kept = self._state.put_episode(episode)
-        self._emission.episode(episode, kept.slot, "created" if is_new and cause != "imported" else cause)
+        self._emission.item(episode, kept.slot, "created" if is_new and cause != "imported" else cause)
 
     def drop(self, episode_id: str, cause: ItemCause) -> None:
         """An episode goes, if it is there."""

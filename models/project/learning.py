@@ -53,7 +53,7 @@ class Learning:
 
     def _emit(self, kept: StoredMemory | Gone, cause: ItemCause) -> None:
         if isinstance(kept, StoredMemory):
-            self._emission.memory(kept.memory, kept.slot, cause)
+            self._emission.item(kept.memory, kept.slot, cause)
         else:
             gone = self._state.memories.dropped.get(kept.memory_id)
             named = ("", "") if gone is None else said_first(gone)
@@ -141,7 +141,7 @@ class Learning:
     def _keep(self, fact: PendingFact, cause: ItemCause) -> None:
         self._state.head.pending += self._state.pending.get(fact.id) is None
         kept = self._state.pending.put(fact)
-        self._emission.pending(fact, kept.slot, cause)
+        self._emission.item(fact, kept.slot, cause)
 
     def _let_weakest_go(self) -> None:
         while self._state.head.pending > self._policy.pending:
@@ -168,8 +168,7 @@ class Learning:
         gone = self._state.pending.drop(pending_id)
         if gone is not None:
             self._state.head.pending -= 1
-            source = gone.fact.source
-            self._emission.gone(PENDING, gone.slot, pending_id, cause, (source.conversation_id, source.user_id))
+            self._emission.gone(PENDING, gone.slot, pending_id, cause, said_first(gone.fact))
 
 
 def _new(said: ExtractedStatement | PendingFact, source: MemorySource, confidence: float) -> New:

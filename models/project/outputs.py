@@ -32,6 +32,13 @@ from models.project.state import ProjectState
 from models.state import entity
 from models.state.entity import same_fields
 
+KIND_OF: dict[type[ProjectItem], ItemKind] = {
+    ProjectMemory: "memory",
+    ProjectEpisode: "episode",
+    ConversationChunk: "chunk",
+    ProjectConversation: "conversation",
+    PendingFact: "pending",
+}
 DETAIL_CHARS = 500
 """Of why a command was refused: a cycle may be long."""
 
@@ -66,25 +73,10 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
 
     # --- items
 
-    def memory(self, memory: ProjectMemory, slot: int, cause: ItemCause) -> None:
-        """A memory came or changed."""
-        self._item(("memory", slot, memory.id), cause, memory, said_first(memory))
-
-    def episode(self, episode: ProjectEpisode, slot: int, cause: ItemCause) -> None:
-        """An episode came or changed."""
-        self._item(("episode", slot, episode.id), cause, episode, (episode.conversation_id, ""))
-
-    def chunk(self, chunk: ConversationChunk, slot: int, cause: ItemCause) -> None:
-        """A chunk came or changed."""
-        self._item(("chunk", slot, chunk.id), cause, chunk, (chunk.conversation_id, ""))
-
-    def conversation(self, conversation: ProjectConversation, slot: int, cause: ItemCause, user_id: str) -> None:
-        """A conversation began or changed."""
-        self._item(("conversation", slot, conversation.id), cause, conversation, (conversation.id, user_id))
-
-    def pending(self, fact: PendingFact, slot: int, cause: ItemCause) -> None:
-        """A pending fact came or changed."""
-        self._item(("pending", slot, fact.id), cause, fact, (fact.source.conversation_id, fact.source.user_id))
+    def item(self, item: ProjectItem, slot: int, cause: ItemCause, user_id: str = "") -> None:
+        """An item came or changed; `user_id` is the user of a conversation."""
+        said = (item.id, user_id) if isinstance(item, ProjectConversation) else said_first(item)
+        self._item((KIND_OF[type(item)], slot, item.id), cause, item, said)
 
     def gone(self, kind: ItemKind, slot: int, item_id: str, cause: ItemCause, said: tuple[str, str] = ("", "")) -> None:
         """An item went: its text is not told again, nor, of an erased one, where it was said (session and user)."""
@@ -159,6 +151,10 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
         )
 
 
-def said_first(memory: ProjectMemory) -> tuple[str, str]:
-    """Conversation and user of the first place where it was said; empty for what was written by hand."""
-    return (memory.sources[0].conversation_id, memory.sources[0].user_id) if memory.sources else ("", "")
+def said_first(item: ProjectItem) -> tuple[str, str]:
+    """Conversation and user of the first place where an item was said; empty for what was written by hand."""
+    if isinstance(item, ProjectEpisode | ConversationChunk):
+        return item.conversation_id, ""
+    sources = item.sources if isinstance(item, ProjectMemory) else []
+    sources = [item.source] if isinstance(item, PendingFact) else sources
+    return (sources[0].conversation_id, sources[0].user_id) if sources else ("", "")

@@ -103,7 +103,7 @@ class ProjectTalk:
         """Keep a conversation as it is now."""
         state.head.conversation = conversation
         state.save()
-        self._emission.conversation(conversation, state.head.slot, cause, state.head.user_id)
+        self._emission.item(conversation, state.head.slot, cause, state.head.user_id)
 
     def replace(self, state: ConversationState, conversation: ProjectConversation) -> None:
         """Put an imported conversation in the place of the one that is kept; messages that it lacks become chunks."""
@@ -192,6 +192,6 @@ class ProjectTalk:
             slot = self._state.slots.take(CHUNK)
             self._state.head.chunks += 1
         state.put_chunk(chunk, slot)
-        self._emission.chunk(chunk, slot, cause)
+        self._emission.item(chunk, slot, cause)
         kept = msgspec.structs.replace(state.head.conversation, chunks=len(state.head.chunks))
         self.change(state, kept)

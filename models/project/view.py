@@ -75,11 +75,8 @@ class ProjectView:
         Takes 6 ms at 10,000 memories, less than a question by `known_at`: that can be asked of a copy in a thread.
         """
         other = ProjectView(self.app_id, self.project_id, self.policy)
-        other.stats, other.revision = self.stats, self.revision
-        other.memories, other.episodes, other.chunks = self.memories.copy(), self.episodes.copy(), self.chunks.copy()
-        other.conversations, other.pending = self.conversations.copy(), self.pending.copy()
-        other.graph, other._candidates = self.graph.copy(), self._candidates.copy()
-        other._latest, other._place_of = self._latest.copy(), self._place_of.copy()
+        held = {name: each.copy() for name, each in vars(self).items() if isinstance(each, dict | Graph | Candidates)}
+        vars(other).update(held, stats=self.stats, revision=self.revision)
         return other
 
     @property
@@ -113,14 +110,12 @@ class ProjectView:
             query: What is asked.
             at: Now: what recency counts from, and what must hold unless the query says when.
         """
-        retrieval = self.policy.retrieval
-        seen = self._seen(query)
-        scored, allowed = seen.score(query, at), seen.allowed(query, at)
+        retrieval, among = self.policy.retrieval, self._scored(query, at)
         threshold = retrieval.threshold if query.threshold is None else query.threshold
-        hits = seen.best(scored, allowed, threshold=threshold, top_k=query.top_k or retrieval.top_k)
-        return answer(
-            query, ScoredCandidates(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval
+        hits = among.candidates.best(
+            among.scored, among.allowed, threshold=threshold, top_k=query.top_k or retrieval.top_k
         )
+        return answer(query, among, hits, self._graph(query, among.candidates), retrieval)
 
     def ranked(self, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
         """What another strategy found, with everything that a query asks for besides the score.
@@ -130,17 +125,18 @@ class ProjectView:
             query: Its threshold counts only if it has one: the policy's is of another scale.
             at: As for `retrieve`.
         """
-        seen = self._seen(query)
-        scored, allowed = seen.score(query, at), seen.allowed(query, at)
+        retrieval, among = self.policy.retrieval, self._scored(query, at)
         kept = [
             (found, score)
             for found, score in scores.items()
-            if seen.lets(allowed, found) and (query.threshold is None or score >= query.threshold)
+            if among.candidates.lets(among.allowed, found) and (query.threshold is None or score >= query.threshold)
         ]
-        hits = in_order(kept)[: query.top_k or self.policy.retrieval.top_k]
-        return answer(
-            query, ScoredCandidates(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval
-        )
+        hits = in_order(kept)[: query.top_k or retrieval.top_k]
+        return answer(query, among, hits, self._graph(query, among.candidates), retrieval)
+
+    def _scored(self, query: RetrievalQuery, at: datetime) -> ScoredCandidates:
+        seen = self._seen(query)
+        return ScoredCandidates(seen, seen.score(query, at), seen.allowed(query, at))
 
     def valid_at(self, at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
         """Memories that held at a time, by id; by what was known at another, if given."""

@@ -38,7 +38,7 @@ class Llm(Protocol):
     async def complete(
         self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
     ) -> LlmReply:
-        """As `complete_json`, for who wants to know what it took, also if it was rubbish.
+        """Its answer, not decoded yet, with what it took.
 
         Args:
             system: What to do. Our own words only: text of conversations goes into `user`.
@@ -48,20 +48,6 @@ class Llm(Protocol):
 
         Raises:
             LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
-        """
-        ...
-
-    async def complete_json(self, system: str, user: str, schema: type[Answer]) -> Answer:
-        """Its answer, decoded.
-
-        Args:
-            system: What to do. Our own words only: text of conversations goes into `user`.
-            user: What to do it with.
-            schema: The answer's type.
-
-        Raises:
-            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
-            LlmRubbish: An answer of another form.
         """
         ...
 

@@ -1,11 +1,13 @@
-"""A language model behind OpenAI's API (Ollama, vLLM, hosted). Extra `llm`."""
+"""A language model behind OpenAI's API (Ollama, vLLM, hosted), and the meaning of its client's errors. Extra `llm`."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Literal
 
@@ -17,10 +19,46 @@ from openai.types.shared_params import ResponseFormatJSONObject, ResponseFormatJ
 from pydantic import SecretStr
 
 from models.errors import LlmTimedOut, LlmUnavailable
-from streams.inference.llm_answers import Answer, LlmReply, decode_answer, json_schema
-from streams.inference.openai_failures import NotTheApi, judge, key_of
-from streams.inference.resilience import CallFailed, CallGuard, CallRetry
+from streams.inference.llm_answers import LlmReply, json_schema
+from streams.inference.resilience import Blame, CallFailed, CallGuard, CallRetry, Failure
 from streams.observe.telemetry import metrics
+
+_PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_REQUEST = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+
+class NotTheApi(Exception):  # noqa: N818
+    """Something answers at the address, in another form than OpenAI's API."""
+
+
+def judge(error: Exception) -> Failure | None:
+    """Blame of an error of the client, or of who reads its answers; None for any other."""
+    if isinstance(error, openai.APIStatusError):
+        return Failure(_blame(error.status_code), _retry_after(error))
+    if isinstance(error, openai.APIConnectionError | TimeoutError):
+        return Failure(Blame.PASSING)
+    if isinstance(error, openai.OpenAIError | NotTheApi):
+        return Failure(Blame.LASTING)
+    return None
+
+
+def key_of(api_key: SecretStr | None) -> str:
+    """The key to send. The client takes `OPENAI_API_KEY` for none, which must not go to just any address."""
+    return api_key.get_secret_value() if api_key else "none"
+
+
+def _blame(status: int) -> Blame:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _PASSING:
+        return Blame.PASSING
+    return Blame.REQUEST if status in _REQUEST else Blame.LASTING
+
+
+def _retry_after(error: openai.APIStatusError) -> timedelta | None:
+    """Seconds of the header `Retry-After`; a date there is not read, our own waits serve."""
+    with suppress(ValueError, OverflowError):
+        return timedelta(seconds=max(0.0, float(error.response.headers.get("retry-after", ""))))
+    return None
+
 
 JsonMode = Literal["json_schema", "json_object", "text"]
 """How the server is told to answer in JSON: by the schema, which constrains what a model can say (OpenAI, Ollama,
@@ -38,7 +76,7 @@ class OpenAiLlm:
         api_key: None where the server asks for none.
         timeout: Of one try.
         json_mode: How the server is told to answer in JSON.
-        guard: Before the server, with `streams.inference.openai_failures.judge`; none: of defaults with this time-out.
+        guard: Before the server, with `judge`; none: of defaults with this time-out.
         section: Of the settings that name it, for errors.
     """
 
@@ -116,16 +154,6 @@ class OpenAiLlm:
             kind = LlmTimedOut if timed_out else LlmUnavailable
             named = self._section
             raise kind(f"{error}: check {named}.base_url, {named}.model and {named}.api_key") from error
-
-    async def complete_json(self, system: str, user: str, schema: type[Answer]) -> Answer:
-        """Its answer, decoded.
-
-        Raises:
-            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
-            LlmRubbish: An answer of another form.
-        """
-        said = await self.complete(system, user, schema)
-        return decode_answer(said.text, schema)
 
     async def close(self) -> None:
         """Release connections."""

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from models.errors import LlmRubbish, LlmUnavailable
 from models.events.user import ExtractedFact, FactCategory, FactKey, FactValue, Retraction
-from streams.inference.llm_answers import Llm, json_schema
+from streams.inference.llm_answers import Llm, decode_answer, json_schema
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +82,8 @@ class LlmFactExtractor:
         if not content.strip():
             return None
         try:
-            answer = await self._llm.complete_json(_PROMPT, _as_data(content), _Answer)
+            reply = await self._llm.complete(_PROMPT, _as_data(content), _Answer)
+            answer = decode_answer(reply.text, _Answer)
         except (LlmUnavailable, LlmRubbish) as error:
             log.warning("llm_extraction_failed", error=type(error).__name__)
             return None

@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from pydantic import SecretStr
 
 from models.errors import ConfigurationError, EmbedderUnavailable
-from streams.inference.openai_failures import NotTheApi, judge, key_of
+from streams.inference.llm_client import NotTheApi, judge, key_of
 from streams.inference.resilience import Blame, CallFailed, CallGuard, CallRetry
 from streams.ports import Vectors
 
@@ -53,7 +53,7 @@ class OpenAiEmbedder:
         topic_similarity: Cosine above which a message joins a topic. A guess.
         episode_distance: Cosine distance up to which an episode belongs to a question. A guess; the source's 0.4 is
             MiniLM's.
-        guard: Before the server, with `streams.inference.openai_failures.judge`; none: of defaults with this time-out.
+        guard: Before the server, with `streams.inference.llm_client.judge`; none: of defaults with this time-out.
 
     Raises:
         EmbedderUnavailable: `dim` is None and the server does not answer.

@@ -14,10 +14,11 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from enum import StrEnum
 from itertools import count
+from types import TracebackType
 from typing import TypeVar
 
 from msgspec import Struct
@@ -182,6 +183,31 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to the call
         self.blame = blame
 
 
+class _Attempt:
+    """One try of a call. A failure that is worth another try ends inside it and sets the wait before that."""
+
+    def __init__(self, guard: CallGuard, number: int, began: float) -> None:
+        self._guard = guard
+        self._number = number
+        self._began = began
+        self.wait_s = 0.0
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        guard = self._guard
+        if error is None:
+            guard.breaker.succeeded()
+            guard.budget.refill()
+        elif isinstance(error, Exception):
+            self.wait_s = guard.failed(error, self._number, self._began)
+        else:
+            guard.breaker.abandoned()
+        return isinstance(error, Exception)
+
+
 class CallGuard:
     """Stands before one service; see the module.
 
@@ -226,21 +252,11 @@ class CallGuard:
         Raises:
             CallFailed: Given up, or the breaker is open.
         """
-        began = self._clock()
-        for attempt in count():
-            self._admit()
-            try:
+        for attempt in self._attempts():
+            with attempt:
                 async with asyncio.timeout(self._retry.timeout.total_seconds()):
-                    result = await request()
-            except Exception as error:  # noqa: BLE001 - the judge says which are the service's
-                wait_s = self._failed(error, attempt, began)
-            except BaseException:
-                self.breaker.abandoned()
-                raise
-            else:
-                self._succeeded()
-                return result
-            await self._sleep(wait_s)
+                    return await request()
+            await self._sleep(attempt.wait_s)
         raise AssertionError  # pragma: no cover - the count has no end
 
     def call_blocking(self, request: Callable[[], _Result]) -> _Result:
@@ -249,31 +265,20 @@ class CallGuard:
         Raises:
             CallFailed: Given up, or the breaker is open.
         """
-        began = self._clock()
-        for attempt in count():
-            self._admit()
-            try:
-                result = request()
-            except Exception as error:  # noqa: BLE001 - the judge says which are the service's
-                wait_s = self._failed(error, attempt, began)
-            except BaseException:
-                self.breaker.abandoned()
-                raise
-            else:
-                self._succeeded()
-                return result
-            self._block(wait_s)
+        for attempt in self._attempts():
+            with attempt:
+                return request()
+            self._block(attempt.wait_s)
         raise AssertionError  # pragma: no cover - the count has no end
 
-    def _admit(self) -> None:
-        if not self.breaker.admit():
-            raise CallFailed(f"{self._service} is left alone for a while after failures in a row")
+    def _attempts(self) -> Iterator[_Attempt]:
+        began = self._clock()
+        for number in count():
+            if not self.breaker.admit():
+                raise CallFailed(f"{self._service} is left alone for a while after failures in a row")
+            yield _Attempt(self, number, began)
 
-    def _succeeded(self) -> None:
-        self.breaker.succeeded()
-        self.budget.refill()
-
-    def _failed(self, error: Exception, attempt: int, began: float) -> float:
+    def failed(self, error: Exception, attempt: int, began: float) -> float:
         """Tell the breaker; seconds until the next try.
 
         Raises:

@@ -170,10 +170,7 @@ def _count_spans(spans: int, result: str) -> None:
 def stage(name: str) -> Iterator[None]:
     """Time one stage of a batch (`models.metrics.STAGES`); of a traced batch it is a span too."""
     started_s = perf_counter()
-    if tracing.on:
-        with tracing.stage(name):
-            yield
-    else:
+    with tracing.stage(name):
         yield
     metrics.histogram("stage_seconds", stage=name).observe(perf_counter() - started_s)
 

@@ -10,8 +10,8 @@ writes no headers, and leaves that to an instrumentation of aiokafka's `send`, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sized
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from models.errors import ConfigurationError
@@ -73,8 +73,7 @@ class Tracing:
             self._spans.close()
             self._spans = None
 
-    @contextmanager
-    def batch(self, batches: Mapping[Any, Sized], traces: Traces) -> Iterator[None]:
+    def batch(self, batches: Mapping[Any, Sized], traces: Traces) -> AbstractContextManager[None]:
         """The spans of one batch, if it is one that is traced.
 
         Args:
@@ -82,24 +81,12 @@ class Tracing:
             traces: Of those that name one.
         """
         if self._spans is None:
-            yield
-            return
-        with self._spans.batch(sum(map(len, batches.values())), traces):
-            yield
+            return nullcontext()
+        return self._spans.batch(sum(map(len, batches.values())), traces)
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> AbstractContextManager[None]:
         """The span of a stage, within that of its batch."""
-        if self._spans is None:
-            yield
-            return
-        with self._spans.stage(name):
-            yield
-
-    @property
-    def on(self) -> bool:
-        """Whether spans are sent."""
-        return self._spans is not None
+        return nullcontext() if self._spans is None else self._spans.stage(name)
 
 
 tracing = Tracing()

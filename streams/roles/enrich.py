@@ -1,7 +1,7 @@
 """Role enrich: answers what the memory role asks of slower stages, so that no fold waits for a summary (user memory).
 
 A language model that is slow or away holds up episodes and memories of apps, never a turn. Answers go to `commands.v1`.
-Who answers what is a table in `streams.inference.memory_requests`.
+Who answers what is a table in `streams.inference.summaries`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from models.errors import EmbedderUnavailable
 from models.events import EpisodeRequested, EpisodeSummarised
 from models.events.topics import COMMANDS, REQUESTS
 from streams.inference.episode_embeddings import episode_vectors
-from streams.inference.memory_requests import Answerers, Reply, Request
+from streams.inference.summaries import Answerers, Reply, Request
 from streams.observe.telemetry import stage
 from streams.ports import Embedder
 from streams.roles.answering import Answered, AnsweringRole, ReceivedRequest

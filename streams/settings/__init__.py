@@ -23,9 +23,8 @@ from pydantic_settings import (
 )
 
 from models.errors import ConfigurationError
-from streams.settings.archive import ArchiveSettings
+from streams.settings.archive import ArchiveSettings, IcebergSettings
 from streams.settings.http import HttpSettings
-from streams.settings.iceberg import IcebergSettings
 from streams.settings.judge import JudgeSettings
 from streams.settings.live import LiveSettings
 from streams.settings.reading import file_values, render_error, unreadable_json, with_seconds

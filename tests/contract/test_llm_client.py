@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
-from streams.inference.llm_answers import LlmReply, json_schema
+from streams.inference.llm_answers import LlmReply, decode_answer, json_schema
 from streams.inference.llm_client import OpenAiLlm
 from tests.support.openai_stand_in import SECRET, Mode, StandIn, guarding
 
@@ -25,6 +25,11 @@ class Weather(Struct, frozen=True):
 GOOD = '{"city": "Oslo", "degrees": -3}'
 
 
+async def weather(llm: OpenAiLlm, system: str = "", user: str = "") -> Weather:
+    """The decoded answer of a model."""
+    return decode_answer((await llm.complete(system, user, Weather)).text, Weather)
+
+
 @pytest.fixture
 def server(server: StandIn) -> StandIn:
     """A server whose model gives a good answer."""
@@ -34,7 +39,7 @@ def server(server: StandIn) -> StandIn:
 
 async def test_asks_as_the_api_says(server: StandIn, llm: OpenAiLlm) -> None:
     """Path, key, model, both messages apart, no sampling, and the schema of the answer."""
-    answer = await llm.complete_json("Do this.", "with that", Weather)
+    answer = await weather(llm, "Do this.", "with that")
     (asked,) = server.asked
 
     assert answer == Weather("Oslo", -3)
@@ -51,7 +56,7 @@ async def test_the_environment_s_key_is_not_sent_elsewhere(server: StandIn, monk
     """The library would take it where none is configured, for whatever address."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     client = OpenAiLlm(server.base_url, "small")
-    await client.complete_json("", "", Weather)
+    await weather(client)
     await client.close()
     (asked,) = server.asked
 
@@ -71,7 +76,7 @@ async def test_finds_the_object_among_other_words(server: StandIn, llm: OpenAiLl
     """Small models chat; fields nobody asked for are dropped."""
     server.say = lambda _system, _user: said
 
-    assert await llm.complete_json("", "", Weather) == Weather("Oslo", -3)
+    assert await weather(llm) == Weather("Oslo", -3)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,7 @@ async def test_rubbish_is_refused_without_another_try(server: StandIn, llm: Open
     """The same question gets the same rubbish; the error does not repeat what was said."""
     server.say = lambda _system, _user: said
     with pytest.raises(LlmRubbish, match="no Weather") as refusal:
-        await llm.complete_json("", "", Weather)
+        await weather(llm)
 
     assert len(server.asked) == 1
     assert "Oslo" not in str(refusal.value)
@@ -107,7 +112,7 @@ async def test_tries_again(server: StandIn, llm: OpenAiLlm, mode: Mode) -> None:
     """What may pass is tried once more, by our guard and nobody else."""
     server.modes = [mode]
 
-    assert await llm.complete_json("", "", Weather) == Weather("Oslo", -3)
+    assert await weather(llm) == Weather("Oslo", -3)
     assert len(server.asked) == 2
 
 
@@ -126,7 +131,7 @@ async def test_trouble_is_told_without_secrets(server: StandIn, llm: OpenAiLlm, 
     """What lasts is unavailable, after as many tries as can help."""
     server.mode = mode
     with pytest.raises(LlmUnavailable, match=r"llm\.base_url") as trouble:
-        await llm.complete_json("the prompt", "somebody's words", Weather)
+        await weather(llm, "the prompt", "somebody's words")
 
     assert len(server.asked) == tries
     assert not any(word in str(trouble.value) for word in (SECRET, "prompt", "words"))
@@ -136,7 +141,7 @@ async def test_a_server_that_asks_for_too_long_a_wait_is_left(server: StandIn, l
     """`Retry-After` of an hour: the default serves now."""
     server.mode, server.retry_after = Mode.RATE_LIMIT, "3600"
     with pytest.raises(LlmUnavailable):
-        await llm.complete_json("", "", Weather)
+        await weather(llm)
 
     assert len(server.asked) == 1
 
@@ -148,7 +153,7 @@ async def test_a_server_that_never_ends_is_left(server: StandIn, llm_of: Callabl
     server.mode = mode
     async with asyncio.timeout(5):
         with pytest.raises(LlmTimedOut, match="TimeoutError"):
-            await client.complete_json("", "", Weather)
+            await weather(client)
 
     assert len(server.asked) == 2
 

@@ -41,7 +41,7 @@ from streams.http.health import Api, create_api
 from streams.http.security import access_of
 from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.llm_memories import MemoryWriter
-from streams.inference.memory_requests import answerers
+from streams.inference.summaries import answerers
 from streams.kafka.producer import Record
 from streams.observe.telemetry import configure_logging
 from streams.oracle.replay import LogReplay, SessionReplay, UsersReplay

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streams.inference.openai_failures import judge
+from streams.inference.llm_client import judge
 from streams.inference.resilience import Breaker, CallGuard, CallRetry
 from streams.ports import Vectors
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from jobs.alerts.command import harmless_alert
-from jobs.alerts.rendering import described, explained
+from jobs.alerts.command import described, explained, harmless_alert
 from models.events import AlertChanged, Contribution, Escalation, EvidenceTurn, SignalShare, TurnShare
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jobs.shared.bytecode import with_bytecode
+from jobs.shared.role_process import with_bytecode
 
 FORBIDDEN = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": "/cache", "PATH": "/bin"}
 

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from jobs.archive.dictionary import DictionaryFormat, document, entries
-from jobs.archive.view_columns import columns_of
-from jobs.archive.view_meanings import VIEW_MEANINGS
+from jobs.archive.view_meanings import VIEW_MEANINGS, columns_of
 from models.errors import ConfigurationError
 from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES

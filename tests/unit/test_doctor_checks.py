@@ -16,11 +16,9 @@ import pytest
 
 from jobs.operate.doctor import (
     CHECKS,
-    cluster,
     scoring,
     serving,
     setting_rows,
-    vectors,
 )
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.shared.role_groups import RoleGroup
@@ -106,7 +104,7 @@ def test_there_are_as_many_brokers_as_copies(monkeypatch: pytest.MonkeyPatch, co
     async def three(_kafka: KafkaSettings) -> AsyncIterator[AsyncMock]:
         yield AsyncMock(describe_cluster=AsyncMock(return_value={"brokers": [1, 2, 3]}))
 
-    monkeypatch.setattr(cluster, "admin", three)
+    monkeypatch.setattr(serving, "admin", three)
 
     assert CHECKS["broker"].look(load_settings(kafka={"replication": copies})).status is status
 
@@ -154,7 +152,7 @@ def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: 
     async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
         return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
 
-    monkeypatch.setattr(cluster, "role_groups", groups)
+    monkeypatch.setattr(serving, "role_groups", groups)
     verdict = CHECKS["workers"].look(load_settings())
 
     assert (Status.WARN if advice else Status.OK) is verdict.status
@@ -180,9 +178,9 @@ def test_vectors_of_the_generation_that_is_served_are_looked_at(
         "turns-new": CollectionInfo("another", own_dim, True),
         "reindex-1": CollectionInfo("another", 1, False),
     }
-    monkeypatch.setattr(vectors, "_in_folder", lambda _: found)
+    monkeypatch.setattr(scoring, "_in_folder", lambda _: found)
 
-    assert vectors.check_vectors(load_settings(vectors={"generation": generation})).status is status
+    assert scoring.check_vectors(load_settings(vectors={"generation": generation})).status is status
 
 
 @pytest.mark.parametrize(

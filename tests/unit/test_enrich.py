@@ -31,11 +31,10 @@ from models.events.topics import REQUESTS
 from models.events.user import ExtractedFact, FactCategory
 from models.policy import Policy
 from models.wire.codec import encode
-from streams.inference.llm_answers import LlmReply, decode_answer
+from streams.inference.llm_answers import LlmReply
 from streams.inference.llm_facts import ExtractedFacts
 from streams.inference.llm_memories import MemoryWriter
-from streams.inference.memory_requests import Answerers, Reply, Request, answerers
-from streams.inference.summaries import ExtractiveSummariser
+from streams.inference.summaries import Answerers, ExtractiveSummariser, Reply, Request, answerers
 from streams.observe.telemetry import metrics
 from streams.roles import answering, enrich
 from streams.roles.enrich import EnrichRole
@@ -92,10 +91,6 @@ class Model:
         _ = system, user, schema
         self.within.append(within)
         return LlmReply(self.said, 7)
-
-    async def complete_json(self, system: str, user: str, schema: type[Any]) -> Any:
-        """Decoded."""
-        return decode_answer((await self.complete(system, user, schema)).text, schema)
 
     async def close(self) -> None:
         """Nothing to release."""

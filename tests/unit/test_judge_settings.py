@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.operate import worker as working
-from jobs.operate.doctor import CHECKS, cluster
+from jobs.operate.doctor import CHECKS, serving
 from jobs.operate.doctor.verdict import Status
 from jobs.operate.worker import WorkerRole
 from jobs.shared.role_groups import RoleGroup
@@ -95,7 +95,7 @@ def test_doctor_misses_the_role_where_a_judge_is_configured(
     async def groups(_settings: Settings, roles: Any) -> dict[str, RoleGroup]:
         return {role: RoleGroup("Dead", 0) if role == "judge" else RoleGroup("Stable", 1) for role in roles}
 
-    monkeypatch.setattr(cluster, "role_groups", groups)
+    monkeypatch.setattr(serving, "role_groups", groups)
     verdict = CHECKS["workers"].look(load_settings(judge=judge))
 
     assert (verdict.status, "turntide worker judge" in verdict.advice) == (status, status is Status.WARN)

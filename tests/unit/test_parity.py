@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.archive.parity.fold import fold_again
-from jobs.archive.parity.found import Parity
+from jobs.archive.parity import Parity, fold_again
 from jobs.lab.chaos.traffic import traffic
 from models.entities import TOPIC_OF
 from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded

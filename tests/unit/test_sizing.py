@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.operate.sizing.command import shipped_cost, table_of, turns_of
+from jobs.operate.sizing import shipped_cost, table_of, turns_of
 from jobs.operate.sizing.plan import Cost, ExpectedLoad, Prices, plan
 from tests.support.command_line import turntide
 

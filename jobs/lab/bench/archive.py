@@ -18,7 +18,7 @@ from typing import TypeVar
 import duckdb
 
 from jobs.analyse.mining.jobs import job_names
-from jobs.archive.query_files import files_read
+from jobs.archive.query import files_read
 from jobs.archive.view_meanings import VIEW_MEANINGS
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Spent, fill, speed

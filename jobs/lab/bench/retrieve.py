@@ -17,7 +17,7 @@ from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, CorpusQuestion, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import question_to_context
 from jobs.lab.bench.retrieve_http import RequestLoad, serving, time_http
-from jobs.shared.bytecode import with_bytecode
+from jobs.shared.role_process import with_bytecode
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory

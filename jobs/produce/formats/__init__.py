@@ -3,15 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import chats, locomo, oasst, turntide
-from jobs.produce.formats.documents import Documents
+from jobs.produce.formats import chats, datasets
 from jobs.produce.formats.filling import Filling, Malformed, reason_of
 from models.errors import ConfigurationError, InvalidRecord
 from models.events import InputEvent
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_array = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class Documents:
+    """JSON documents of a stream, each with its line number (in an array: its place), from 1.
+
+    A stream that begins with `[` is one array and is read as a whole; any other is JSON Lines and is read line by
+    line, blank lines left out.
+
+    Attributes:
+        bytes_read: How far the stream has been given out, for progress.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.bytes_read = 0
+        self._documents = self._cut(stream)
+        self._first: tuple[int, bytes] | None = None
+
+    def first(self) -> bytes:
+        """The first document without taking it, empty for an empty stream."""
+        if self._first is None:
+            self._first = next(self._documents, None)
+        return b"" if self._first is None else self._first[1]
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Give out the documents, once.
+
+        Raises:
+            ConfigurationError: The stream begins like an array and is none.
+        """
+        if self._first is not None:
+            yield self._first
+        yield from self._documents
+
+    def _cut(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        for number, line in enumerate(stream, start=1):
+            self.bytes_read += len(line)
+            document = line.removeprefix(_BYTE_ORDER_MARK).strip() if number == 1 else line.strip()
+            if document.startswith(b"["):
+                self.bytes_read -= len(line)
+                yield from self._elements(document + stream.read())
+                return
+            if document:
+                yield number, document
+
+    def _elements(self, array: bytes) -> Iterator[tuple[int, bytes]]:
+        try:
+            elements = _array.decode(array)
+        except msgspec.DecodeError as error:
+            raise ConfigurationError(
+                f"the input begins with `[` and is no JSON array ({error}): mend it, or give one JSON object a line"
+            ) from None
+        for number, element in enumerate(elements, start=1):
+            document = bytes(element)
+            self.bytes_read += len(document)
+            yield number, document
+
 
 Read = Callable[[bytes, int, Filling], Sequence[Sequence[InputEvent]]]
 """A document, its place in the input and the filling -> its conversations, in order."""
@@ -24,7 +83,7 @@ class InputConversation(Struct, frozen=True):
     events: Sequence[InputEvent]
 
 
-class Format(Struct, frozen=True, kw_only=True):
+class Format(Struct, frozen=True):
     """One input format.
 
     Attributes:
@@ -36,21 +95,19 @@ class Format(Struct, frozen=True, kw_only=True):
     """
 
     read: Read
-    marks: frozenset[str]
+    marks: tuple[str, ...]
     rule: str
     transcripts: bool = True
     by_time: bool = False
 
 
 FORMATS: dict[str, Format] = {
-    "turntide": Format(
-        read=turntide.read, marks=frozenset({"session_id", "timestamp"}), rule=turntide.RULE, transcripts=False
-    ),
-    "openai": Format(read=chats.read_openai, marks=frozenset({"messages"}), rule=chats.OPENAI_RULE),
-    "sharegpt": Format(read=chats.read_sharegpt, marks=frozenset({"conversations"}), rule=chats.SHAREGPT_RULE),
-    "oasst": Format(read=oasst.read, marks=frozenset({"message_tree_id", "prompt"}), rule=oasst.RULE, by_time=True),
-    "locomo": Format(read=locomo.read, marks=frozenset({"sample_id", "conversation"}), rule=locomo.RULE, by_time=True),
-    "dialogues": Format(read=chats.read_dialogue, marks=frozenset({"turns"}), rule=chats.DIALOGUES_RULE),
+    "turntide": Format(chats.read_turntide, ("session_id", "timestamp"), chats.TURNTIDE_RULE, transcripts=False),
+    "openai": Format(chats.read_openai, ("messages",), chats.OPENAI_RULE),
+    "sharegpt": Format(chats.read_sharegpt, ("conversations",), chats.SHAREGPT_RULE),
+    "oasst": Format(datasets.read_oasst, ("message_tree_id", "prompt"), datasets.OASST_RULE, by_time=True),
+    "locomo": Format(datasets.read_locomo, ("sample_id", "conversation"), datasets.LOCOMO_RULE, by_time=True),
+    "dialogues": Format(chats.read_dialogue, ("turns",), chats.DIALOGUES_RULE),
 }
 
 
@@ -61,11 +118,11 @@ def detect(document: bytes) -> str:
         ConfigurationError: It shows none.
     """
     try:
-        fields = frozenset(msgspec.json.decode(document, type=dict[str, msgspec.Raw]))
+        fields = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        fields = frozenset()
+        fields = {}
     for name, form in FORMATS.items():
-        if form.marks <= fields:
+        if fields.keys() >= set(form.marks):
             return name
     raise ConfigurationError(
         f"the first line shows none of the formats {', '.join(FORMATS)}: name one with --format, or see "

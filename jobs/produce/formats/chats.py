@@ -1,4 +1,4 @@
-"""Formats with a whole conversation in each document: OpenAI's chats, ShareGPT's exports, dialogues of turns.
+"""Formats of chats: OpenAI's, ShareGPT's, dialogues of turns, and Turntide's own events as on `turns.v1`.
 
 Each reader raises `msgspec.DecodeError` for a document of another form, and `InvalidRecord` for an unknown role or a
 message that is too long.
@@ -6,11 +6,13 @@ message that is too long.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct, field
 
-from jobs.produce.formats.filling import FileMessage, Filling
-from models.events import Identifier, Scalar, Turn
+from jobs.produce.formats.filling import FileMessage, Filling, check_content
+from models.events import ControlEvent, Identifier, InputEvent, Scalar, Turn
 
 OPENAI_RULE = (
     '{"messages": [{"role", "content"}]} a line, with optional session_id or id, user_id or user, app_id; text parts '
@@ -112,3 +114,38 @@ def _beside(document: bytes) -> dict[str, Scalar] | None:
         if name not in known and not bytes(raw).startswith((b"{", b"["))
     }
     return scalars or None
+
+
+TURNTIDE_RULE = (
+    "a turn or control event a line, as on turns.v1; lines of several sessions may alternate; only app_id and "
+    "user_id may be missing"
+)
+
+_turn = msgspec.json.Decoder(Turn)
+
+
+def read_turntide(document: bytes, _position: int, filling: Filling) -> list[list[InputEvent]]:
+    """One event; a whole turn takes one decode, only what is none is looked at again.
+
+    Raises:
+        msgspec.DecodeError: It is neither a turn nor a control event.
+        InvalidRecord: Its content is too large.
+    """
+    try:
+        event: InputEvent = _turn.decode(document)
+    except msgspec.ValidationError:
+        event = _filled(msgspec.json.decode(document, type=dict[str, Any]), filling)
+    if isinstance(event, Turn):
+        check_content(event.content, event.turn)
+    return [[event]]
+
+
+def _filled(fields: dict[str, Any], filling: Filling) -> InputEvent:
+    if fields.get("type", "turn") != "turn":
+        control: ControlEvent = msgspec.convert(fields, ControlEvent)
+        return control
+    fields.setdefault("app_id", filling.app_id)
+    session_id = fields.get("session_id")
+    if isinstance(session_id, str):
+        fields.setdefault("user_id", filling.user_of(session_id))
+    return msgspec.convert(fields, Turn)

@@ -34,7 +34,7 @@ from streams.archive.iceberg.tables import REMOVED, Marks, marks_of, removed
 from streams.archive.iceberg.writing import FileWriter
 from streams.archive.schema import TABLES
 from streams.archive.schema import RawTable as ArchiveTable
-from streams.settings.iceberg import IcebergSettings
+from streams.settings.archive import IcebergSettings
 
 log = structlog.get_logger(__name__)
 

@@ -1,7 +1,12 @@
-"""LoCoMo: very long conversations of two friends in dated sessions (Maharana et al. 2024)."""
+"""Formats of published data sets.
+
+OASST: message trees of OpenAssistant (OASST1, OASST2), as the released `.trees.jsonl` files have them. LoCoMo: very
+long conversations of two friends in dated sessions (Maharana et al. 2024).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -9,9 +14,58 @@ from msgspec import Raw, Struct
 
 from jobs.produce.formats.filling import FileMessage, Filling
 from models.errors import InvalidRecord
-from models.events import Identifier, Scalar, Turn
+from models.events import Identifier, Turn
 
-RULE = (
+OASST_RULE = (
+    "a message tree a line; every path from the prompt to a leaf is one session <tree id>/<leaf id>, so turns near the "
+    "root occur in several; times and the prompt's user are taken where given"
+)
+
+
+class _OasstMessage(Struct):
+    message_id: str
+    text: str
+    role: str
+    replies: list[_OasstMessage] = []
+    user_id: Identifier | None = None
+    created_date: datetime | None = None
+
+
+class _Tree(Struct):
+    message_tree_id: str
+    prompt: _OasstMessage
+
+
+def read_oasst(document: bytes, _position: int, filling: Filling) -> list[list[Turn]]:
+    """The tree's paths, depth first.
+
+    Raises:
+        msgspec.DecodeError: It is no such object.
+        InvalidRecord: A role is unknown, or a message too long.
+    """
+    tree = msgspec.json.decode(document, type=_Tree)
+    return [
+        filling.turns(
+            f"{tree.message_tree_id}/{path[-1].message_id}",
+            [FileMessage(role=m.role, content=m.text, timestamp=m.created_date) for m in path],
+            user_id=tree.prompt.user_id,
+        )
+        for path in _paths(tree.prompt)
+    ]
+
+
+def _paths(root: _OasstMessage) -> Iterator[list[_OasstMessage]]:
+    # A stack, no recursion: a file must not be able to exhaust ours.
+    waiting = [[root]]
+    while waiting:
+        path = waiting.pop()
+        replies = path[-1].replies
+        if not replies:
+            yield path
+        waiting.extend([*path, reply] for reply in reversed(replies))
+
+
+LOCOMO_RULE = (
     'a sample a line or in one array; each dated session_N is one session "<sample_id>/session_N"; speaker_a is the '
     "user, speaker_b the assistant; the content is `speaker: text [image caption]`; one minute per turn from the "
     "session's date; all sessions of a sample have one user; dia_id and blip_caption go into the metadata"
@@ -33,27 +87,21 @@ class _LocomoSample(Struct):
     conversation: dict[str, Raw]
 
 
-_decoder = msgspec.json.Decoder(_LocomoSample)
-_lines = msgspec.json.Decoder(list[_LocomoTurn])
-_string = msgspec.json.Decoder(str)
-
-
-def read(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
+def read_locomo(document: bytes, _position: int, filling: Filling) -> list[list[Turn]]:
     """The sample's sessions in the order of their numbers; its questions and summaries are left out.
 
     Raises:
         msgspec.DecodeError: It is no such object.
         InvalidRecord: A session has no readable date, or a message is too long.
     """
-    _ = position
-    sample = _decoder.decode(document)
+    sample = msgspec.json.decode(document, type=_LocomoSample)
     parts = sample.conversation
-    user = _string.decode(parts.get("speaker_a", b'""'))
+    user = msgspec.json.decode(parts.get("speaker_a", b'""'), type=str)
     names = [name for name in parts if name.removeprefix("session_").isdigit()]
     return [
         filling.turns(
             f"{sample.sample_id}/{name}",
-            _said(_lines.decode(parts[name]), user, _date(parts, name)),
+            _said(msgspec.json.decode(parts[name], type=list[_LocomoTurn]), user, _date(parts, name)),
             user_id=filling.user_id or f"user-{sample.sample_id}",
         )
         for name in sorted(names, key=lambda name: int(name.removeprefix("session_")))
@@ -66,7 +114,7 @@ def _said(lines: list[_LocomoTurn], user: str, began: datetime) -> list[FileMess
             role="user" if line.speaker == user else "assistant",
             content=_content(line),
             timestamp=began + number * _MINUTE,
-            metadata=_metadata(line),
+            metadata={"dia_id": line.dia_id, **({"blip_caption": line.blip_caption} if line.blip_caption else {})},
         )
         for number, line in enumerate(lines)
     ]
@@ -78,17 +126,10 @@ def _content(line: _LocomoTurn) -> str:
     return f"{line.speaker}: {line.text}{caption}"
 
 
-def _metadata(line: _LocomoTurn) -> dict[str, Scalar]:
-    metadata: dict[str, Scalar] = {"dia_id": line.dia_id}
-    if line.blip_caption:
-        metadata["blip_caption"] = line.blip_caption
-    return metadata
-
-
 def _date(parts: dict[str, Raw], name: str) -> datetime:
     """`1:56 pm on 8 May, 2023`, taken as UTC."""
     try:
-        text = _string.decode(parts[f"{name}_date_time"])
+        text = msgspec.json.decode(parts[f"{name}_date_time"], type=str)
         return datetime.strptime(text, _DATE_FORMAT).replace(tzinfo=UTC)
     except (KeyError, ValueError) as error:
         raise InvalidRecord(
