@@ -8,32 +8,27 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.memory import project_report, project_saving
-from jobs.memory.project_asking import ConversationOption, MemoryArgument, app, flat, utc_time
-from jobs.shared.options import AppArgument, ProjectArgument
-from jobs.shared.role_api import CommandContext, columns, role_command
+from jobs.memory import project_saving
+from jobs.memory.project_asking import ConversationOption, MemoryArgument, app, flat, project_command, utc_time
+from jobs.shared.role_api import CommandContext, columns
 from models.events.project_items import MemoryType
 
-PARTS = (project_report, project_saving)
-"""What adds commands of their own to `app`."""
+__all__ = ["app", "project_saving"]  # the saving commands stand on `app` too
 
 
-@role_command(app, "turntide memory project show shop web", "turntide memory project show shop web --output json")
-def show(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
+@project_command("turntide memory project show shop web", "turntide memory project show shop web --output json")
+def show(role: CommandContext) -> None:
     """Print how much is remembered of a project, and how much may be."""
-    role.record(role.ask("get_project_standing", app_id=app_id, project_id=project).body, flat)
+    role.record(role.ask("get_project_standing").body, flat)
 
 
-@role_command(
-    app,
+@project_command(
     "turntide memory project memories shop web",
     "turntide memory project memories shop web --type decision --archived",
     "turntide memory project memories shop web --search 'database decision'",
 )
 def memories(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     *,
     kind: Annotated[MemoryType | None, typer.Option("--type", help="Only of this type.")] = None,
     tag: Annotated[str, typer.Option("--tag", help="Only with this tag.")] = "",
@@ -42,71 +37,65 @@ def memories(
     limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many at most.")] = 50,
 ) -> None:
     """List a project's memories, the newest first, or search them together with episodes and chunks."""
-    named = {"app_id": app_id, "project_id": project}
     if search:
         types = [] if kind is None else [kind.value]
         filters = {"memory_types": types, "tags": [tag] if tag else [], "include_archived": archived}
         body = {"query": search, "top_k": min(limit, 100), "filters": filters | {"include_chunks": not types}}
-        found = role.ask("search_project", body, **named).body["results"]
-        role.rows(f"found in {project}", found, columns("id", "kind", "score", "text"))
+        found = role.ask("search_project", body).body["results"]
+        role.rows(f"found in {role.project}", found, columns("id", "kind", "score", "text"))
         return
     narrowed = {"memory_type": kind, "tag": tag, "include_archived": archived or None, "limit": limit}
-    page = role.ask("list_project_memories", **named, **narrowed).body
-    role.rows(f"memories of {project}", page["memories"], _row)
+    page = role.ask("list_project_memories", **narrowed).body
+    role.rows(f"memories of {role.project}", page["memories"], _row)
     if page["next"]:
-        role.output.message(f"there are more: --limit, or `turntide memory project export {app_id} {project} DIR`")
+        role.output.message(
+            f"there are more: --limit, or `turntide memory project export {role.named['app_id']} {role.project} DIR`"
+        )
 
 
-@role_command(app, "turntide memory project memory shop web mjuohs00-9c1d22ab")
-def memory(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
+@project_command("turntide memory project memory shop web mjuohs00-9c1d22ab")
+def memory(role: CommandContext, memory_id: MemoryArgument) -> None:
     """Print all of one memory: where it was said, what was known before, what leads to it."""
-    found = role.ask("get_project_memory", app_id=app_id, project_id=project, memory_id=memory_id)
-    role.record(found.body, flat)
+    role.record(role.ask("get_project_memory", memory_id=memory_id).body, flat)
 
 
-@role_command(
-    app,
+@project_command(
     "turntide memory project at shop web 2026-01-03",
     "turntide memory project at shop web 2026-01-03 --known-at 2026-01-05T12:00:00Z",
 )
 def at(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     when: Annotated[str, typer.Argument(metavar="TIME", help="A day or an RFC 3339 time, UTC.")],
     *,
     known_at: Annotated[str, typer.Option("--known-at", help="By what was known then; none: as is known now.")] = "",
 ) -> None:
     """Travel in time: what held at a time, and if asked by what was known at another."""
     times = {"at": utc_time(when), "known_at": utc_time(known_at)}
-    found = role.ask("list_valid_memories", app_id=app_id, project_id=project, **times).body
-    role.rows(f"{project} at {when}", found["memories"], _row)
+    found = role.ask("list_valid_memories", **times).body
+    role.rows(f"{role.project} at {when}", found["memories"], _row)
 
 
-@role_command(app, "turntide memory project pending shop web")
-def pending(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
+@project_command("turntide memory project pending shop web")
+def pending(role: CommandContext) -> None:
     """List what was said and is not sure enough to be a memory, the surest first."""
-    found = role.ask("list_pending_facts", app_id=app_id, project_id=project).body["pending"]
-    role.rows(f"pending facts of {project}", found, columns("id", "type", "confidence", "doubts", "content"))
+    found = role.ask("list_pending_facts").body["pending"]
+    role.rows(f"pending facts of {role.project}", found, columns("id", "type", "confidence", "doubts", "content"))
 
 
-@role_command(app, "turntide memory project conversations shop web")
-def conversations(role: CommandContext, app_id: AppArgument, project: ProjectArgument) -> None:
+@project_command("turntide memory project conversations shop web")
+def conversations(role: CommandContext) -> None:
     """List a project's conversations, the latest first."""
-    found = role.ask("list_conversations", app_id=app_id, project_id=project).body["conversations"]
+    found = role.ask("list_conversations").body["conversations"]
     names = ("id", "status", "total_turns", "chunks", "started_at", "last_at", "summary")
-    role.rows(f"conversations of {project}", found, columns(*names))
+    role.rows(f"conversations of {role.project}", found, columns(*names))
 
 
-@role_command(
-    app, "turntide memory project arc shop web", "turntide memory project arc shop web --conversation planning-1"
+@project_command(
+    "turntide memory project arc shop web", "turntide memory project arc shop web --conversation planning-1"
 )
-def arc(
-    role: CommandContext, app_id: AppArgument, project: ProjectArgument, *, conversation: ConversationOption = ""
-) -> None:
+def arc(role: CommandContext, *, conversation: ConversationOption = "") -> None:
     """Print the narrative arc: beginning, middle, end, and the key moments."""
-    named = {"app_id": app_id, "project_id": project, "conversation_id": conversation}
-    found = role.ask("get_narrative_arc", **named).body
+    found = role.ask("get_narrative_arc", conversation_id=conversation).body
     if role.whole:
         role.output.record(found)
         return
@@ -123,7 +112,7 @@ def arc(
         for part in ("beginning", "middle", "end")
         for each in found[part]
     ]
-    role.output.rows(f"narrative arc of {conversation or project}", rows)
+    role.output.rows(f"narrative arc of {conversation or role.project}", rows)
 
 
 # --- putting it right
@@ -138,11 +127,9 @@ class PendingDecision(StrEnum):
     DISCARD = "discard"
 
 
-@role_command(app, "turntide memory project add shop web 'We use PostgreSQL.' --type decision --subject database")
+@project_command("turntide memory project add shop web 'We use PostgreSQL.' --type decision --subject database")
 def add(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     content: Content,
     *,
     kind: Annotated[MemoryType, typer.Option("--type", help="What it is.")] = MemoryType.FACT,
@@ -155,18 +142,15 @@ def add(
     """Write a memory by hand; what is known already is strengthened."""
     body = {"content": content, "type": kind.value, "subject": subject, "tags": tag or [], "importance": importance}
     body |= {"valid_from": utc_time(valid_from), "valid_until": utc_time(valid_until)}
-    role.finish(role.ask("add_project_memory", body, app_id=app_id, project_id=project), flat)
+    role.finish(role.ask("add_project_memory", body), flat)
 
 
-@role_command(
-    app,
+@project_command(
     "turntide memory project edit shop web mjuohs00-9c1d22ab --content 'We use PostgreSQL 17.'",
     "turntide memory project edit shop web mjuohs00-9c1d22ab --importance 0.9 --tag storage",
 )
 def edit(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     memory_id: MemoryArgument,
     *,
     content: Annotated[str | None, typer.Option("--content", help="The new text.")] = None,
@@ -177,43 +161,38 @@ def edit(
 ) -> None:
     """Put a memory right; what is not named stays, and what was known before stays known."""
     given = {"content": content, "category": category, "importance": importance, "tags": tag or None}
-    _edit(role, app_id, project, memory_id, **given, valid_from=utc_time(valid_from))
+    _edit(role, memory_id, **given, valid_from=utc_time(valid_from))
 
 
-@role_command(app, "turntide memory project expire shop web mjuohs00-9c1d22ab --at 2026-02-01")
+@project_command("turntide memory project expire shop web mjuohs00-9c1d22ab --at 2026-02-01")
 def expire(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     memory_id: MemoryArgument,
     *,
     when: Annotated[str, typer.Option("--at", help="From then on it does not hold.")],
 ) -> None:
     """End a memory: it held before, and can be asked for by time."""
-    _edit(role, app_id, project, memory_id, valid_until=utc_time(when))
+    _edit(role, memory_id, valid_until=utc_time(when))
 
 
-@role_command(app, "turntide memory project archive shop web mjuohs00-9c1d22ab")
-def archive(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
+@project_command("turntide memory project archive shop web mjuohs00-9c1d22ab")
+def archive(role: CommandContext, memory_id: MemoryArgument) -> None:
     """Put a memory away: it is not found any longer unless asked for."""
-    _edit(role, app_id, project, memory_id, archived=True)
+    _edit(role, memory_id, archived=True)
 
 
-@role_command(app, "turntide memory project restore shop web mjuohs00-9c1d22ab")
-def restore(role: CommandContext, app_id: AppArgument, project: ProjectArgument, memory_id: MemoryArgument) -> None:
+@project_command("turntide memory project restore shop web mjuohs00-9c1d22ab")
+def restore(role: CommandContext, memory_id: MemoryArgument) -> None:
     """Bring back what was put away."""
-    _edit(role, app_id, project, memory_id, archived=False)
+    _edit(role, memory_id, archived=False)
 
 
-@role_command(
-    app,
+@project_command(
     "turntide memory project promote shop web mjuohs00-5b6a7c8d",
     "turntide memory project promote shop web ID --as discard",
 )
 def promote(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     pending_id: Annotated[str, typer.Argument(metavar="ID", help="As `pending` shows it.")],
     *,
     decision: Annotated[
@@ -221,14 +200,12 @@ def promote(
     ] = PendingDecision.PROMOTE,
 ) -> None:
     """Make a memory of a pending fact, or discard it."""
-    named = {"app_id": app_id, "project_id": project, "pending_id": pending_id, "decision": decision}
-    role.finish(role.ask("decide_pending_fact", **named), flat)
+    role.finish(role.ask("decide_pending_fact", pending_id=pending_id, decision=decision), flat)
 
 
-def _edit(role: CommandContext, app_id: str, project: str, memory_id: str, **given: Any) -> None:
+def _edit(role: CommandContext, memory_id: str, **given: Any) -> None:
     body = {name: value for name, value in given.items() if value is not None}
-    done = role.ask("edit_project_memory", body, app_id=app_id, project_id=project, memory_id=memory_id)
-    role.finish(done, flat)
+    role.finish(role.ask("edit_project_memory", body, memory_id=memory_id), flat)
 
 
 def _row(memory: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,8 +221,7 @@ def _row(memory: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@role_command(
-    app,
+@project_command(
     "turntide memory project graph shop web",
     "turntide memory project graph shop web --of mjuohs00-9c1d22ab --depth 2",
     "turntide memory project graph shop web --of mjuohs00-9c1d22ab --to mjuohs00-1f0e77cd",
@@ -253,8 +229,6 @@ def _row(memory: Mapping[str, Any]) -> dict[str, Any]:
 )
 def graph(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     *,
     of: Annotated[str, typer.Option("--of", metavar="ID", help="Only what is near this memory.")] = "",
     depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Relationships away.")] = 1,
@@ -262,21 +236,20 @@ def graph(
     dependents: Annotated[bool, typer.Option("--dependents", help="What depends on --of.")] = False,
 ) -> None:
     """Print relationships: all of them, what is near a memory, a way between two, or what depends on one."""
-    named = {"app_id": app_id, "project_id": project}
     if (to or dependents) and not of:
         raise typer.BadParameter("--to and --dependents need --of ID")
     if to:
-        found = role.ask("find_path", **named, source_id=of, target_id=to).body
+        found = role.ask("find_path", source_id=of, target_id=to).body
         role.output.rows(f"from {of} to {to}", found["edges"])
         if not found["found"]:
             role.output.message("there is no way")
         return
     if of:
         near = {} if dependents else {"depth": depth}
-        found = role.ask("list_dependents" if dependents else "list_neighbours", **named, memory_id=of, **near).body
+        found = role.ask("list_dependents" if dependents else "list_neighbours", memory_id=of, **near).body
         role.output.rows(f"related to {of}", found["related"])
         return
-    whole = role.ask("get_graph", **named).body
+    whole = role.ask("get_graph").body
     if role.whole:
         role.output.record(whole)
         return
@@ -290,18 +263,15 @@ def graph(
         }
         for each in whole["edges"]
     ]
-    role.output.rows(f"relationships of {project}", rows)
+    role.output.rows(f"relationships of {role.project}", rows)
 
 
-@role_command(
-    app,
+@project_command(
     "turntide memory project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --strength 0.8",
     "turntide memory project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --off",
 )
-def relate(  # noqa: PLR0917 - as it is said: one memory, how, another
+def relate(
     role: CommandContext,
-    app_id: AppArgument,
-    project: ProjectArgument,
     source: Annotated[str, typer.Argument(metavar="ID", help="The memory it goes out from.")],
     relation: Annotated[str, typer.Argument(help="depends_on, related_to, contradicts, supersedes, or any name.")],
     target: Annotated[str, typer.Argument(metavar="OTHER", help="The memory it leads to.")],
@@ -310,11 +280,8 @@ def relate(  # noqa: PLR0917 - as it is said: one memory, how, another
     off: Annotated[bool, typer.Option("--off", help="Take it back.")] = False,
 ) -> None:
     """Relate one memory to another, or take that back."""
-    named, edge = (
-        {"app_id": app_id, "project_id": project},
-        {"source_id": source, "target_id": target, "relation": relation},
-    )
+    edge = {"source_id": source, "target_id": target, "relation": relation}
     if off:
-        role.finish(role.ask("delete_relationship", **named, **edge), flat)
+        role.finish(role.ask("delete_relationship", **edge), flat)
     else:
-        role.finish(role.ask("set_relationship", {**edge, "strength": strength}, **named), flat)
+        role.finish(role.ask("set_relationship", {**edge, "strength": strength}), flat)

@@ -1,24 +1,28 @@
-"""`turntide memory project export` and `import`: a project as four JSON files, and back."""
+"""`turntide memory project export`, `import` and `report`: a project as four JSON files, and as one HTML page."""
 
 from __future__ import annotations
 
-import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from jobs.memory.project_asking import app
-from jobs.shared.options import AppArgument, ProjectArgument
-from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeError, RoleAnswer, RoleApi, role_command
+from jobs.memory.project_asking import project_command
+from jobs.shared.output import Printer
+from jobs.shared.progress import progress_bar
+from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeError, RoleAnswer
 from models.errors import ConfigurationError, StoreUnavailable
+from models.events.project_items import ProjectEpisode
 from models.project.files import read, written
 from models.project.saved import FILES, Batch, SavedMessage, SavedProject, batches
 from streams.api.projects.answers import EXPORT_FORMAT, EXPORT_VERSION, ExportPage
 from streams.embedded.project_folder import read_folder, replace_file
+
+if TYPE_CHECKING:
+    from jobs.shared.pictures import Drawn
 
 _KINDS = ("memory", "episode", "conversation", "chunk", "pending")
 _FIELDS = ("memories", "episodes", "conversations", "chunks", "pending")
@@ -29,11 +33,11 @@ _BATCH_BYTES = 48 * 1024
 DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the four files.")]
 
 
-@role_command(app, "turntide memory project export shop web .project-memory")
-def export(role: CommandContext, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
+@project_command("turntide memory project export shop web .project-memory")
+def export(role: CommandContext, folder: DirArgument) -> None:
     """Save a project as four JSON files that people can read; files that are there are replaced, each whole."""
-    saved, unchanged = exported(role.api, app_id, project)
-    files = written(saved, project)
+    saved, unchanged = exported(role)
+    files = written(saved, role.project)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, text in files.items():
@@ -48,8 +52,8 @@ def export(role: CommandContext, app_id: AppArgument, project: ProjectArgument, 
         printed.message("the project went on meanwhile: export it again for a picture of one moment")
 
 
-@role_command(app, "turntide memory project import shop web .project-memory", name="import")
-def bring_back(role: CommandContext, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
+@project_command("turntide memory project import shop web .project-memory", name="import")
+def bring_back(role: CommandContext, folder: DirArgument) -> None:
     """Bring a saved project in. Items that are there already are replaced, so a repeat gives the same.
 
     All files are read and checked first: of a damaged or newer one nothing is imported. What the role's policy has no
@@ -61,18 +65,14 @@ def bring_back(role: CommandContext, app_id: AppArgument, project: ProjectArgume
     saved = read(texts)
     printed, refused, waiting = role.output, set[str](), 0
     pieces = list(batches(saved, _BATCH_ITEMS, _BATCH_BYTES))
-    shown = sys.stderr if printed.form is OutputFormat.TABLE and sys.stderr.isatty() else None
-    for done, items in enumerate(pieces, start=1):
-        for answer in _brought(role.api, app_id, project, items):
-            waiting += answer.pending
-            if not answer.pending and answer.body.get("detail"):
-                refused.add(answer.body["detail"])
-        if shown is not None:
-            shown.write(f"\rimported {done} of {len(pieces)} pieces")
-            shown.flush()
-    stats = role.ask("get_project_standing", app_id=app_id, project_id=project).body
-    if shown is not None:
-        shown.write("\n")
+    with progress_bar("Importing pieces") as progress:
+        for done, items in enumerate(pieces, start=1):
+            for answer in _brought(role, items):
+                waiting += answer.pending
+                if not answer.pending and answer.body.get("detail"):
+                    refused.add(answer.body["detail"])
+            progress(done, len(pieces))
+    stats = role.ask("get_project_standing").body
     kept = {f"kept_{name}": stats[name] for name in _FIELDS}
     printed.record({"folder": str(folder), **_counts(saved), **kept, "refused": sorted(refused), "waiting": waiting})
     _render(printed, saved, stats, sorted(refused))
@@ -81,7 +81,7 @@ def bring_back(role: CommandContext, app_id: AppArgument, project: ProjectArgume
         raise typer.Exit(EXIT_PENDING)
 
 
-def _brought(role: RoleApi, app_id: str, project: str, items: Batch) -> Iterator[RoleAnswer]:
+def _brought(role: CommandContext, items: Batch) -> Iterator[RoleAnswer]:
     """Send a piece, in halves where it is larger than the role takes at once.
 
     Raises:
@@ -89,7 +89,7 @@ def _brought(role: RoleApi, app_id: str, project: str, items: Batch) -> Iterator
     """
     body = {name: msgspec.to_builtins(each) for name, each in items.items()}
     try:
-        yield role.ask("import_project_items", body, app_id=app_id, project_id=project)
+        yield role.ask("import_project_items", body)
     except RequestTooLargeError as error:
         sequence = [(name, item) for name, each in items.items() for item in each]
         if len(sequence) == 1:
@@ -98,10 +98,10 @@ def _brought(role: RoleApi, app_id: str, project: str, items: Batch) -> Iterator
             piece: Batch = {}
             for name, item in half:
                 piece.setdefault(name, []).append(item)
-            yield from _brought(role, app_id, project, piece)
+            yield from _brought(role, piece)
 
 
-def exported(role: RoleApi, app_id: str, project: str) -> tuple[SavedProject, bool]:
+def exported(role: CommandContext) -> tuple[SavedProject, bool]:
     """Everything of a project, page by page, and whether it stood still meanwhile.
 
     Raises:
@@ -113,8 +113,7 @@ def exported(role: RoleApi, app_id: str, project: str) -> tuple[SavedProject, bo
     for kind in _KINDS:
         after = ""
         while True:
-            named = {"app_id": app_id, "project_id": project, "kind": kind, "after": after}
-            page = _page(role.ask("export_project_items", **named).body)
+            page = _page(role.ask("export_project_items", kind=kind, after=after).body)
             revisions.add(page.revision)
             for name in _FIELDS:
                 items[name] += getattr(page, name)
@@ -157,3 +156,74 @@ def _render(printed: Printer, saved: SavedProject, stats: dict[str, Any], refuse
                 f"{len(getattr(saved, name))} {name} are in the files and the policy keeps {most}: raise it under "
                 "`projects` and import again"
             )
+
+
+_MEMORY_HEADS = ("type", "content", "from", "until", "importance", "")
+_CHUNK_HEADS = ("conversation", "turns", "summary", "topics", "tokens")
+
+
+@project_command("turntide memory project report shop web -o web.html")
+def report(
+    role: CommandContext,
+    *,
+    to: Annotated[Path, typer.Option("-o", "--file", help="Where to.")] = Path("project.html"),
+) -> None:
+    """Draw a project: narrative arcs, the graph of its memories, chunks, and all memories as a table."""
+    saved, _ = exported(role)
+    page = report_page(role.project, saved)
+    try:
+        replace_file(to, page)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {to}: {error.strerror}. Name another file with -o") from error
+    role.output.record({"file": str(to), "memories": len(saved.memories), "bytes": len(page.encode())})
+
+
+def report_page(project: str, saved: SavedProject) -> str:
+    """The whole document."""
+    from jobs.memory.project_pictures import WIDTH_PX
+    from streams.http import pages
+
+    memories = [
+        (
+            each.type.value,
+            each.content,
+            f"{each.valid_from:%Y-%m-%d %H:%M}",
+            "" if each.valid_until is None else f"{each.valid_until:%Y-%m-%d %H:%M}",
+            f"{each.importance:.2f}",
+            "archived" if each.archived else "",
+        )
+        for each in sorted(saved.memories, key=lambda memory: (memory.type, memory.valid_from, memory.id))
+    ]
+    chunks = [
+        (
+            each.conversation_id,
+            f"{each.first_turn}-{each.last_turn}",
+            each.summary,
+            ", ".join(each.key_topics),
+            f"{each.token_count} → {each.summary_tokens}",
+        )
+        for each in sorted(saved.chunks, key=lambda chunk: (chunk.conversation_id, chunk.first_number))
+    ]
+    names = ("memories", "episodes", "chunks", "conversations", "pending")
+    return pages.render(
+        "jobs/memory/project_report.html.j2",
+        project=project,
+        counted={name: len(getattr(saved, name)) for name in names},
+        pictures=_pictures(saved),
+        width=WIDTH_PX,
+        tables=[("Memories", _MEMORY_HEADS, memories), ("Chunks", _CHUNK_HEADS, chunks)],
+    )
+
+
+def _pictures(saved: SavedProject) -> Iterator[Drawn]:
+    from jobs.memory.project_pictures import memory_graph, narrative_arc
+
+    by_conversation: defaultdict[str, list[ProjectEpisode]] = defaultdict(list)
+    for each in saved.episodes:
+        by_conversation[each.conversation_id].append(each)
+    turns = {each.id: each.total_turns for each in saved.conversations}
+    for name, episodes in sorted(by_conversation.items(), key=lambda each: -len(each[1])):
+        last = max([turns.get(name, 1) - 1, *(each.last_turn for each in episodes)])
+        yield narrative_arc(episodes, (0, last), title=f"Narrative arc of {name}")
+    if any(each.relationships for each in saved.memories):
+        yield memory_graph(saved.memories, title="How memories stand to each other")

@@ -37,6 +37,8 @@ _DO = {
 }
 
 
+_POSITIONAL, _OPTION = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+NOTHING: Mapping[str, Any] = {}
 _SHARED: Mapping[str, tuple[Any, Any]] = {
     "url": (UrlOption, None),
     "token": (TokenOption, TOKEN_VARIABLE),
@@ -149,10 +151,17 @@ class CommandContext(NamedTuple):
 
     api: RoleApi
     output: Printer
+    named: Mapping[str, Any] = {}
+    """What the command is about: parts of every request."""
 
     def ask(self, operation: str, body: Mapping[str, Any] | None = None, /, **asked: Any) -> RoleAnswer:
         """One request, as of `RoleApi`."""
-        return self.api.ask(operation, body, **asked)
+        return self.api.ask(operation, body, **self.named, **asked)
+
+    @property
+    def project(self) -> str:
+        """Id of the project that the command is about."""
+        return str(self.named["project_id"])
 
     @property
     def whole(self) -> bool:
@@ -181,27 +190,27 @@ class CommandContext(NamedTuple):
 
 
 def role_command(
-    app: typer.Typer, *lines: str, name: str | None = None
+    app: typer.Typer, *lines: str, name: str | None = None, about: Mapping[str, Any] = NOTHING
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Declare a command that takes a `CommandContext`, with these examples of it.
 
     `--url`, `--token-env` and `--output` are added to its own options. Its name is the function's unless given.
+    Arguments of `about` (name → annotation) come before its own and fill every request.
     """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
+        first = [inspect.Parameter(word, _POSITIONAL, annotation=of) for word, of in about.items()]
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        kind = inspect.Parameter.KEYWORD_ONLY
-        shared = [
-            inspect.Parameter(word, kind, annotation=of, default=default) for word, (of, default) in _SHARED.items()
-        ]
+        shared = [inspect.Parameter(word, _OPTION, annotation=of, default=to) for word, (of, to) in _SHARED.items()]
 
         def command(*, url: str | None, token: str, output: OutputFormat, **given: Any) -> None:
+            named = {word: given.pop(word) for word in about}
             with role_api(url, token) as role:
-                function(CommandContext(role, Printer(output)), **given)
+                function(CommandContext(role, Printer(output), named), **given)
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
-        command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
-        command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined] # what typer reads
+        command.__annotations__ = {each.name: each.annotation for each in (*first, *own, *shared)}
+        command.__signature__ = inspect.Signature([*first, *own, *shared])  # type: ignore[attr-defined] # what typer reads
         app.command(name, epilog=examples(*lines))(command)
         return function
 
