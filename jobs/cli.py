@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from models.errors import ConfigurationError, TurntideError
 
+_Command = TypeVar("_Command", bound=Callable[..., None])
 _EXIT_FAILED = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -105,6 +106,21 @@ COMMANDS = tuple(
 def examples(*lines: str) -> str:
     """Epilog of a command's help: one example a line."""
     return "\n\n".join(["Examples:", *(f"[cyan]{line}[/]" for line in lines)])
+
+
+def with_examples(*lines: str) -> Callable[[_Command], _Command]:
+    """Show these examples on the help page of a command."""
+
+    def show(command: _Command) -> _Command:
+        command.epilog = examples(*lines)  # type: ignore[attr-defined] # read by `_imported`
+        return command
+
+    return show
+
+
+def group(text: str) -> typer.Typer:
+    """A group of commands with this help."""
+    return typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=text)
 
 
 def command_names() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import typer
 from msgspec import to_builtins
 
 from jobs.alerts import labels as alert_labels
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import input_record, send_to_turns
@@ -40,11 +40,7 @@ _TEST_HOLD = timedelta(minutes=5)
 _TEST_NAME = "turntide-test"
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="List, acknowledge and label alerts, and send a test alert through the configured sinks.",
-)
+app = group("List, acknowledge and label alerts, and send a test alert through the configured sinks.")
 
 
 @app.command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 _EXIT_FINDINGS = 1
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Look after the archive: verify it, show what it holds, merge its files.",
-)
+app = group("Look after the archive: verify it, show what it holds, merge its files.")
 
 
 @app.command(epilog=examples("turntide archive parity", "turntide archive parity --output json"))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.archive.view_meanings import POLARS_BEFORE, VIEW_MEANINGS, columns_of
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from streams.archive.views.published import VIEWS_VERSION
@@ -36,6 +36,11 @@ class DictionaryFormat(StrEnum):
     HTML = "html"
 
 
+@with_examples(
+    "turntide archive dictionary",
+    "turntide archive dictionary sessions",
+    "turntide archive dictionary --output html > dictionary.html",
+)
 def dictionary(
     view: Annotated[str | None, typer.Argument(help="One view alone; none: all of them.")] = None,
     *,
@@ -52,13 +57,6 @@ def dictionary(
             _json(views)
         case DictionaryFormat.TABLE:
             _tables(views, with_columns=view is not None)
-
-
-dictionary.epilog = examples(  # type: ignore[attr-defined]
-    "turntide archive dictionary",
-    "turntide archive dictionary sessions",
-    "turntide archive dictionary --output html > dictionary.html",
-)
 
 
 def entries(view: str | None) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import duckdb
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.options import WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError, StoreUnavailable
@@ -39,6 +39,13 @@ class QueryFormat(StrEnum):
     PARQUET = "parquet"
 
 
+@with_examples(
+    "turntide query \"SELECT session_id, severity, reason FROM alerts WHERE status = 'firing'\"",
+    'turntide query "SELECT app_id, count(*) AS turns FROM turns GROUP BY ALL" --output csv',
+    "turntide query \"FROM risk_points WHERE session_id = 's-1' ORDER BY turn\" --output json",
+    'turntide query "FROM sessions" --output parquet --to sessions.parquet',
+    "turntide query \"SELECT count(*) FROM turns WHERE date = DATE '2026-03-04'\" --explain",
+)
 def query(
     sql: Annotated[str, typer.Argument(help="A statement in DuckDB's SQL.")],
     *,
@@ -77,13 +84,6 @@ query.__doc__ = f"""Ask the archive in SQL, read-only.
 
 Views: {", ".join(VIEW_NAMES)}. `turntide archive dictionary` says what they mean, `DESCRIBE turns` shows columns.
 """
-query.epilog = examples(  # type: ignore[attr-defined]
-    "turntide query \"SELECT session_id, severity, reason FROM alerts WHERE status = 'firing'\"",
-    'turntide query "SELECT app_id, count(*) AS turns FROM turns GROUP BY ALL" --output csv',
-    "turntide query \"FROM risk_points WHERE session_id = 's-1' ORDER BY turn\" --output json",
-    'turntide query "FROM sessions" --output parquet --to sessions.parquet',
-    "turntide query \"SELECT count(*) FROM turns WHERE date = DATE '2026-03-04'\" --explain",
-)
 
 
 def _check(output: QueryFormat, to: Path | None, *, explain: bool) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from jobs.archive.dictionary import entries
 from jobs.archive.query import run
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.options import OutputOption, WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import TurntideError
@@ -37,6 +37,11 @@ an earlier version: `FROM raw.turns AT (VERSION => 12);` or `AT (TIMESTAMP => no
 `turntide archive snapshots` lists the versions."""
 
 
+@with_examples(
+    "turntide archive shell",
+    'turntide archive shell --command "SELECT count(*) FROM turns; SELECT count(*) FROM sessions"',
+    "turntide archive shell --output csv < questions.sql",
+)
 def shell(
     *,
     command: Annotated[str | None, typer.Option("--command", help="Run these statements and leave.")] = None,
@@ -56,13 +61,6 @@ def shell(
             session.converse()
     if session.failed:
         raise typer.Exit(_EXIT_FAILED)
-
-
-shell.epilog = examples(  # type: ignore[attr-defined]
-    "turntide archive shell",
-    'turntide archive shell --command "SELECT count(*) FROM turns; SELECT count(*) FROM sessions"',
-    "turntide archive shell --output csv < questions.sql",
-)
 
 
 class Session:

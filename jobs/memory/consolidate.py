@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared import role_api as roles
 from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
 from jobs.shared.output import OutputFormat, Printer
@@ -23,6 +23,11 @@ _WAIT_S = 120.0
 _FIGURES = ("memories_looked_at", "memories_archived", "episodes_merged", "pending_dropped", "tokens_reclaimed")
 
 
+@with_examples(
+    "turntide memory consolidate shop web",
+    "turntide memory consolidate shop web --output json",
+    "turntide memory consolidate --dir .project-memory",
+)
 def consolidate(
     app_id: Annotated[str, typer.Argument(metavar="[APP]", help="Id of the app.")] = "",
     project: Annotated[str, typer.Argument(metavar="[PROJECT]", help="Id of the project.")] = "",
@@ -49,13 +54,6 @@ def consolidate(
     if not result["done"]:
         Printer(output).message("it is under way: look again with `turntide memory project show`")
         raise typer.Exit(EXIT_PENDING)
-
-
-consolidate.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
-    "turntide memory consolidate shop web",
-    "turntide memory consolidate shop web --output json",
-    "turntide memory consolidate --dir .project-memory",
-)
 
 
 def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float], None]) -> dict[str, Any]:

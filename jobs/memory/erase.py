@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import RoleGroup, role_groups
@@ -35,6 +35,12 @@ _ROLES = ("archive", "sessions", "memory", "enrich", "judge", "index")
 Say = Callable[[str], None]
 
 
+@with_examples(
+    "turntide memory erase --user anna",
+    "turntide memory erase --user anna --app shop --purge-logs",
+    "turntide memory erase --session order-4711 --yes --output json",
+    "turntide memory erase --status 6f1a3c50…",
+)
 def erase(
     *,
     user: Annotated[str, typer.Option(help="The user; with --app of that app, else in all apps.")] = "",
@@ -83,14 +89,6 @@ def erase(
         printed.message(f"it goes on without you; `{again}` shows the proof")
         raise typer.Exit(_EXIT_INTERRUPTED) from None
     _finish(proof, printed)
-
-
-erase.epilog = examples(  # type: ignore[attr-defined]
-    "turntide memory erase --user anna",
-    "turntide memory erase --user anna --app shop --purge-logs",
-    "turntide memory erase --session order-4711 --yes --output json",
-    "turntide memory erase --status 6f1a3c50…",
-)
 
 
 def _request(*, user: str, session: str, app: str, purge_logs: bool, by: str) -> EraseRequested:

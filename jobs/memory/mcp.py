@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import httpx
 import msgspec
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.options import TOKEN_VARIABLE, TokenOption, UrlOption
 from jobs.shared.role_api import connection
 from models.errors import StoreUnavailable
@@ -26,14 +26,10 @@ _ANSWER_WITHIN_S = 15.0
 _Routes = TypeVar("_Routes")
 
 
+@with_examples("turntide memory mcp", "turntide memory mcp --url https://memory.example.org --token-env MEMORY_TOKEN")
 def mcp(*, url: UrlOption = None, variable: TokenOption = TOKEN_VARIABLE) -> None:
     """Serve memory of users and projects to an MCP client that starts this command."""
     asyncio.run(_serve(connection(url, variable)))
-
-
-mcp.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
-    "turntide memory mcp", "turntide memory mcp --url https://memory.example.org --token-env MEMORY_TOKEN"
-)
 
 
 async def _serve(connection: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import group, with_examples
 from jobs.shared import role_api as roles
 from jobs.shared.options import TOKEN_VARIABLE, AppArgument, OutputOption, TokenOption, UrlOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
@@ -32,10 +32,8 @@ class MemorySearchMode(StrEnum):
     HYBRID = "hybrid"
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Memories of apps, from a running role: list, search, edit, pin, delete. `turntide memory export` saves them.",
+app = group(
+    "Memories of apps, from a running role: list, search, edit, pin, delete. `turntide memory export` saves them."
 )
 
 
@@ -195,6 +193,11 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 _MOST_SPACES = 10_000
 
 
+@with_examples(
+    "turntide memory export support -o support.json",
+    "turntide memory export --all -o memories.json",
+    "turntide memory export support | jq -r .memories[].content",
+)
 def export(
     app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app.")] = None,
     *,
@@ -218,13 +221,6 @@ def export(
     spaces = exported.get("spaces", [exported])
     memories = sum(len(space["memories"]) for space in spaces)
     Printer(output).record({"file": str(to), "spaces": len(spaces), "memories": memories, "bytes": len(text)})
-
-
-export.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
-    "turntide memory export support -o support.json",
-    "turntide memory export --all -o memories.json",
-    "turntide memory export support | jq -r .memories[].content",
-)
 
 
 def _one(role: RoleApi, app_id: str, user_id: str) -> dict[str, Any]:

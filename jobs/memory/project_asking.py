@@ -8,14 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.cli import group
 from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.role_api import role_command
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Memory of projects, from a running role: memories, relationships, episodes, time travel, files.",
-)
+app = group("Memory of projects, from a running role: memories, relationships, episodes, time travel, files.")
 project_command = partial(role_command, app, about={"app_id": AppArgument, "project_id": ProjectArgument})
 """Declares a command about one project of an app."""
 MemoryArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, as `memories` shows it.")]

@@ -11,7 +11,7 @@ import duckdb
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
@@ -30,11 +30,7 @@ _SHOWN = ("topic_id", "standing", "cause", "messages", "at_hand", "packed", "rel
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of the session.")]
 TopicOption = Annotated[str, typer.Option("--topic", help="Id of the topic, as `topics` shows it.")]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Topics of a session out of the archive: list them, read all that was said in one, restore an evicted one.",
-)
+app = group("Topics of a session out of the archive: list them, read all that was said in one, restore an evicted one.")
 
 
 @app.command(epilog=examples("turntide memory topics order-4711", "turntide memory topics order-4711 --output json"))

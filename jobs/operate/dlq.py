@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import send_to_turns
@@ -27,11 +27,7 @@ REPLAYED_FROM = "replayed_from"
 
 Reason = Annotated[str | None, typer.Option(help="Only this reason, as `list` shows it.")]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="List, show and replay dead letters. Their content is only shown by `show --reveal`.",
-)
+app = group("List, show and replay dead letters. Their content is only shown by `show --reveal`.")
 
 
 @app.command(

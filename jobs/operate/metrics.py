@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.metrics import PARTS
@@ -34,6 +34,11 @@ class MetricsFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+@with_examples(
+    "turntide ops metrics",
+    "turntide ops metrics offset_lag_records",
+    "turntide ops metrics --output markdown > deploy/metrics.md",
+)
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric alone, with or without `turntide_`.")] = None,
     *,
@@ -47,13 +52,6 @@ def metrics(
         sys.stdout.write(as_markdown())
         return
     Printer(OutputFormat(output.value)).rows("metrics", rows)
-
-
-metrics.epilog = examples(  # type: ignore[attr-defined]
-    "turntide ops metrics",
-    "turntide ops metrics offset_lag_records",
-    "turntide ops metrics --output markdown > deploy/metrics.md",
-)
 
 
 def as_markdown() -> str:

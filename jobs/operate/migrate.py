@@ -13,7 +13,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.operate.doctor.scoring import check_policy, check_scorer, check_vectors
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.operate.topics import apply_topics, differences
@@ -64,6 +64,11 @@ class Step(Struct, frozen=True, kw_only=True):
     action: str = ""
 
 
+@with_examples(
+    "turntide ops migrate",
+    "turntide ops migrate --apply",
+    "turntide ops migrate --output json | jq '.[] | select(.does != \"nothing\")'",
+)
 def migrate(
     *,
     check: Annotated[bool, typer.Option("--check/--apply", help="Only say what is needed, or do it.")] = True,
@@ -89,13 +94,6 @@ def migrate(
             printed.message("`turntide ops migrate --apply` does what says apply")
         raise typer.Exit(_EXIT_NEEDED)
     printed.message("nothing is needed: all of it is of this release")
-
-
-migrate.epilog = examples(  # type: ignore[attr-defined]
-    "turntide ops migrate",
-    "turntide ops migrate --apply",
-    "turntide ops migrate --output json | jq '.[] | select(.does != \"nothing\")'",
-)
 
 
 def steps(settings: Settings) -> list[Step]:

@@ -13,7 +13,7 @@ import typer
 from aiokafka import TopicPartition
 from msgspec import Struct
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import commit_offsets, require_empty
@@ -62,6 +62,10 @@ class Reindexed(Struct, frozen=True, kw_only=True):
     aliases: list[str]
 
 
+@with_examples(
+    "turntide ops reindex --embedder minilm",
+    "turntide ops reindex --embedder minilm --switch --output json",
+)
 def reindex(
     *,
     embedder: Annotated[str, typer.Option(help="Whose vectors are made: a value of vectors.embedder.")],
@@ -95,12 +99,6 @@ def reindex(
         f"start index roles with vectors.embedder={embedder} and vectors.generation={name}: group {done.group} has "
         f"{done.behind} records to read"
     )
-
-
-reindex.epilog = examples(  # type: ignore[attr-defined]
-    "turntide ops reindex --embedder minilm",
-    "turntide ops reindex --embedder minilm --switch --output json",
-)
 
 
 async def reindex_all(

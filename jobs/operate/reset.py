@@ -13,7 +13,7 @@ import typer
 from aiokafka import TopicPartition
 from msgspec import Struct
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.operate.topics import apply_topics
 from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption, YesOption
@@ -76,6 +76,11 @@ class Reset(Struct, frozen=True, kw_only=True):
     erasures_in_log: int
 
 
+@with_examples(
+    "turntide ops reset sessions --from-beginning",
+    "turntide ops reset memory --from-beginning",
+    "turntide ops reset index --from-beginning --yes --output json",
+)
 def reset(
     role: Annotated[ResetRole, typer.Argument(help="The role whose work is repeated.")],
     *,
@@ -106,13 +111,6 @@ def reset(
             "once the role has caught up, repeat them with `turntide memory erase`",
             err=True,
         )
-
-
-reset.epilog = examples(  # type: ignore[attr-defined]
-    "turntide ops reset sessions --from-beginning",
-    "turntide ops reset memory --from-beginning",
-    "turntide ops reset index --from-beginning --yes --output json",
-)
 
 
 async def reset_role(settings: Settings, role: ResetRole) -> Reset:

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.operate.strimzi import rendered, topic_resources, user_resources
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
@@ -28,11 +28,9 @@ AllowRepartition = Annotated[
     ),
 ]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Compare the broker's topics with the wanted ones (models/events/topics.py, the settings' prefix, partitions "
-    "and replication), and apply them.",
+app = group(
+    "Compare the broker's topics with the wanted ones (models/events/topics.py, the settings' prefix, partitions "
+    "and replication), and apply them."
 )
 
 

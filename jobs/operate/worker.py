@@ -19,7 +19,7 @@ from typing import Annotated
 import structlog
 import typer
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.shared.role_process import with_bytecode
 from streams.settings import Settings, load_settings
 from streams.settings.live import LIVE_PAGE
@@ -49,6 +49,11 @@ class WorkerRole(StrEnum):
     ALL = "all"
 
 
+@with_examples(
+    "turntide worker all",
+    "turntide worker sessions",
+    "TURNTIDE_KAFKA=broker:9092 TURNTIDE_WORKER_ID=sessions-0 turntide worker sessions",
+)
 def worker(
     role: Annotated[WorkerRole, typer.Argument(help="The role, or `all` of them on this machine.")] = WorkerRole.ALL,
     *,
@@ -83,13 +88,6 @@ def worker(
         )
     finally:
         tracing.stop()
-
-
-worker.epilog = examples(  # type: ignore[attr-defined]
-    "turntide worker all",
-    "turntide worker sessions",
-    "TURNTIDE_KAFKA=broker:9092 TURNTIDE_WORKER_ID=sessions-0 turntide worker sessions",
-)
 
 
 def run_until_stopped(

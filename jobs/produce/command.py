@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.produce.formats import FORMATS, Filling, Malformed
 from jobs.produce.formats.filling import in_utc
 from jobs.produce.formats.source import InputReading, InputSource
@@ -59,6 +59,12 @@ _HELP = "\n\n".join(
 )
 
 
+@with_examples(
+    "turntide produce chats.jsonl",
+    "turntide produce locomo10.json --format locomo --speedup 3600 --shift-to-now",
+    "zcat oasst.trees.jsonl.gz | turntide produce - --format oasst --limit 10000",
+    "turntide produce dialogues.jsonl --app-id support --rate 500 --output json",
+)
 def produce(
     file: Annotated[str, typer.Argument(help="JSON Lines or one JSON array; `-` is stdin.")],
     *,
@@ -132,12 +138,6 @@ def produce(
 
 
 produce.__doc__ = _HELP
-produce.epilog = examples(  # type: ignore[attr-defined]
-    "turntide produce chats.jsonl",
-    "turntide produce locomo10.json --format locomo --speedup 3600 --shift-to-now",
-    "zcat oasst.trees.jsonl.gz | turntide produce - --format oasst --limit 10000",
-    "turntide produce dialogues.jsonl --app-id support --rate 500 --output json",
-)
 
 
 @contextmanager

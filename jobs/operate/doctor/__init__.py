@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.operate.doctor.locks import check_locks
 from jobs.operate.doctor.places import check_archive, check_disk, check_iceberg, check_lake
 from jobs.operate.doctor.scoring import (
@@ -109,6 +109,11 @@ def redacted(name: str, value: str) -> str:
 _EXIT_FAILED = 1
 
 
+@with_examples(
+    "turntide doctor",
+    "turntide doctor --check broker --check topics",
+    "turntide doctor --output json | jq '.checks[] | select(.status == \"fail\")'",
+)
 def doctor(
     *,
     check: Annotated[
@@ -133,13 +138,6 @@ def doctor(
     _print(Printer(output), [] if check else list(setting_rows(settings)), found, whole=not check)
     if any(verdict.status is Status.FAIL for verdict in found.values()):
         raise typer.Exit(_EXIT_FAILED)
-
-
-doctor.epilog = examples(  # type: ignore[attr-defined]
-    "turntide doctor",
-    "turntide doctor --check broker --check topics",
-    "turntide doctor --output json | jq '.checks[] | select(.status == \"fail\")'",
-)
 
 
 def _known(names: list[str]) -> list[str]:

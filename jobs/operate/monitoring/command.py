@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.operate.monitoring.rules import INDEX, OPERATORS, RUNBOOKS, for_the_operator, index, read
 from jobs.shared.generated_files import DirectoryOption, differing, write_files
 from jobs.shared.options import OutputOption
@@ -25,11 +25,9 @@ _EXIT_FINDINGS = 1
 _DIRECTORY = Path("deploy")
 _DASHBOARDS = Path("grafana") / "dashboards"
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Write or check what operators watch with: Grafana's dashboards and the index of the runbooks are made of "
-    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide ops metrics`).",
+app = group(
+    "Write or check what operators watch with: Grafana's dashboards and the index of the runbooks are made of "
+    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide ops metrics`)."
 )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.operate.sizing.plan import Cost, ExpectedLoad, Plan, Prices, plan
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
@@ -38,6 +38,11 @@ def turns_of(text: str) -> float:
     return value
 
 
+@with_examples(
+    "turntide ops sizing",
+    "turntide ops sizing 5M --turn-bytes 1500 --replication 2",
+    "turntide ops sizing 100M --measured roles.json --output json | jq '.plans[0].workers'",
+)
 def sizing(
     turns_per_day: Annotated[
         list[str] | None, typer.Argument(help="Such as 250k, 1M or 10G; none: 1M 100M 10G.")
@@ -81,13 +86,6 @@ def sizing(
     for each in plans:
         for limit in each.limits:
             printed.message(f"{each.turns_per_day:,.0f} a day: {limit}")
-
-
-sizing.epilog = examples(  # type: ignore[attr-defined]
-    "turntide ops sizing",
-    "turntide ops sizing 5M --turn-bytes 1500 --replication 2",
-    "turntide ops sizing 100M --measured roles.json --output json | jq '.plans[0].workers'",
-)
 
 
 def shipped_cost() -> Cost:
