@@ -239,7 +239,7 @@ _JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "ea
 
 
 def explained(alert: AlertChanged) -> str:
-    """What on-call needs of an alert, in a few lines of any terminal: what, why, on which grounds, and its id."""
+    """Render an alert for on-call in a few lines: state, reason, signals, turns and id."""
     judged = alert.escalation
     grounds = _shares(alert) if judged is None else _judgement(judged)
     evidence = ", ".join(_evidence(turn, judged=judged is not None) for turn in alert.evidence)

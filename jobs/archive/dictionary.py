@@ -60,7 +60,7 @@ def dictionary(
 
 
 def entries(view: str | None) -> list[dict[str, Any]]:
-    """Each view as plain fields, its columns beneath; of one view or of all.
+    """Views as plain fields with their columns; one view, or all.
 
     Raises:
         ConfigurationError: There is no such view.

@@ -66,7 +66,7 @@ class Parity(Struct, kw_only=True):
 
     @property
     def differences(self) -> int:
-        """How many there are."""
+        """Number of differences."""
         return sum(self.counts.values())
 
     def add(self, claim: str, checked: int, differing: list[tuple[str, int, list[str]]]) -> None:

@@ -192,7 +192,7 @@ class Scan(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a statement read."""
+    """Reads of a statement."""
 
     scans: list[Scan]
     bytes: int

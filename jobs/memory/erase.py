@@ -154,7 +154,7 @@ async def _proved(settings: Settings, request_id: str, say: Say) -> ErasureProve
 
 
 def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, RoleGroup]) -> str:
-    """What an erasure waits for, in a sentence."""
+    """Render what an erasure waits for as a sentence."""
     if not groups["archive"].members:
         return "no archive worker runs, which carries it out: `turntide worker archive`"
     away = [role for role in _ROLES if groups[role].known and not groups[role].members]

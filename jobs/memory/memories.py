@@ -25,7 +25,7 @@ UserOption = Annotated[str, typer.Option("--user", help="The space of this user 
 
 
 class MemorySearchMode(StrEnum):
-    """How memories are searched."""
+    """Ways to search memories."""
 
     KEYWORD = "keyword"
     SEMANTIC = "semantic"

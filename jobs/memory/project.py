@@ -121,7 +121,7 @@ Content = Annotated[str, typer.Argument(metavar="TEXT", help="What is to be know
 
 
 class PendingDecision(StrEnum):
-    """What becomes of a pending fact."""
+    """Decisions on a pending fact."""
 
     PROMOTE = "promote"
     DISCARD = "discard"

@@ -102,7 +102,7 @@ def _brought(role: CommandContext, items: Batch) -> Iterator[RoleAnswer]:
 
 
 def exported(role: CommandContext) -> tuple[SavedProject, bool]:
-    """Everything of a project, page by page, and whether it stood still meanwhile.
+    """Export a project page by page; the flag tells that it did not change meanwhile.
 
     Raises:
         StoreUnavailable: The role answers in another form.

@@ -34,7 +34,7 @@ _EXIT_NEEDED = 1
 
 
 class Does(StrEnum):
-    """Who carries out a step."""
+    """Ways in which a step is carried out."""
 
     NOTHING = "nothing"
     """It is as this release has it."""
@@ -97,7 +97,7 @@ def migrate(
 
 
 def steps(settings: Settings) -> list[Step]:
-    """Everything that carries a version, in the order in which it is migrated.
+    """Steps for everything that carries a version, in the order of migration.
 
     Raises:
         StoreUnavailable: Kafka, or the archive, does not answer.
@@ -236,7 +236,7 @@ StateVersions: TypeAlias = dict[tuple[str, str, int], int]
 
 
 async def state_versions(settings: Settings, progress: Callable[[int], None] = lambda _: None) -> StateVersions:
-    """What stands in the changelogs; an entity's last head counts.
+    """Versions of the entities in the changelogs, by their last heads.
 
     Raises:
         ConfigurationError: A changelog is missing.

@@ -44,7 +44,7 @@ Offsets = dict[str, dict[int, int]]
 
 
 class Reindexed(Struct, frozen=True, kw_only=True):
-    """What was done.
+    """Result of `reindex`.
 
     Attributes:
         generation: Set `vectors.generation` to it, and `vectors.embedder` to the embedder.

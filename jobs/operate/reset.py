@@ -57,7 +57,7 @@ _EXPIRED = {
 
 
 class Reset(Struct, frozen=True, kw_only=True):
-    """What was done.
+    """Result of `reset`.
 
     Attributes:
         group: Consumer group whose offsets were set back.
@@ -145,7 +145,7 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
 
 
 def still_in_logs(proofs: Iterable[ErasureProved], now: datetime) -> int:
-    """How many erasures left records to retention that it has not removed yet; null records bring nothing back."""
+    """Number of erasures with records that retention has not removed yet; null records do not count."""
     return sum(
         any(s.expires_at is not None and s.expires_at > now and not s.store.startswith("keys ") for s in proof.stores)
         for proof in proofs

@@ -42,7 +42,7 @@ Resource = dict[str, Any]
 
 
 class UserAccess(Struct, frozen=True, kw_only=True):
-    """What one Kafka user may do.
+    """Rights of one Kafka user.
 
     Attributes:
         reads: Topics that it reads.

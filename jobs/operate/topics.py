@@ -102,7 +102,7 @@ def strimzi_files(settings: Settings, cluster: str) -> dict[str, str]:
 
 
 async def differences(settings: Settings) -> list[TopicDrift]:
-    """What the broker's topics lack or have otherwise.
+    """Differences between the broker's topics and the wanted ones.
 
     Raises:
         StoreUnavailable: The cluster does not answer.

@@ -36,7 +36,7 @@ _EXIT_HARD = 75  # EX_TEMPFAIL: stopped, but not in order
 
 
 class WorkerRole(StrEnum):
-    """What a worker does."""
+    """Roles of a worker."""
 
     SESSIONS = "sessions"
     MEMORY = "memory"

@@ -34,7 +34,7 @@ _EXIT_INTERRUPTED = 130
 
 
 class FormatName(StrEnum):
-    """What `--format` takes."""
+    """Values of `--format`."""
 
     AUTO = "auto"
     TURNTIDE = "turntide"

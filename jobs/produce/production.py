@@ -22,7 +22,7 @@ from streams.settings import Settings
 
 
 class ProductionSummary(Struct, kw_only=True):
-    """What was sent; `turns` counts turns, or lines when they are sent raw."""
+    """Counts of what was sent; `turns` counts turns, or lines when they are sent raw."""
 
     format: str
     turns: int = 0
@@ -35,7 +35,7 @@ class ProductionSummary(Struct, kw_only=True):
 
 
 class Sending(Struct, frozen=True, kw_only=True):
-    """How an input is sent.
+    """Options of sending an input.
 
     Attributes:
         rate_per_s: Turns per second.

@@ -16,7 +16,7 @@ _given: deque[int] = deque(maxlen=100)
 
 
 def port_is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
+    """Check that a server could listen on this loopback port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

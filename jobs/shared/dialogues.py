@@ -48,12 +48,12 @@ class LabelledDialogue(Struct, frozen=True):
 
     @property
     def escalating(self) -> bool:
-        """Its label."""
+        """True if the label is `escalating`."""
         return self.label == "escalating"
 
     @property
     def family(self) -> str:
-        """Whose hand it is from.
+        """Family of its source.
 
         >>> LabelledDialogue("1", "trylock_attack", "escalating", []).family
         'trylock'
@@ -62,12 +62,12 @@ class LabelledDialogue(Struct, frozen=True):
 
     @property
     def own(self) -> bool:
-        """Whether the project wrote it."""
+        """True if the project wrote it."""
         return self.source.startswith("own_")
 
     @property
     def may_ship(self) -> bool:
-        """Whether its licence is known to let weights that learnt from it be handed on.
+        """True if its licence is known to let weights that learnt from it be distributed.
 
         What is not in the list of these does not: share-alike, several licences at once, or one misspelt.
         """
@@ -80,7 +80,7 @@ class LabelledDialogue(Struct, frozen=True):
 
     @property
     def numbers(self) -> list[int]:
-        """Of its turns: the file's own where every turn has one, else counted from 0.
+        """Numbers of its turns: the file's own where every turn has one, else counted from 0.
 
         >>> unnumbered, seventh = DialogueTurn(Role.USER, "a"), DialogueTurn(Role.USER, "b", 7)
         >>> [LabelledDialogue("1", "s", "benign", turns).numbers for turns in ([seventh], [unnumbered, seventh])]

@@ -42,12 +42,12 @@ class Drawn(NamedTuple):
 
     @property
     def description(self) -> str:
-        """What it shows, for those who do not see it."""
+        """Text alternative for those who do not see the chart."""
         return f"{self.title}. {self.caption}".strip()
 
     @property
     def is_several(self) -> bool:
-        """Whether it is made of several views, whose width cannot follow the page's."""
+        """True if the chart is made of several views, whose width cannot follow the page's."""
         return bool(_SEVERAL & self.spec.keys() or _IN_ROWS & self.spec.get("encoding", {}).keys())
 
     def inline(self, width: int) -> str:

@@ -47,7 +47,7 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
 
 
 class RoleAnswer(NamedTuple):
-    """What a role answered; `pending` if a command is in the log, but not carried out yet."""
+    """Answer of a role; `pending` if a command is in the log, but not carried out yet."""
 
     body: dict[str, Any]
     pending: bool
@@ -147,7 +147,7 @@ def role_api(
 
 
 class CommandContext(NamedTuple):
-    """What a command has: the role that it asks, and where it prints."""
+    """Context of a command: the role that it asks, the printer, and what it is about."""
 
     api: RoleApi
     output: Printer
@@ -165,7 +165,7 @@ class CommandContext(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether everything is printed as it is answered, for programs."""
+        """True if answers are printed unchanged, for programs."""
         return self.output.form is OutputFormat.JSON
 
     def rows(

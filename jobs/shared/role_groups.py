@@ -34,7 +34,7 @@ class RoleGroup(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether a worker of the role has ever joined, or offsets were committed."""
+        """True if a worker of the role has ever joined, or offsets were committed."""
         return self.state != "Dead"
 
 

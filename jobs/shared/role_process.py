@@ -85,7 +85,7 @@ class RoleProcess:
 
     @property
     def url(self) -> str:
-        """Where it answers over HTTP."""
+        """Base address of its HTTP API."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ class RoleProcess:
         return self._child.pid
 
     def running(self) -> bool:
-        """Whether the process is alive."""
+        """Check that the process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:

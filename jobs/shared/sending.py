@@ -138,7 +138,7 @@ async def turns_sender(settings: Settings) -> AsyncIterator[Sender]:
 
 
 class Pace:
-    """When the next event is due: at a rate, or at a multiple of the events' own speed, or at once."""
+    """Schedule of events: at a rate, at a multiple of the events' own speed, or at once."""
 
     def __init__(self, *, rate_per_s: float | None = None, speedup: float | None = None) -> None:
         self._rate_per_s = rate_per_s

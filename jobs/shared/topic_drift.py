@@ -16,7 +16,7 @@ _REPLICAS_FOR_QUORUM = 3
 
 
 class DriftKind(StrEnum):
-    """What is different."""
+    """Kinds of difference."""
 
     MISSING = "missing"
     TOO_FEW_PARTITIONS = "too_few_partitions"
@@ -135,7 +135,7 @@ def _co_partitioning(topics: Sequence[BrokerTopic]) -> list[TopicDrift]:
 
 
 def refused(found: Sequence[TopicDrift], *, allow_repartition: bool) -> list[str]:
-    """Why `apply` must not go on, a sentence for all topics with the same trouble; empty when it may."""
+    """Reasons against `apply`, a sentence for all topics with the same reason; empty if there are none."""
     topics: dict[tuple[DriftKind, str, str], list[str]] = {}
     for difference in found:
         topics.setdefault((difference.kind, difference.standing, difference.wanted), []).append(difference.topic)

@@ -22,14 +22,14 @@ _TOKENS = 1_000
 
 
 class Energy(Struct, frozen=True, array_like=True, gc=False):
-    """How much there was when work was last paid for."""
+    """Level at the last charge."""
 
     level_units: float
     at: datetime
 
 
 def level_units(energy: Energy | None, now: datetime, policy: EnergyPolicy) -> float:
-    """What there is by now; None has never worked. Time that goes back refills nothing."""
+    """Level at this time; None was never charged. Time that goes back refills nothing."""
     if energy is None:
         return policy.capacity_units
     refilled = max(now - energy.at, timedelta()) / _HOUR * policy.refill_units_per_hour
@@ -42,12 +42,12 @@ def floor_units(policy: EnergyPolicy) -> float:
 
 
 def may_begin(energy: Energy | None, now: datetime, policy: EnergyPolicy) -> bool:
-    """Whether there is enough for work to begin."""
+    """True if there is enough for work to begin."""
     return level_units(energy, now, policy) > floor_units(policy)
 
 
 def cost_units(work: Work, tokens: int, elapsed: timedelta, policy: EnergyPolicy) -> float:
-    """What a piece of work costs: its least, beyond it what it took, up to its most.
+    """Cost of a piece of work: its least, beyond it what it took, up to its most.
 
     Args:
         work: Of which kind.
@@ -70,7 +70,7 @@ def charge(energy: Energy | None, units: float, now: datetime, policy: EnergyPol
 
 
 def begins_at(energy: Energy | None, policy: EnergyPolicy) -> datetime | None:
-    """When work may begin again, a time past if it may already; None if it never will, or never had to wait."""
+    """Time at which work may begin again, past if it may already; None if it never will, or never had to wait."""
     if energy is None:
         return None
     missing = floor_units(policy) - energy.level_units

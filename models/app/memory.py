@@ -48,7 +48,7 @@ class KeptMemory(Struct, frozen=True, array_like=True):
             yield from zip(sentences_of(self.content), self.facts, strict=False)
 
     def is_of(self, session_ids: Collection[str]) -> bool:
-        """Whether one of the conversations went into it; of so many that nobody can tell any longer, any may have."""
+        """True if one of the conversations went into it, or may have where too many did to tell."""
         if self.session_id in session_ids or any(name in session_ids for name in self.related):
             return True
         if len(self.unnamed) >= MOST_SHORT_IDS * SHORT_ID:
@@ -57,7 +57,7 @@ class KeptMemory(Struct, frozen=True, array_like=True):
         return bool(unnamed) and any(short_id(name) in unnamed for name in session_ids)
 
     def to_keep(self) -> MemoryToKeep:
-        """As those see it who decide on a compaction."""
+        """Form in which deciders on a compaction see it."""
         return MemoryToKeep(**same_fields(self, MemoryToKeep))
 
 
@@ -82,5 +82,5 @@ def paragraph(text: str) -> str:
 
 
 def tags_of(tags: list[str], most: int) -> list[str]:
-    """Short, each once."""
+    """Shorten tags, and keep each once."""
     return list(dict.fromkeys(tag for tag in (paragraph(tag)[:TAG_CHARS].strip() for tag in tags) if tag))[:most]

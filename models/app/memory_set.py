@@ -41,7 +41,7 @@ class MemorySet:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more fits."""
+        """True if one more fits."""
         return len(self._state.memories) < self._policy.most
 
     @property
@@ -50,7 +50,7 @@ class MemorySet:
         return max(0, len(self._state.memories) - self._policy.most)
 
     def to_decide_on(self) -> tuple[list[MemoryToKeep], MemoryToKeep]:
-        """What deciders see: the memories, the oldest first, and the new one."""
+        """Memories for the decider, the oldest first, and the new one."""
         kept = sorted(self._state.memories.values(), key=lambda memory: (memory.created_at, memory.memory_id))
         if self._state.candidate is None:
             kept, candidate = kept[:-1], kept[-1]
@@ -63,7 +63,7 @@ class MemorySet:
         return dict(chain.from_iterable(memory.known_facts() for memory in self._state.memories.values()))
 
     def subjects(self) -> dict[int, MemorySubject]:
-        """By number of a memory, the candidate's too: whose it is, and its topics."""
+        """User and topics of each memory by its number, the candidate's too."""
         state = self._state
         memories = [*state.memories.values(), *([state.candidate] if state.candidate else [])]
         return {each.memory_id: MemorySubject(each.user_id, frozenset(each.tags) - _KINDS) for each in memories}
@@ -114,7 +114,7 @@ class MemorySet:
             self._mark(slot, other, [each for each in other.conflicts_with if each not in numbers])
 
     def slots(self, is_meant: Callable[[KeptMemory], bool]) -> list[int]:
-        """Where the memories are that are meant, by their numbers."""
+        """Slots of the chosen memories, by their numbers."""
         return [slot for slot, memory in self._each() if is_meant(memory)]
 
     def compact(self, made: Made, at: datetime) -> None:

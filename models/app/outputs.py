@@ -104,7 +104,7 @@ class AppEmission(entity.Emission[SpaceOutput]):
         )
 
     def skipped(self, ended: ConversationEnded, reason: str) -> None:
-        """Nothing was made of a conversation."""
+        """Emit that no memory was made of a conversation."""
         common = self.common("app_memory_skipped", ended.session_id, ended.user_id)
         self.outputs.append(AppMemorySkipped(**common, space=self._space, reason=reason))
 
@@ -173,7 +173,7 @@ class AppEmission(entity.Emission[SpaceOutput]):
         )
 
     def progress(self) -> None:
-        """How far the space is."""
+        """Emit the progress of the space."""
         head, energy = self._state.head, self._policy.energy
         self.outputs.append(
             AppMemoriesChanged(

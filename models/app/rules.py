@@ -29,7 +29,7 @@ _MOST_TOPICS = 6
 
 
 class MemorySubject(NamedTuple):
-    """Whose a memory is, and what the conversations were about that it was made of."""
+    """User of a memory, and topics of the conversations that it was made of."""
 
     user_id: str
     topics: frozenset[str]
@@ -39,7 +39,7 @@ NO_SUBJECTS: Mapping[int, MemorySubject] = {}
 
 
 class CompactionDecision(Struct, frozen=True, kw_only=True):
-    """Which memory goes (app memory, `MemoryCompactionDecision`); unchecked until `refusal` says nothing."""
+    """Decision on a compaction (app memory, `MemoryCompactionDecision`); unchecked until `refusal` is empty."""
 
     action: str
     """`delete`, or `edit`: the target gets `new_content`, another goes into it."""
@@ -187,7 +187,7 @@ def _length(sentences: Sequence[str]) -> int:
 def refusal(
     decision: CompactionDecision, memories: Sequence[MemoryToKeep], new: MemoryToKeep, policy: AppPolicy
 ) -> str:
-    """Why a decision cannot be carried out; empty if it can.
+    """Reason why a decision cannot be carried out; empty if it can.
 
     `unknown_action`, `unknown_memory` (of another space, or gone), `pinned`, `empty_content`, `too_long`.
     """
@@ -225,7 +225,7 @@ def oldest(memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> CompactionDec
 
 
 def merged_into(decision: CompactionDecision, memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> int:
-    """Of an `edit` that `refusal` does not refuse: which memory goes into the target.
+    """Memory that goes into the target of an `edit` that `refusal` does not refuse.
 
     What the decider said, else the one that the new content tells most of; of equals the new one, then the latest.
     """

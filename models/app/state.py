@@ -94,20 +94,20 @@ class SpaceState(EntityState[SpaceHead]):
 
     @staticmethod
     def next_due(head: SpaceHead, count: CountParts, policy: Policy) -> DueEntity | None:
-        """When work that waits can go on, or an answer is overdue; None if nothing waits, or only for another event."""
+        """Time at which waiting work can go on, or an answer is overdue; None if only another event helps."""
         if head.asked is not None:
             return DueEntity(head.asked.at + policy.apps.answer_within, head.app_id, head.user_id, awaits_answer=True)
         at = begins_at(head.energy, policy.apps.energy) if _waiting(count) else None
         return None if at is None else DueEntity(at, head.app_id, head.user_id)
 
     def erase(self) -> None:
-        """Everything goes; what comes next begins a new space."""
+        """Delete everything; the next event begins a new space."""
         super().erase()
         self.memories, self._candidate = {}, None
         self._fresh, self._waiting = None, []
 
     def sees(self, ended: ConversationEnded) -> bool:
-        """Whether the end of a conversation is new; from now on it is not."""
+        """Mark the end of a conversation as seen; False if it was seen before."""
         return is_new(self.head.seen, ended.source, ended.id)
 
     # --- memories
@@ -140,7 +140,7 @@ class SpaceState(EntityState[SpaceHead]):
         return next(slot for slot in range(len(self.memories) + 1) if slot not in self.memories)
 
     def slot_of(self, memory_id: int) -> int | None:
-        """Where a memory is; None of one that is not there."""
+        """Slot of a memory; None if it is not there."""
         return next((slot for slot, memory in self.memories.items() if memory.memory_id == memory_id), None)
 
     # --- what waits
@@ -165,7 +165,7 @@ class SpaceState(EntityState[SpaceHead]):
         return self._read_waiting(self._waiting[0]) if self._waiting else self._fresh
 
     def next_waiting(self) -> None:
-        """It is done with."""
+        """Remove the first waiting conversation."""
         if self._waiting:
             self.parts.drop(f"w{self._waiting.pop(0)}")
         else:

@@ -197,7 +197,7 @@ class Worker:
         self._emission.skipped(ended, reason)
 
     def skip_empty(self, ended: ConversationEnded) -> bool:
-        """Whether the conversation is passed over at once, since there is nothing to read: that costs nothing."""
+        """Pass over a conversation that has nothing to read, at no cost; False if it has."""
         if ended.turn_count > 0 and (ended.notables or ended.turns or ended.summary.strip()):
             return False
         self._skip(ended, NOTHING_SAID)

@@ -102,7 +102,7 @@ class ProjectUpkeep:
         self._state, self._head, self._emission, self._policy = work.state, work.head, work.emission, work.policy
 
     def asked(self, command: ConsolidationAsked) -> None:
-        """Somebody wants one now; one that is under way counts. Of too many that wait for it the latest is refused."""
+        """Consolidate on request; one that is under way counts. Of too many waiting requests the latest is refused."""
         if self._head.run is None:
             self._begin("asked")
         if len(self._head.asked) < self._policy.long_term.results:

@@ -78,15 +78,15 @@ class ProjectHead(Struct, array_like=True):
 
     @property
     def items(self) -> int:
-        """Everything that is kept."""
+        """Number of items that are kept."""
         return self.memories.count + self.conversations + self.chunks + self.episodes + self.pending
 
     def sees(self, event: ProjectTurnAdded | ProjectConversationEnded) -> bool:
-        """Whether what a session sent is new; from now on it is not."""
+        """Mark an event of a session as seen; False if it was seen before."""
         return is_new(self.seen, event.source, event.id)
 
     def due(self, policy: ProjectPolicy) -> datetime | None:
-        """When a consolidation is due, or goes on; None if there is nothing that one could change."""
+        """Time at which a consolidation is due, or goes on; None if it could change nothing."""
         if self.run is not None:
             return self.run.started_at
         last = self.consolidated_at or self.born_at

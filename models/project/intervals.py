@@ -49,7 +49,7 @@ def group_named(memory_type: MemoryType, subject: str, holder_id: str) -> str:
 
 
 def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
-    """Whether one closes the other, both of one group."""
+    """True if one closes the other, both of one group."""
     if newer.type not in SUPERSEDING or newer.valid_from <= older.valid_from:
         return False
     if denies(newer.content) or denies(older.content):
@@ -58,7 +58,7 @@ def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
 
 
 def contradict(one: ProjectMemory, other: ProjectMemory) -> bool:
-    """Whether both hold at some time and cannot both be followed."""
+    """True if both hold at some time and cannot both be followed."""
     personal = MemoryType.PREFERENCE in {one.type, other.type}
     if personal and one.sources and other.sources and one.sources[0].user_id != other.sources[0].user_id:
         return False
@@ -72,7 +72,7 @@ def tag_overlap(one: ProjectMemory, other: ProjectMemory) -> float:
 
 
 def overlap(one: ProjectMemory, other: ProjectMemory) -> bool:
-    """Whether both hold at some time."""
+    """True if both hold at some time."""
     return (one.valid_until is None or other.valid_from < one.valid_until) and (
         other.valid_until is None or one.valid_from < other.valid_until
     )

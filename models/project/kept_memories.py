@@ -20,7 +20,7 @@ _BEFORE_WORD, _AFTER_WORD = "\"'`([{*", ".,;:!?\"'`)]}*"
 
 
 class New(Struct, frozen=True, kw_only=True):
-    """Something to remember. Fields as in `ProjectMemory`."""
+    """New memory that is to be kept. Fields as in `ProjectMemory`."""
 
     type: MemoryType
     content: str
@@ -103,7 +103,7 @@ class MemoryChanges:
         return memory_id
 
     def suffix(self, memory_type: MemoryType, content: str, holder: str) -> str:
-        """How ids of this type and content end."""
+        """Suffix of ids of this type and content."""
         return sortable_id(self.now, *_named_by(self.key, memory_type, content, holder)).rpartition("-")[2]
 
 
@@ -138,17 +138,17 @@ def bounded_sources(sources: Sequence[MemorySource], most: int) -> list[MemorySo
 
 
 def holder_of(memory_type: MemoryType, user_id: str) -> str:
-    """Whose it is: a preference is its user's, anything else the project's (empty)."""
+    """Holder of a memory: the user for a preference, else the project (empty)."""
     return user_id if memory_type is MemoryType.PREFERENCE else ""
 
 
 def holder(memory: ProjectMemory) -> str:
-    """Whose a memory is (`holder_of`)."""
+    """Holder of a kept memory (`holder_of`)."""
     return holder_of(memory.type, memory.sources[0].user_id if memory.sources else "")
 
 
 def canonical(content: str) -> str:
-    r"""What "the same content" means: folded, one space between words, no marks around a word. Symbols count.
+    r"""Canonical form, equal for the same content: folded, single spaces, no marks around words. Symbols count.
 
     >>> canonical('Use "PostgreSQL" \n for orders!') == canonical("use postgresql for orders")
     True

@@ -157,7 +157,7 @@ class Learning:
         return True
 
     def promote(self, fact: PendingFact) -> tuple[str, CommandOutcome]:
-        """Somebody knows that it is so; gives the memory's id, and what came of it."""
+        """Promote a pending fact by hand; gives the memory's id and the outcome."""
         memory_id, outcome = self.long_term.add(_new(fact, fact.source, _SURE))
         if memory_id:
             self.drop(fact.id, "promoted")

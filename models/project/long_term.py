@@ -62,7 +62,7 @@ class LongTerm:
         self._edits = Edits(self._index)
 
     def refusal(self, new: New) -> tuple[CommandOutcome, str] | None:
-        """Why something cannot be remembered, and the outcome to tell; None if it can."""
+        """Outcome and reason where a memory cannot be kept; None if it can."""
         policy = self._changes.policy
         if not new.content.strip():
             return "invalid", "content is empty"
@@ -96,7 +96,7 @@ class LongTerm:
         return kept.memory.id, "done"
 
     def knows(self, new: New) -> bool:
-        """Whether a memory says so, of whatever time."""
+        """True if a memory of any time says so."""
         return bool(self._index.same(new))
 
     def edit(self, command: ProjectMemoryEdited) -> tuple[CommandOutcome, str]:

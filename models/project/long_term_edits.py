@@ -189,7 +189,7 @@ class Edits:
             self._intervals.settle([kept], group, by_hand=True)
 
     def may_begin(self, kept: StoredMemory, at: datetime) -> bool:
-        """Whether what people said supersedes what still does, if a memory begins at this time."""
+        """True if relationships by hand stay in order when a memory begins at this time."""
         memory = kept.memory
         closers = [source for source, edge in self._edges.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
         if any(source.memory.valid_from <= at for source in closers):

@@ -19,7 +19,7 @@ _OF_CONVERSATIONS = tag_of(events.ConversationStatusSet)
 
 
 class Mentions(NamedTuple):
-    """What an event mentions, each name once.
+    """Names that an event mentions, each once.
 
     Attributes:
         sessions: Conversations; an empty name for what somebody added by hand.
@@ -37,7 +37,7 @@ _SESSION, _USER, _ITEM = "session", "user", "item"
 
 
 def mentions(event: Struct) -> Mentions:
-    """What an event mentions; of any other than a project's only its session.
+    """Collect the names that an event mentions; of an event that is no project's only the session.
 
     | event | beside its own session |
     |---|---|

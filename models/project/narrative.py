@@ -40,7 +40,7 @@ _THIRDS = 3
 
 
 class Taken(Struct, frozen=True):
-    """What a new episode changes in the list of kept ones."""
+    """Changes of a new episode to the list of kept ones."""
 
     changed: list[ProjectEpisode]
     """The new one, or the one that it was merged into; none if it is the first that has to go."""

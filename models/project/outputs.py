@@ -68,7 +68,7 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
         return f"{kind}@{self._state.head.revision}"
 
     def touch(self) -> None:
-        """Something changed beside the items."""
+        """Note a change beside the items."""
         self._changed = True
 
     # --- items
@@ -114,13 +114,13 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
         return event
 
     def answered(self, action: str, by: str, result: DeedResult) -> None:
-        """Somebody's command came to something: it is audited, and remembered."""
+        """Emit the audit of a command by hand, and keep its outcome."""
         self.audited(action, by, result)
         self._state.answer(msgspec.structs.replace(result, detail=result.detail[:DETAIL_CHARS]))
         self.touch()
 
     def audited(self, action: str, by: str, result: DeedResult) -> None:
-        """Somebody did something."""
+        """Emit the audit of an action."""
         self.outputs.append(
             ProjectAudited(
                 **self.common("project_audited"),
@@ -132,7 +132,7 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
         )
 
     def finish(self) -> list[ProjectOutput]:
-        """All outputs. What changes anything raises the project's revision."""
+        """Finish the event and return all outputs; any change raises the project's revision."""
         self.outputs = [*self._items.values(), *self.outputs]
         if self._state.known and (self._items or self._changed):
             self._state.head.revision += 1

@@ -23,7 +23,7 @@ _NO_ACCESS = "chunk"
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True):
-    """Who is told, what, and within which budget.
+    """Request for a context.
 
     Attributes:
         conversation_id: Whose messages and chunks; None: no such.

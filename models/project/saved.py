@@ -59,7 +59,7 @@ class SavedMessage(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SavedProject(Struct, frozen=True, kw_only=True):
-    """Everything of a project that its files have."""
+    """Content of a project's files."""
 
     memories: list[ProjectMemory] = []
     episodes: list[ProjectEpisode] = []
@@ -193,7 +193,7 @@ def refuse(where: str, what: str) -> NoReturn:
 
 
 def losses(given: SavedProject, kept: SavedProject) -> list[str]:
-    """How many items of each kind are there in part or not at all; messages at hand are one kind.
+    """Count the items of each kind that are cut or missing; messages at hand are one kind.
 
     Args:
         given: As it was read.

@@ -53,7 +53,7 @@ class Gone(Struct, frozen=True):
 
 
 class MemoryCounts(Struct, array_like=True):
-    """Of the head."""
+    """Counts of memories, in the head."""
 
     count: int = 0
     archived: int = 0
@@ -100,7 +100,7 @@ class ShardedMemories:
         return kept
 
     def size_bytes(self, memory_id: str) -> int:
-        """Of a memory as it is kept."""
+        """Size of a memory as it is kept."""
         return len(self._shard_of(memory_id).get(_PREFIX + memory_id) or b"")
 
     def alike(self, suffix: str) -> list[StoredMemory]:
@@ -162,7 +162,7 @@ class ShardedMemories:
 
 
 def suffix_of(item_id: str) -> str:
-    """What of an id comes from its content.
+    """Part of an id that comes from its content.
 
     >>> suffix_of("mf0k3x2a-9c1d22ab")
     '9c1d22ab'
@@ -205,7 +205,7 @@ class PendingFactStore:
         return part_of(self._shard_of(pending_id), _FACT_PREFIX + pending_id, KeptFact)
 
     def alike(self, suffix: str) -> list[KeptFact]:
-        """Those whose id ends so: of one type and content, but for chance."""
+        """Pending facts whose id ends so: of one type and content, but for chance."""
         names = self._store.shard(shard_of(suffix)).names(_FACT_PREFIX)
         ids = sorted(name[len(_FACT_PREFIX) :] for name in names if name.endswith(f"-{suffix}"))
         return [kept for pending_id in ids if (kept := self.get(pending_id)) is not None]
@@ -229,7 +229,7 @@ class PendingFactStore:
         return known
 
     def ids(self) -> list[str]:
-        """Of all, the oldest first."""
+        """Ids of all pending facts, the oldest first."""
         return sorted(pending_id for pending_id, _ in self._confidences())
 
     def weakest(self) -> str | None:

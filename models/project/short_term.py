@@ -50,7 +50,7 @@ class RecentMessage(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ChunkPlace(Struct, frozen=True, gc=False):
-    """Which chunk of which conversation is made, and when."""
+    """Identity of a new chunk, and the time of its making."""
 
     key: str
     """Of the project."""
@@ -178,7 +178,7 @@ def named_in(names: Sequence[str], more: Sequence[str], most: int) -> list[str]:
 
 
 class ConversationHead(Struct, array_like=True):
-    """What is kept of a conversation beside its messages and chunks."""
+    """State of a conversation beside its messages and chunks."""
 
     conversation: ProjectConversation
     slot: int
@@ -253,7 +253,7 @@ class ConversationState:
         return chunk, slot
 
     def watch(self) -> NarrativeState:
-        """What detection remembers; changed in place, then `keep_watch`."""
+        """State of episode detection; changed in place, then `keep_watch`."""
         return part_of(self._parts, _WATCH, NarrativeState) or NarrativeState()
 
     def keep_watch(self, watch: NarrativeState) -> None:
@@ -261,6 +261,6 @@ class ConversationState:
         self._parts.put(_WATCH, encode(watch))
 
     def drop(self) -> None:
-        """Everything of the conversation goes."""
+        """Delete everything of the conversation."""
         for name in self._parts.names(""):
             self._parts.drop(name)

@@ -49,7 +49,7 @@ EPISODE: Final = "episode"
 
 
 class Spoken(Struct, frozen=True, array_like=True, gc=False):
-    """Which conversation, and how many turns the project had when it was spoken in last."""
+    """Place of a conversation, and the project's number of turns at its last message."""
 
     turn_count: int
     slot: int
@@ -105,12 +105,12 @@ class ProjectState(EntityState[ProjectHead]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the event wrote as much as one may: what can wait, or be left out, does."""
+        """True if the event wrote as much as one may: what can wait, or be left out, does."""
         return self._store.written_bytes - self._written_before > EVENT_STATE_BYTES
 
     @property
     def due(self) -> datetime | None:
-        """When a consolidation is due, or goes on; None if there is nothing that one could change."""
+        """Time at which a consolidation is due, or goes on; None if it could change nothing."""
         return self.head.due(self._policy)
 
     @staticmethod
@@ -126,7 +126,7 @@ class ProjectState(EntityState[ProjectHead]):
         return None if at is None else DueEntity(at, head.app_id, head.project_id, (head.revision, looked_at))
 
     def erase_step(self) -> bool:
-        """Everything goes, with all that was counted, and what comes next begins a new project; False if more is left.
+        """Delete everything, counts included; the next event begins a new project. False if more is left.
 
         Until all is gone nothing else may be folded: what is left does not fit together.
         """
@@ -252,7 +252,7 @@ class ProjectState(EntityState[ProjectHead]):
     # --- episodes
 
     def episodes(self) -> list[ProjectEpisode]:
-        """All, the oldest first."""
+        """Episodes, the oldest first."""
         return [kept.episode for name in sorted(self.parts.names("e:")) if (kept := self.episode(name[2:]))]
 
     def episode(self, episode_id: str) -> KeptEpisode | None:

@@ -48,7 +48,7 @@ def write_part(parts: Parts, name: str, value: Sized) -> None:
 
 
 def digest_of(name: str) -> str:
-    """Short name of what may be named at any length, for parts and entities."""
+    """Digest of a name of any length, for names of parts and entities."""
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
@@ -103,7 +103,7 @@ class Store:
 
     @property
     def written_bytes(self) -> int:
-        """Of records of the changelog, for all that was written so far."""
+        """Size of the changelog records for all that was written so far."""
         return sum(
             parts.written_bytes + parts.written_parts * record_bytes(self.key + name)
             for name, parts in self._open.items()
@@ -111,7 +111,7 @@ class Store:
         )
 
     def erase(self, digests: list[str], most_bytes: int) -> bool:
-        """Everything goes, the root's head at last; False if it is more than so many bytes of the changelog.
+        """Delete everything, the root's head last; False if that takes more than so many bytes of the changelog.
 
         Args:
             digests: Of its conversations.

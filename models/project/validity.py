@@ -20,7 +20,7 @@ from models.events.project_items import ProjectMemory
 
 
 def is_valid(memory: ProjectMemory, at: datetime) -> bool:
-    """Whether it held at a time, by what is known now."""
+    """True if the memory held at a time, by what is known now."""
     return memory.valid_from <= at and (memory.valid_until is None or at < memory.valid_until)
 
 

@@ -38,7 +38,7 @@ _Place = tuple[ItemKind, int]
 
 
 class ProjectView:
-    """Everything of one project.
+    """View of one project.
 
     Args:
         app_id: Whose project.
@@ -70,7 +70,7 @@ class ProjectView:
         self._place_of: dict[tuple[ItemKind, str], _Place] = {}
 
     def copy(self) -> ProjectView:
-        """The same view; what one is told from here on, the other does not hear.
+        """Copy the view; later events change only the one that takes them.
 
         Takes 6 ms at 10,000 memories, less than a question by `known_at`: that can be asked of a copy in a thread.
         """
@@ -85,7 +85,7 @@ class ProjectView:
         return len(self._place_of)
 
     def slot_of(self, kind: ItemKind, item_id: str) -> int:
-        """Where an item stands among those of its kind.
+        """Slot of an item among those of its kind.
 
         Raises:
             KeyError: It is not there.
@@ -118,7 +118,7 @@ class ProjectView:
         return answer(query, among, hits, self._graph(query, among.candidates), retrieval)
 
     def ranked(self, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
-        """What another strategy found, with everything that a query asks for besides the score.
+        """Answer a query from the scores of another strategy.
 
         Args:
             scores: Of kinds and ids, the higher the better; what is not here any longer is left out.

@@ -50,7 +50,7 @@ class ProjectFolder:
         return read(self._on_disk)
 
     def write(self, saved: SavedProject, name: str) -> None:
-        """Each file that changed, whole or not at all.
+        """Write the files that changed, each whole or not at all.
 
         Raises:
             ConfigurationError: The folder cannot be written.

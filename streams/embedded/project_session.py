@@ -61,7 +61,7 @@ _MOST_ITEMS, _MOST_BYTES = 200, 1024 * 1024
 
 
 class ContextBuild(NamedTuple):
-    """What to tell a language model (project memory, `ContextBuildResult`).
+    """Context for a language model (project memory, `ContextBuildResult`).
 
     Attributes:
         allocation: The text and its items, with `total_tokens`.
@@ -160,11 +160,11 @@ class MemorySystem:
 
     @property
     def view(self) -> ProjectView:
-        """Everything of the project, for every other question."""
+        """View of the project, for every other question."""
         return self._project.view
 
     def build_context(self, query: str = "", *, system_prompt: str = "") -> ContextBuild:
-        """What to tell a language model next; what is told counts as accessed.
+        """Build the context for a language model; its items count as accessed.
 
         Raises:
             BudgetTooSmall: The budget does not hold the system prompt.
@@ -177,7 +177,7 @@ class MemorySystem:
         return ContextBuild(built, built.budget, found, built.warnings)
 
     def search(self, query: str, *, top_k: int | None = None) -> list[RetrievedItem]:
-        """What speaks of something, best first, chunks too; it counts as accessed."""
+        """Find items about something, best first, chunks too; they count as accessed."""
         asked = RetrievalQuery(text=query, filters=RetrievalFilters(include_chunks=True), top_k=top_k)
         found = self.view.retrieve(asked, self._now())
         self._note(accessed(found))
@@ -206,7 +206,7 @@ class MemorySystem:
         self._dirty = False
 
     def saved(self) -> SavedProject:
-        """Everything that the files keep."""
+        """Project as the files keep it."""
         return saved_of(self.view, self._messages)
 
     def __enter__(self) -> Self:

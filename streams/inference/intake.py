@@ -1,4 +1,4 @@
-"""From raw records to arrivals: decode and check, then score and embed the whole batch at once.
+"""Intake of raw records: decode and check each, then score and embed the whole batch at once.
 
 The live role, replay and tests take this same way in, so that all see the same risk and vectors.
 """
@@ -30,7 +30,7 @@ _Decoded = TypeVar("_Decoded")
 
 
 class Decoded(NamedTuple, Generic[_Decoded]):
-    """What a batch of records holds."""
+    """Decoded records of a batch, and its dead letters."""
 
     arrivals: list[_Decoded]
     dead: list[DeadLetter]
@@ -51,7 +51,7 @@ class Intake:
     def take_each(
         self, batches: Mapping[int, Iterable[ConsumerRecord]], *, above: Mapping[int, int]
     ) -> dict[int, Decoded[DecodedArrival]]:
-        """As `take`, for several partitions, scored and embedded together."""
+        """Take several partitions like `take`, scored and embedded together."""
         decoded = {n: decode(records, self._policy.intake, above=above[n]) for n, records in batches.items()}
         self._enrich([each.arrivals for each in decoded.values()])
         return decoded
@@ -107,7 +107,7 @@ def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, sco
 
 
 def topic_text(title: str, summary: str | None) -> str:
-    """What a topic is embedded by."""
+    """Text by which a topic is embedded."""
     return f"{title}\n{summary}" if summary else title
 
 

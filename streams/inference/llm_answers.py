@@ -18,7 +18,7 @@ Answer = TypeVar("Answer", bound=Struct)
 
 
 class LlmReply(Struct, frozen=True):
-    """What a language model said, not decoded yet.
+    """Answer of a language model, not decoded yet.
 
     Attributes:
         tokens: Of question and answer together, as its server counts them; None where it does not tell.
@@ -38,7 +38,7 @@ class Llm(Protocol):
     async def complete(
         self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
     ) -> LlmReply:
-        """Its answer, not decoded yet, with what it took.
+        """Ask the model; the answer is not decoded yet.
 
         Args:
             system: What to do. Our own words only: text of conversations goes into `user`.

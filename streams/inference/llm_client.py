@@ -28,7 +28,7 @@ _REQUEST = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARG
 
 
 class NotTheApi(Exception):  # noqa: N818
-    """Something answers at the address, in another form than OpenAI's API."""
+    """The server at the address answers in another form than OpenAI's API."""
 
 
 def judge(error: Exception) -> Failure | None:
@@ -107,7 +107,7 @@ class OpenAiLlm:
     async def complete(
         self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
     ) -> LlmReply:
-        """What it says, not decoded.
+        """Ask the model; the answer is not decoded yet.
 
         Raises:
             LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
@@ -117,7 +117,7 @@ class OpenAiLlm:
     async def classify(
         self, messages: Sequence[Message], *, top_logprobs: int, most_tokens: int, within: timedelta | None = None
     ) -> LlmReply:
-        """What a model says of a conversation that knows by itself what to say (guard models).
+        """Ask a guard model, whose own template has the question, about a conversation.
 
         Args:
             messages: The conversation.

@@ -46,7 +46,7 @@ Example: "My name is Alex and I prefer Python" gives {"facts": [{"category": "id
 
 
 class ExtractedFacts(Struct, frozen=True, kw_only=True):
-    """What a message says of its user, each category and key once."""
+    """Facts and retractions of a message about its user, each category and key once."""
 
     facts: list[ExtractedFact]
     retractions: list[Retraction]

@@ -119,7 +119,7 @@ class MemoryWriter:
         )
 
     async def decide(self, request: CompactionRequested) -> CompactionDecided:
-        """Which memory goes or takes up another. Anything of a wrong type is rubbish as a whole."""
+        """Decide which memory goes or takes up another. An answer with a field of a wrong type is refused."""
         asked = await self._ask(_to_compact(request, self._policy), _memories(request), _Decision)
         said = asked.answer
         return CompactionDecided(

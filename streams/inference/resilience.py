@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 
 class Blame(StrEnum):
-    """What a failed try says about the service."""
+    """Kinds of failure, by what they say about the service."""
 
     PASSING = "passing"
     """It may work next time: time-outs, broken connections, 429, 5xx."""
@@ -51,7 +51,7 @@ Judge = Callable[[Exception], Failure | None]
 
 
 class CallRetry(Struct, frozen=True, kw_only=True):
-    """How long and how often a call is tried.
+    """Limits of time and number for the tries of a call.
 
     Attributes:
         timeout: Of one try.
@@ -138,13 +138,13 @@ class Breaker:
 
     @property
     def state(self) -> Circuit:
-        """Now."""
+        """State at this moment."""
         if self._opened_at is None:
             return Circuit.CLOSED
         return Circuit.HALF_OPEN if self._clock() >= self._opened_at + self._pause_s else Circuit.OPEN
 
     def admit(self) -> bool:
-        """Whether a try may be sent; after the pause one may, and its end must be told."""
+        """Admit a try or refuse it; after the pause one is admitted, and its end must be reported."""
         with self._lock:
             state = self.state
             if state is Circuit.HALF_OPEN and not self._trying:
@@ -260,7 +260,7 @@ class CallGuard:
         raise AssertionError  # pragma: no cover - the count has no end
 
     def call_blocking(self, request: Callable[[], _Result]) -> _Result:
-        """The same without an event loop. The request keeps the time-out of a try by itself.
+        """Send like `call` without an event loop. The request keeps the time-out of a try by itself.
 
         Raises:
             CallFailed: Given up, or the breaker is open.

@@ -36,7 +36,7 @@ class TrainedScorer:
 
     @property
     def file(self) -> bytes:
-        """What is kept so that its alerts can be made again."""
+        """Bytes of the model, which are kept so that its alerts can be reproduced."""
         return self.model.data
 
     def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> list[float]:

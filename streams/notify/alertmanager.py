@@ -31,7 +31,7 @@ class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def postable(alert: AlertChanged, hold: timedelta = HOLD, *, trace_id: str | None = None) -> list[PostableAlert]:
-    """What is posted for one change.
+    """Alerts to post for one change.
 
     A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label:
     when an alert grows worse, the milder one ends at that moment.

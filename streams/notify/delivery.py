@@ -17,7 +17,7 @@ Pause = Callable[[float], Awaitable[object]]
 
 
 class DeliveryRetry(Struct, frozen=True, kw_only=True):
-    """How often a delivery is tried.
+    """Tries of a delivery.
 
     Attributes:
         pauses: Waits between the tries; one try more than waits.

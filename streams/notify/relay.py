@@ -109,7 +109,7 @@ class _Relay:
 
     @property
     def connected(self) -> bool:
-        """Whether alerts are read."""
+        """True if alerts are read."""
         return self._log_ends is not None
 
     async def run(self, stop: asyncio.Event) -> None:

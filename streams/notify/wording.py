@@ -8,7 +8,7 @@ from models.events import AlertChanged, Contribution, Escalation
 
 
 def strongest(contributions: Sequence[Contribution], most: int | None = None) -> list[Contribution]:
-    """Those with the largest part first; what lowers the probability counts by its size.
+    """Contributions by size, the largest first, whether they raise or lower the probability.
 
     Args:
         contributions: Of an alert.
@@ -18,7 +18,7 @@ def strongest(contributions: Sequence[Contribution], most: int | None = None) ->
 
 
 def contribution_words(contribution: Contribution) -> str:
-    """What a signal adds in log-odds, and what would be without it.
+    """Render what a signal adds in log-odds, and the outcome without it.
 
     >>> contribution_words(Contribution("level", 0.6, 4.13, 0.214, False))
     'level +4.1 (without it 0.21, no alert)'
@@ -28,7 +28,7 @@ def contribution_words(contribution: Contribution) -> str:
 
 
 def counterfactual(escalation: Escalation) -> str:
-    """What had to be otherwise for the alert to stay away, as one sentence."""
+    """Render the smallest change without which there would be no alert, as one sentence."""
     raising = [each for each in strongest(escalation.contributions) if each.log_odds > 0]
     if not raising:
         return "No signal raises it."
@@ -44,12 +44,12 @@ def counterfactual(escalation: Escalation) -> str:
 
 
 def policy_words(alert: AlertChanged) -> str:
-    """Which rules judged: version and, where it is known, digest of the policy."""
+    """Render version and, where it is known, digest of the policy that judged."""
     return alert.policy_version + (f" ({alert.policy_digest})" if alert.policy_digest else "")
 
 
 def outcome(contribution: Contribution) -> str:
-    """What would have come of it without this signal."""
+    """Render the outcome without this signal."""
     return "still an alert" if contribution.alert_without else "no alert"
 
 

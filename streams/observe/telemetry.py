@@ -112,11 +112,11 @@ class Metrics:
         return self._child(Counter, name, labels)
 
     def gauge(self, name: str, **labels: str) -> Gauge:
-        """As `counter`, of a gauge."""
+        """Return the gauge with these labels (`counter`)."""
         return self._child(Gauge, name, labels)
 
     def histogram(self, name: str, **labels: str) -> Histogram:
-        """As `counter`, of a histogram."""
+        """Return the histogram with these labels (`counter`)."""
         return self._child(Histogram, name, labels)
 
     def forget_partition(self, partition: int) -> None:

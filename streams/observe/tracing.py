@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tracing:
-    """What roles call; does nothing until it is started."""
+    """Tracing of a role; does nothing until it is started."""
 
     def __init__(self) -> None:
         self._spans: Spans | None = None

@@ -32,7 +32,7 @@ from streams.settings.telemetry import TelemetrySettings
 
 
 def default_data_dir() -> Path:
-    """Where local state, the local broker and the archive live unless told otherwise."""
+    """Default folder of local state, the local broker and the archive."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "turntide"
 
@@ -78,7 +78,7 @@ StateStore = Literal["memory", "rocksdb"]
 
 
 class StateSettings(BaseModel):
-    """Where a worker keeps the state of its partitions; the truth is the changelog in either case."""
+    """Store of the state of a worker's partitions; the changelog holds the state in either case."""
 
     store: StateStore = Field(
         "memory", description="RocksDB (extra `rocksdb`) for state larger than memory and for warm starts."
@@ -135,7 +135,7 @@ class LlmSettings(BaseModel):
 
 
 class ScorerSettings(BaseModel):
-    """What scores single turns, and judges sessions."""
+    """Scorer of single turns, which also judges sessions."""
 
     kind: Literal["trained", "rules"] = Field(
         "trained",
@@ -145,7 +145,7 @@ class ScorerSettings(BaseModel):
 
 
 class VectorSettings(BaseModel):
-    """Where vectors live."""
+    """Vector store, and the embedder that fills it."""
 
     url: str | None = Field(None, description="Qdrant server; none: Qdrant Edge under the data directory.")
     api_key: SecretStr | None = Field(None, description="Qdrant API key.")
@@ -183,12 +183,12 @@ class _Environment(EnvSettingsSource):
         self.env_vars = variables
 
     def __call__(self) -> dict[str, Any]:
-        """What the environment sets."""
+        """Settings of the environment."""
         return with_seconds(self.settings_cls, super().__call__())
 
 
 class Settings(BaseSettings):
-    """Everything an operator can set."""
+    """All settings."""
 
     model_config = SettingsConfigDict(
         env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True, hide_input_in_errors=True

@@ -56,7 +56,7 @@ class ArchiveSettings(BaseModel):
 
 
 class IcebergSettings(BaseModel):
-    """Where `turntide archive publish` keeps the archive as Iceberg tables."""
+    """Iceberg catalog to which `turntide archive publish` writes the archive."""
 
     uri: str | None = Field(
         None,

@@ -10,14 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class TokenRole(StrEnum):
-    """What the holder of a token may do; each may what the one before may."""
+    """Rights of a token's holder; each includes those before it."""
 
     READER = "reader"
     OPERATOR = "operator"
     ADMIN = "admin"
 
     def may(self, needed: TokenRole) -> bool:
-        """Whether this role is at least the needed one.
+        """True if this role is at least the needed one.
 
         >>> TokenRole.ADMIN.may(TokenRole.OPERATOR), TokenRole.READER.may(TokenRole.OPERATOR)
         (True, False)
@@ -119,5 +119,5 @@ class HttpSettings(BaseModel):
 
     @property
     def index_url(self) -> str:
-        """Where the index role of this machine is asked."""
+        """Base address of the index role on this machine."""
         return f"http://{self.host}:{self.index_port}"

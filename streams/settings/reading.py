@@ -89,7 +89,7 @@ def _is_kubernetes(name: str, value: str) -> bool:
 
 
 def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
-    """What a settings file says.
+    """Read a settings file.
 
     Raises:
         ConfigurationError: It cannot be read, is no TOML, or names what is no setting.
@@ -134,7 +134,7 @@ def _unknown_keys(model: type[BaseModel], values: Mapping[str, Any], place: tupl
 
 
 def render_error(error: ValidationError, model: type[BaseModel]) -> str:
-    """Which fields are wrong and why, without what stands there."""
+    """Render the wrong fields and the reasons, without their values."""
     lines = []
     for each in error.errors(include_input=False, include_context=False, include_url=False):
         place, why = [str(part) for part in each["loc"]], each["msg"]
@@ -162,7 +162,7 @@ def _until_number(place: Sequence[str]) -> tuple[str, ...]:
 
 
 def unreadable_json(model: type[BaseModel], environment: Mapping[str, str] | None = None) -> str:
-    """Which variables hold lists or mappings that are no JSON, and where in them; empty if there are none."""
+    """Name the variables that hold invalid JSON, and the places in them; empty if there are none."""
     given = {k.upper(): v for k, v in (os.environ if environment is None else environment).items()}
     found = []
     for place, annotation in _fields(model).items():

@@ -39,7 +39,7 @@ _REQUEST_MILLISECONDS = 10_000
 
 
 def answers(bootstrap: str) -> bool:
-    """Whether the broker at `host:port` answers a metadata request and knows of a node.
+    """Check that the broker at `host:port` answers a metadata request and knows of a node.
 
     May also be called while an event loop runs in this thread.
     """
@@ -79,7 +79,7 @@ class BrokerError(TurntideError):
 
 
 class BrokerRecord(msgspec.Struct, frozen=True):
-    """Which process serves a data directory; kept after it ends, so that ports are used again.
+    """Process that serves a data directory; kept after it ends, so that its ports are used again.
 
     Attributes:
         pid: Process id of the broker itself.

@@ -42,7 +42,7 @@ class HeldLock(NamedTuple):
 
 
 def check_locks(settings: Settings) -> Verdict:
-    """Whether a lock is held by a process that will not give it back."""
+    """Check that no lock is held by a process that will not release it."""
     files = list(lock_files(settings))
     held = [found for file in files if (found := holder(file)) is not None]
     for each in held:
@@ -70,7 +70,7 @@ def check_locks(settings: Settings) -> Verdict:
 
 
 def lock_files(settings: Settings) -> Iterator[Path]:
-    """Those that there are."""
+    """Lock files that exist."""
     from streams.archive.place import paths_of
 
     data = settings.data_dir
@@ -83,7 +83,7 @@ def lock_files(settings: Settings) -> Iterator[Path]:
 
 
 def holder(file: Path) -> HeldLock | None:
-    """Who has the lock on a file; None for nobody. The lock is only asked for, and given back at once.
+    """Holder of the lock on a file; None for nobody. Testing takes the lock and releases it at once.
 
     Raises:
         PermissionError: This user may not look.

@@ -18,7 +18,7 @@ _GIB = 1024**3
 
 
 def check_disk(settings: Settings) -> Verdict:
-    """Whether the disks of data directory and archive have room."""
+    """Check that the disks of data directory and archive have free space."""
     places = {"TURNTIDE_DATA_DIR": settings.data_dir, **lake_places(settings)}
     room = {name: (place, shutil.disk_usage(existing(place)).free) for name, place in places.items()}
     for name, (place, free_bytes) in room.items():
@@ -36,7 +36,7 @@ def check_disk(settings: Settings) -> Verdict:
 
 
 def check_lake(settings: Settings) -> Verdict:
-    """Whether the archive role may write where catalog and files are."""
+    """Check that the archive role may write to the places of catalog and files."""
     places = lake_places(settings)
     for name, place in places.items():
         if not writable(place):
@@ -73,7 +73,7 @@ def _shown(place: Path, free_bytes: int) -> str:
 
 
 def writable(place: Path) -> bool:
-    """Whether this user may write to it, or make it; asked of the system, nothing is written."""
+    """Check the permissions of this user to write to a place, or to make it; nothing is written."""
     nearest = existing(place)
     if nearest.is_file():
         # SQLite keeps its journal beside the file.
@@ -99,7 +99,7 @@ _UNSETTLED_ROWS = 1_000_000
 
 
 def check_archive(settings: Settings) -> Verdict:
-    """Whether it opens, has every file, and is kept up."""
+    """Check that the archive opens, has every file, and is settled."""
     from streams.archive.catalog import open_reader, paths_of, reading
     from streams.archive.damage import damaged, foreign_files, render_damage
 
@@ -150,7 +150,7 @@ def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
 
 
 def check_iceberg(settings: Settings) -> Verdict:
-    """Whether the catalog answers, where one is configured or its file is there."""
+    """Check that the Iceberg catalog answers, where one is configured or its file exists."""
     from streams.archive.place import place_of
 
     place = place_of(settings)

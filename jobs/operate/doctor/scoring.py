@@ -22,14 +22,14 @@ _PACKAGES = {"wordllama": "turntide", "minilm": "turntide[minilm]", "openai": "t
 
 
 def check_policy(settings: Settings) -> Verdict:
-    """Whether the policy's file can be read."""
+    """Check that the policy's file can be read."""
     from streams.wiring import policy_of
 
     return ok(f"{settings.policy_file or 'defaults'}, version {policy_of(settings).version}")
 
 
 def check_embedder(settings: Settings) -> Verdict:
-    """Has it embed a text."""
+    """Check the embedder by embedding a text."""
     from streams.wiring import embedder_of
 
     name = settings.vectors.embedder
@@ -55,7 +55,7 @@ def _embedder_advice(name: str) -> str:
 
 
 def check_scorer(settings: Settings) -> Verdict:
-    """Has it score a greeting, and looks whether the policy weighs what this scorer finds."""
+    """Check the scorer by scoring a greeting, and that the policy weighs only signals of this scorer."""
     from models.events import Role, Turn
     from models.risk.scorer import RuleScorer
     from models.risk.sequence.signals import SIGNAL_NAMES
@@ -88,7 +88,7 @@ def check_scorer(settings: Settings) -> Verdict:
 
 
 def check_judge(settings: Settings) -> Verdict:
-    """Has it judge a greeting: whether it answers at all, in a form that is read, and how fast."""
+    """Check the judge by judging a greeting: that it answers, in a known form, and how fast."""
     from models.events import JudgedTurn, Role
     from streams.wiring import judge_of
 
@@ -109,7 +109,7 @@ def check_judge(settings: Settings) -> Verdict:
 
 
 def check_llm(settings: Settings) -> Verdict:
-    """Whether the configured language model's server answers, takes the key and has the model; nothing is generated."""
+    """Check that the language model's server answers, takes the key and has the model; nothing is generated."""
     llm = settings.llm
     if not llm.base_url:
         return ok("none configured: summaries are extractive, facts are the rules'")

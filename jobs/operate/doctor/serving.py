@@ -34,7 +34,7 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
 def asked(http: HttpSettings) -> Iterator[tuple[str, str]]:
-    """Each role with its base address; none where the port is chosen anew at each start."""
+    """Roles with their base addresses, without those whose port changes at each start."""
     host = _ANYWHERE.get(http.host, http.host)
     for role in ROLES:
         port: int = getattr(http, f"{role}_port")
@@ -50,7 +50,7 @@ _FETCH_MS = 2_000
 
 
 def check_clock(settings: Settings) -> Verdict:
-    """Whether anybody's clock differs from this one's by more than `max_clock_skew`."""
+    """Check that no clock of broker and roles differs from this machine's by more than `max_clock_skew`."""
     at_most, compared, wrong = settings.max_clock_skew, [], []
     for name, ahead in (*_roles(settings), *_broker(settings)):
         compared.append(name)
@@ -129,7 +129,7 @@ _GUARDED = "/v1/doctor"
 
 
 def check_ports(settings: Settings) -> Verdict:
-    """Whether the roles' ports are free."""
+    """Check that the roles' ports are free."""
     http = settings.http
     ports = {role: getattr(http, f"{role}_port") for role in ROLES}
     taken = [f"{role} {port}" for role, port in ports.items() if port and not _is_free(http.host, port)]
@@ -149,7 +149,7 @@ def _is_free(host: str, port: int) -> bool:
 
 
 def check_access(settings: Settings) -> Verdict:
-    """Whether a role would start with these tokens at this address."""
+    """Check that a role would start with these tokens at this address."""
     from streams.http.security import access_of
 
     http = settings.http
@@ -161,7 +161,7 @@ def check_access(settings: Settings) -> Verdict:
 
 
 def check_tokens(settings: Settings) -> Verdict:
-    """Whether the roles that run know the tokens that are configured here."""
+    """Check that the running roles accept the tokens that are configured here."""
     entries = enumerate(settings.http.tokens)
     tokens: list[tuple[str, SecretStr | None]] = [(f"http.tokens.{number}", entry.token) for number, entry in entries]
     asked_of, refused = [], []
@@ -187,7 +187,7 @@ def check_tokens(settings: Settings) -> Verdict:
 
 
 def check_sinks(settings: Settings) -> Verdict:
-    """Whether alerts have somewhere to go that can be reached; nothing is sent."""
+    """Check that the sinks of alerts can be reached; nothing is sent."""
     from streams.wiring import sinks_of
 
     notify = settings.notify
@@ -228,7 +228,7 @@ _COUNTS = (DriftKind.TOO_FEW_PARTITIONS, DriftKind.TOO_MANY_PARTITIONS, DriftKin
 
 
 def check_broker(settings: Settings) -> Verdict:
-    """Whether it answers at the configured address, with as many brokers as topics have copies."""
+    """Check that the cluster answers, with at least as many brokers as topics have replicas."""
 
     async def ask() -> int:
         async with admin(settings.kafka) as client:
@@ -252,7 +252,7 @@ def check_broker(settings: Settings) -> Verdict:
 
 
 def check_topics(settings: Settings) -> Verdict:
-    """Whether every topic is there, with the wanted partitions and configuration."""
+    """Check that every topic exists, with the wanted partitions and configuration."""
     from jobs.operate.topics import differences
 
     found = asyncio.run(differences(settings))

@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """What a check found, and what to do about it."""
+    """Result of a check, with advice."""
 
     status: Status
     detail: str
@@ -32,17 +32,17 @@ class Verdict(NamedTuple):
 
 
 def ok(detail: str) -> Verdict:
-    """It is well."""
+    """Verdict of a check that found nothing."""
     return Verdict(Status.OK, detail)
 
 
 def warn(detail: str, advice: str) -> Verdict:
-    """It runs, and something should be done."""
+    """Verdict of a check that found something to do, while everything runs."""
     return Verdict(Status.WARN, detail, advice)
 
 
 def fail(detail: str, advice: str) -> Verdict:
-    """It does not run as it is."""
+    """Verdict of a check that found what keeps something from running."""
     return Verdict(Status.FAIL, detail, advice)
 
 
@@ -71,7 +71,7 @@ def verdicts(
     within_s: float,
     done: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> dict[str, Verdict]:
-    """What each check found, in order; one that takes longer than `within_s` has failed and is left to itself."""
+    """Verdicts of the checks, in order; a check that takes longer than `within_s` has failed and is abandoned."""
     found: dict[str, Verdict] = {}
     waiting, under_way = list(checks.items()), dict[str, float]()
     answers: queue.SimpleQueue[tuple[str, Verdict]] = queue.SimpleQueue()

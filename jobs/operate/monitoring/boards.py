@@ -72,7 +72,7 @@ class MonitoringBoard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     of_one_role: bool = False
 
     def panels(self) -> tuple[Panel, ...]:
-        """All of them, from top to bottom."""
+        """Panels of all rows, from top to bottom."""
         return tuple(panel for row in self.rows for panel in row.panels)
 
 

@@ -40,14 +40,14 @@ _TEMPLATE_LABEL = re.compile(r"\$labels\.(\w+)")
 
 
 class CheckFinding(NamedTuple):
-    """What does not fit, and where."""
+    """Inconsistency and its place."""
 
     where: str
     what: str
 
 
 def findings(rules: MonitoringRules, boards: Sequence[MonitoringBoard], directory: Path) -> list[CheckFinding]:
-    """Everything that is out of step, in order; `directory` is deploy/."""
+    """Inconsistencies, in order; `directory` is deploy/."""
     found: list[CheckFinding] = []
     known = _recorded(rules, found)
     for alert in rules.alerts:

@@ -29,7 +29,7 @@ class LabelMatch(NamedTuple):
 
 
 class WrongExpression(TurntideError):  # noqa: N818 - it is a finding, like `InvalidRecord`
-    """It cannot be read, or asks for a series or label that there is not."""
+    """The expression cannot be read, or names a series or label that does not exist."""
 
 
 def parse(expression: str) -> Any:
@@ -199,7 +199,7 @@ OF_OTHERS: Mapping[str, Labels] = {
 
 
 def names_of(metric: Metric) -> tuple[str, ...]:
-    """What a metric of the catalogue is called in Prometheus; a histogram has three names."""
+    """Names of a metric of the catalogue in Prometheus; a histogram has three."""
     name = PREFIX + metric.name
     return (
         tuple(name + end for end in ("_bucket", "_sum", "_count")) if metric.kind is MetricKind.HISTOGRAM else (name,)
@@ -220,6 +220,6 @@ METRIC_NAMED: Mapping[str, Metric] = {name: metric for metric in METRICS for nam
 
 
 def means(expression: str) -> tuple[str, ...]:
-    """What the catalogue says of each metric that an expression asks for: its meaning, and what to do."""
+    """Catalogue texts of the metrics in an expression: meaning, and what to do."""
     metrics = [METRIC_NAMED[name] for name in asked(expression) if name in METRIC_NAMED]
     return tuple(f"{metric.help} {metric.what_to_do}" for metric in dict.fromkeys(metrics))

@@ -57,7 +57,7 @@ class _RulesFile(Struct):
 
 
 class MonitoringRules(Struct, frozen=True):
-    """All of them: alerts in the order of files, and what is recorded, by name."""
+    """Alert rules in the order of files, and recording rules by name."""
 
     alerts: tuple[AlertRule, ...]
     recorded: dict[str, str]
@@ -89,7 +89,7 @@ def read(directory: Path) -> MonitoringRules:
 
 
 def for_the_operator(directory: Path) -> str:
-    """All rules as one resource of the Prometheus operator, which reads no files.
+    """Render all rules as one resource of the Prometheus operator, which reads no files.
 
     Raises:
         ConfigurationError: There are none.
@@ -120,7 +120,7 @@ def _rules(file: Path) -> list[_Rule]:
 
 
 def path_of(alert: str, folder: str = f"deploy/{RUNBOOKS}") -> str:
-    """Where an alert's runbook is, as annotations and panels name it."""
+    """Path of an alert's runbook, as annotations and panels name it."""
     return f"{folder}/{alert}.md"
 
 
@@ -131,7 +131,7 @@ def commands_in(text: str) -> list[str]:
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below one heading."""
+    """Text below one heading."""
     _, _, after = text.partition(f"\n## {heading}\n")
     return after.partition("\n## ")[0]
 

@@ -89,7 +89,7 @@ def sizing(
 
 
 def shipped_cost() -> Cost:
-    """What was measured for this release (`measured.toml`)."""
+    """Costs that were measured for this release (`measured.toml`)."""
     return msgspec.toml.decode(files("jobs.operate.sizing").joinpath("measured.toml").read_bytes(), type=Cost)
 
 

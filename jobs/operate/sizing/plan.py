@@ -1,4 +1,4 @@
-"""From turns a day to partitions, workers, memory, disk and money. Pure: measured costs and prices come as arguments.
+"""Plan of partitions, workers, memory, disk and money for turns a day. Pure: costs and prices are arguments.
 
 A worker is one process on one core. What `turntide lab bench roles` measures on one machine is taken to scale with the
 number of workers, which partitions allow: no two of them share state. This is an assumption, not a measurement.
@@ -29,7 +29,7 @@ _COMPACTED_DAYS = 7.0
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What one turn costs, and one open session, as measured.
+    """Measured cost of one turn, and of one open session.
 
     Attributes:
         turn_bytes: Size of the turns that were measured.
@@ -53,7 +53,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 class ExpectedLoad(Struct, frozen=True, kw_only=True):
-    """What is expected.
+    """Load that is planned for.
 
     Attributes:
         peak: The busiest hour to the mean.
@@ -84,7 +84,7 @@ class Prices(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What it takes. Sizes in GB of 10⁹ bytes; `cores` and `workers` at the peak."""
+    """Resources of a load. Sizes in GB of 10⁹ bytes; `cores` and `workers` at the peak."""
 
     turns_per_day: float
     turns_per_s: float

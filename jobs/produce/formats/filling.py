@@ -34,7 +34,7 @@ _ROLES = {
 
 
 class Malformed(Struct, frozen=True):
-    """A line, or an element of an array, that gives no turns; the others are read all the same.
+    """Line, or element of an array, that gives no turns; the others are read all the same.
 
     Attributes:
         line: Line number, or place in the array, from 1.
@@ -57,7 +57,7 @@ class FileMessage(Struct, frozen=True, kw_only=True):
 
 
 class Filling(Struct, frozen=True, kw_only=True):
-    """What stands in for values that a file does not give.
+    """Values for what a file does not give.
 
     Attributes:
         source: Name of the input, without suffix.
@@ -136,7 +136,7 @@ def in_utc(time: datetime) -> datetime:
 
 
 def reason_of(error: Exception) -> str:
-    """What a decoder's error says, without the values that it quotes."""
+    """Message of a decoder's error without the values that it quotes."""
     message = error.detail if isinstance(error, InvalidRecord) else str(error)
     return re.sub(r"'.*'", "…", message)
 

@@ -15,7 +15,7 @@ from models.events import SessionEnded
 
 
 class RawLine(Struct, frozen=True):
-    """A line to be sent as it stands, keyed by its session id where that can be read."""
+    """Line that is sent as it stands, keyed by its session id where that can be read."""
 
     line: int
     key: bytes | None
@@ -27,7 +27,7 @@ Item = InputConversation | RawLine | Malformed
 
 
 class InputReading(Struct, frozen=True, kw_only=True):
-    """How an input is read.
+    """Options of reading an input.
 
     Attributes:
         filling: What stands in for missing values.
@@ -68,11 +68,11 @@ class InputSource:
 
     @property
     def bytes_read(self) -> int:
-        """How far it is read, for progress."""
+        """Bytes read so far, for progress."""
         return self._documents.bytes_read
 
     def ready(self) -> bool:
-        """Whether the next read returns at once: a file's always, a pipe's when something is in it."""
+        """Check that the next read returns at once: always for a file, for a pipe when it holds data."""
         return self._stream.seekable() or bool(select.select([self._stream], [], [], 0)[0])
 
     def _conversations(self, reading: InputReading) -> tuple[str, Iterator[Item]]:
