@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import msgspec
 import typer
 
 from jobs.cli import group, with_examples
+from jobs.memory.project_asking import save
 from jobs.shared import role_api as roles
 from jobs.shared.options import TOKEN_VARIABLE, AppArgument, OutputOption, TokenOption, UrlOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
@@ -213,14 +213,14 @@ def export(
         raise ConfigurationError("name an app, or say --all")
     with roles.role_api(url, token) as role:
         exported = _all(role) if app_id is None else _one(role, app_id, user)
-    text = msgspec.json.format(msgspec.json.encode(exported), indent=2) + b"\n"
+    text = msgspec.json.format(msgspec.json.encode(exported), indent=2).decode() + "\n"
     if to is None:
-        sys.stdout.write(text.decode())
+        sys.stdout.write(text)
         return
-    _save(to, text)
+    save(to, text)
     spaces = exported.get("spaces", [exported])
     memories = sum(len(space["memories"]) for space in spaces)
-    Printer(output).record({"file": str(to), "spaces": len(spaces), "memories": memories, "bytes": len(text)})
+    Printer(output).record({"file": str(to), "spaces": len(spaces), "memories": memories, "bytes": len(text.encode())})
 
 
 def _one(role: RoleApi, app_id: str, user_id: str) -> dict[str, Any]:
@@ -246,15 +246,3 @@ def _all(role: RoleApi) -> dict[str, Any]:
         "exportedAt": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         "spaces": spaces,
     }
-
-
-def _save(to: Path, text: bytes) -> None:
-    """Whole or not at all, and readable by its owner alone: it holds what people said."""
-    beside = to.with_name(f".{to.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text)
-        beside.replace(to)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise ConfigurationError(f"cannot write {to}: {error.strerror}. Name another file with -o") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,8 @@ import typer
 from jobs.cli import group
 from jobs.shared.options import AppArgument, ProjectArgument
 from jobs.shared.role_api import role_command
+from models.errors import ConfigurationError
+from streams.embedded.project_folder import replace_file
 
 app = group("Memory of projects, from a running role: memories, relationships, episodes, time travel, files.")
 project_command = partial(role_command, app, about={"app_id": AppArgument, "project_id": ProjectArgument})
@@ -28,6 +31,18 @@ def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
         else:
             shown[name] = value
     return shown
+
+
+def save(to: Path, text: str) -> None:
+    """Write a file whole or not at all, readable by its owner alone.
+
+    Raises:
+        ConfigurationError: It cannot be written.
+    """
+    try:
+        replace_file(to, text)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {to}: {error.strerror}. Name another file with -o") from error
 
 
 def utc_time(given: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from jobs.memory.project_asking import project_command
+from jobs.memory.project_asking import project_command, save
 from jobs.shared.output import Printer
 from jobs.shared.progress import progress_bar
 from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeError, RoleAnswer
@@ -171,10 +171,7 @@ def report(
     """Draw a project: narrative arcs, the graph of its memories, chunks, and all memories as a table."""
     saved, _ = exported(role)
     page = report_page(role.project, saved)
-    try:
-        replace_file(to, page)
-    except OSError as error:
-        raise ConfigurationError(f"cannot write {to}: {error.strerror}. Name another file with -o") from error
+    save(to, page)
     role.output.record({"file": str(to), "memories": len(saved.memories), "bytes": len(page.encode())})
 
 

@@ -1,16 +1,128 @@
-"""Common work of the steps of one event of a project, and the erasing of sessions, which goes through all of it."""
+"""Work on a project while one event is folded: episodes (rules: `project.narrative`) and the erasing of sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import partial
 
+import msgspec
+
+from models.events import ItemCause, ProjectTurnAdded
+from models.events.project_items import ProjectEpisode
 from models.policy import Policy
-from models.project.episodes import EpisodeFold
 from models.project.learning import Learning
+from models.project.narrative import ConversationTurn, detect, merge_overlapping, take
 from models.project.outputs import ProjectEmission
-from models.project.state import ProjectState
+from models.project.short_term import ConversationState, RecentMessage
+from models.project.state import EPISODE, ProjectState
 from models.project.talk import ProjectTalk
+
+
+class EpisodeFold:
+    """Key moments of a project's conversations.
+
+    Args:
+        state: The project.
+        emission: Hears of what changes.
+        talk: The conversations, which name their episodes.
+        policy: The rules.
+    """
+
+    def __init__(self, state: ProjectState, emission: ProjectEmission, talk: ProjectTalk, policy: Policy) -> None:
+        self._state = state
+        self._emission = emission
+        self._talk = talk
+        self._policy = policy.projects.narrative
+
+    def read(
+        self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
+    ) -> list[str]:
+        """Look for episodes in a message; gives the ids of those that came or grew.
+
+        Args:
+            turn: Where it was said.
+            message: As it is kept.
+            conversation: Its conversation.
+            said: Memories that it made or strengthened.
+        """
+        kept = [each.memory for memory_id in said if (each := self._state.memories.memory(memory_id)) is not None]
+        spoken = ConversationTurn(
+            conversation_id=turn.session_id,
+            turn=turn.turn,
+            role=turn.role,
+            user_id=turn.user_id,
+            content=message.content,
+            timestamp=turn.timestamp,
+        )
+        watch = conversation.watch()
+        found = detect(watch, spoken, kept, self._state.key, self._policy)
+        conversation.keep_watch(watch)
+        return [changed for episode in found for changed in self._take(episode)]
+
+    def _take(self, episode: ProjectEpisode) -> list[str]:
+        taken = take(self._state.episodes(), episode, self._emission.now, self._policy)
+        for episode_id in taken.gone:
+            absorbed = any(episode_id in changed.merged_ids for changed in taken.changed)
+            self.drop(episode_id, "merged" if absorbed else "displaced")
+        for changed in taken.changed:
+            self.put(changed, "merged")
+        return [changed.id for changed in taken.changed if changed.conversation_id == episode.conversation_id]
+
+    def put(self, episode: ProjectEpisode, cause: ItemCause) -> None:
+        """Keep an episode; `cause` is that of a change, one that was not kept is created unless imported."""
+        is_new = self._state.episode(episode.id) is None
+        kept = self._state.put_episode(episode)
+        self._emission.item(episode, kept.slot, "created" if is_new and cause != "imported" else cause)
+
+    def drop(self, episode_id: str, cause: ItemCause) -> None:
+        """An episode goes, if it is there."""
+        gone = self._state.drop_episode(episode_id)
+        if gone is not None:
+            session_id = gone.episode.conversation_id
+            self._emission.gone(EPISODE, gone.slot, episode_id, cause, (session_id, ""))
+            self._talk.unname(session_id, frozenset([episode_id]))
+
+    def accessed(self, counts: Mapping[str, int], at: datetime) -> None:
+        """Readers retrieved some of these."""
+        for episode_id, count in counts.items():
+            kept = self._state.episode(episode_id)
+            if kept is not None:
+                episode = msgspec.structs.replace(
+                    kept.episode,
+                    access_count=kept.episode.access_count + count,
+                    last_accessed_at=max(kept.episode.last_accessed_at, at),
+                )
+                self.put(episode, "accessed")
+
+    def unlink_dropped(self) -> None:
+        """Memories that went are named by no episode and no conversation any longer."""
+        dropped = self._state.memories.dropped
+        gone = frozenset(dropped)
+        if not gone:
+            return
+        for episode in self._state.episodes():
+            if not gone.isdisjoint(episode.linked_memories):
+                linked = [memory_id for memory_id in episode.linked_memories if memory_id not in gone]
+                self.put(msgspec.structs.replace(episode, linked_memories=linked), "related")
+        conversations = {source.conversation_id for memory in dropped.values() for source in memory.sources}
+        for conversation_id in sorted(conversations):
+            self._talk.unname(conversation_id, gone)
+        dropped.clear()
+
+    def merge(self) -> tuple[list[list[str]], int]:
+        """Merge those that overlap; gives, of each merge, which stayed and which went, and the tokens saved."""
+        merged, saved = [], 0
+        known = {episode.id: episode for episode in self._state.episodes()}
+        for episode, absorbed in merge_overlapping(list(known.values()), self._policy):
+            if not absorbed:
+                continue
+            saved += sum(known[each].tokens for each in [episode.id, *absorbed] if each in known) - episode.tokens
+            for episode_id in absorbed:
+                self.drop(episode_id, "merged")
+            self.put(episode, "merged")
+            merged.append([episode.id, *absorbed])
+        return merged, max(0, saved)
 
 
 class Work:

@@ -25,7 +25,7 @@ from pydantic_settings import (
 from models.errors import ConfigurationError
 from streams.settings.archive import ArchiveSettings, IcebergSettings
 from streams.settings.http import HttpSettings
-from streams.settings.judge import JudgeSettings
+from streams.settings.judge import JudgeSettings, ModelServerSettings
 from streams.settings.live import LiveSettings
 from streams.settings.reading import file_values, render_error, unreadable_json, with_seconds
 from streams.settings.telemetry import TelemetrySettings
@@ -96,27 +96,21 @@ class StateSettings(BaseModel):
     )
 
 
-class EmbeddingServerSettings(BaseModel):
+class EmbeddingServerSettings(ModelServerSettings):
     """A server that embeds, where `vectors.embedder` is `openai`: Ollama, vLLM, hosted. Text of turns goes there."""
 
-    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
-    model: str = Field("", description="As the server calls it.")
-    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
     dim: int | None = Field(None, ge=1, le=4_096, description="What the model gives; none: asked at the start.")
     timeout: timedelta = Field(timedelta(seconds=30), description="Of one try.")
     episode_distance: float = Field(0.6, ge=0, le=2, description="Up to where an episode bears on a question.")
 
 
-class LlmSettings(BaseModel):
+class LlmSettings(ModelServerSettings):
     """A language model behind OpenAI's API, for episodes, facts and memories of apps; off unless one is named.
 
     Nothing waits for it but these: where it fails, the extractive summary and the rules' facts stand, a memory is
     skipped or made extractively (policy), and of eleven memories the oldest goes. Text of turns goes to that server.
     """
 
-    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
-    model: str = Field("", description="As the server calls it.")
-    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
     timeout: timedelta = Field(timedelta(seconds=30), description="Of one try (app memory: 30 s, then skip).")
     json_mode: Literal["json_schema", "json_object", "text"] = Field(
         "json_schema", description="How the server is told to answer in JSON."

@@ -11,12 +11,17 @@ from pydantic import BaseModel, Field, SecretStr
 _NONE = timedelta(0)
 
 
-class GuardServerSettings(BaseModel):
-    """A guard model behind OpenAI's API, where `judge.kind` is `openai` (extra `llm`). Text of turns goes there."""
+class ModelServerSettings(BaseModel):
+    """A model behind OpenAI's API."""
 
     base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
     model: str = Field("", description="As the server calls it.")
     api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
+
+
+class GuardServerSettings(ModelServerSettings):
+    """A guard model behind OpenAI's API, where `judge.kind` is `openai` (extra `llm`). Text of turns goes there."""
+
     form: Literal["instructed", "guard"] = Field(
         "instructed",
         description="`instructed`: any chat model, which is told what to judge and answers in JSON. `guard`: Llama "
