@@ -103,7 +103,7 @@ def steps(settings: Settings) -> list[Step]:
         StoreUnavailable: Kafka, or the archive, does not answer.
     """
     topics = asyncio.run(differences(settings))
-    return [*_topics(topics), *_states(settings, topics), _archive(settings), _index(settings), _policy(settings)]
+    return [*_topics(topics), *_states(settings, topics), _archive(settings), *_by_doctor(settings)]
 
 
 def apply(settings: Settings, found: list[Step]) -> None:
@@ -182,29 +182,24 @@ def _archive(settings: Settings) -> Step:
     with closing(con):
         version, less = version_of(con), lacking(con)
     standing = "views of no version" if version is None else f"views version {version}"
+    does, action = Does.NOTHING, ""
     if version is not None and version > VIEWS_VERSION:
-        return Step(
-            what="archive",
-            standing=standing,
-            wanted=wanted,
-            does=Does.REFUSED,
-            action="a later release wrote this archive: run that one, or give this one an archive of its own "
-            "(TURNTIDE_ARCHIVE__CATALOG and …DATA_PATH)",
+        does = Does.REFUSED
+        action = (
+            "a later release wrote this archive: run that one, or give this one an archive of its own "
+            "(TURNTIDE_ARCHIVE__CATALOG and …DATA_PATH)"
         )
-    if less:
-        return Step(
-            what="archive", standing=f"{standing}, without {', '.join(less[:5])}", wanted=wanted, does=Does.APPLY,
-            action="add them (`turntide archive upgrade`)",
-        )  # fmt: skip
-    return Step(what="archive", standing=standing, wanted=wanted)
+    elif less:
+        standing += f", without {', '.join(less[:5])}"
+        does, action = Does.APPLY, "add them (`turntide archive upgrade`)"
+    return Step(what="archive", standing=standing, wanted=wanted, does=does, action=action)
 
 
-def _index(settings: Settings) -> Step:
-    return _checked("index", settings.vectors.embedder, settings, check_vectors)
-
-
-def _policy(settings: Settings) -> Step:
-    return _checked("policy", "one that this release reads", settings, check_policy, check_scorer)
+def _by_doctor(settings: Settings) -> list[Step]:
+    return [
+        _checked("index", settings.vectors.embedder, settings, check_vectors),
+        _checked("policy", "one that this release reads", settings, check_policy, check_scorer),
+    ]
 
 
 def _checked(what: str, wanted: str, settings: Settings, *checks: Callable[[Settings], Verdict]) -> Step:

@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from msgspec import Struct
 
 from jobs.cli import with_examples
+from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_groups import commit_offsets, require_empty
@@ -29,13 +30,14 @@ from streams.index.generations import (
     copy_collections,
     generation_name,
 )
-from streams.kafka.client import admin, consumer, require_topic
+from streams.kafka.client import admin, consumer
 from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of
 
 if TYPE_CHECKING:
     from streams.ports import Embedder
 
+_INDEXED = REGISTRY.indexed_topics
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _GENERATION = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
@@ -164,16 +166,11 @@ def _group(settings: Settings, generation: str) -> str:
     return f"{settings.topic_prefix}.{generation_name('index', generation)}"
 
 
-async def _places_of(settings: Settings) -> list[TopicPartition]:
-    names = [topic.full_name(settings.topic_prefix) for topic in REGISTRY.indexed_topics]
-    return [TopicPartition(name, number) for name in names for number in await require_topic(settings.kafka, name)]
-
-
 async def _committed(settings: Settings, group: str) -> Offsets:
     """Where the group goes on; partitions that it has never read are left out, and begin at their beginning."""
     async with admin(settings.kafka) as client:
         found = await client.list_consumer_group_offsets(group)
-    names = {topic.full_name(settings.topic_prefix) for topic in REGISTRY.indexed_topics}
+    names = {topic.full_name(settings.topic_prefix) for topic in _INDEXED}
     offsets: Offsets = {name: {} for name in sorted(names)}
     for place, committed in found.items():
         if place.topic in names and committed.offset >= 0:
@@ -207,11 +204,13 @@ async def _begin_at(settings: Settings, group: str, offsets: Mapping[str, Mappin
 
 
 async def _behind(settings: Settings, group: str) -> int:
-    places = await _places_of(settings)
     committed = await _committed(settings, group)
-    async with consumer(settings.kafka) as client:
-        begin, end = await client.beginning_offsets(places), await client.end_offsets(places)
-    return sum(end[place] - committed[place.topic].get(place.partition, begin[place]) for place in places)
+    extents = {topic.full_name(settings.topic_prefix): await log_extent(settings, topic) for topic in _INDEXED}
+    return sum(
+        end - committed[name].get(number, start)
+        for name, extent in extents.items()
+        for number, (start, end) in extent.items()
+    )
 
 
 @contextmanager

@@ -15,12 +15,12 @@ _given: deque[int] = deque(maxlen=100)
 """Ports that were given last: whoever has one may not have bound it yet."""
 
 
-def port_is_free(port: int) -> bool:
-    """Check that a server could listen on this loopback port now."""
-    with socket.socket() as probe:
+def port_is_free(port: int, host: str = HOST) -> bool:
+    """Check that a server could listen on this port now."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError:
             return False
     return True

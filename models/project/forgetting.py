@@ -10,26 +10,14 @@ from models.events.project import ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource
 from models.project.intervals import group_of
 from models.project.kept_memories import decay_at
-from models.project.secondary_index import SecondaryIndex
+from models.project.secondary_index import IndexedMemories
 from models.project.shards import StoredMemory
 from models.project.store import SHARDS
 from models.project.validity import is_valid
 
 
-class Forgetting:
-    """Memories that go from those that are being changed.
-
-    Args:
-        secondary_index: The memories, and where they are listed.
-    """
-
-    def __init__(self, secondary_index: SecondaryIndex) -> None:
-        self._index = secondary_index
-        self._changes, self._edges, self._intervals = (
-            secondary_index.changes,
-            secondary_index.edges,
-            secondary_index.intervals,
-        )
+class Forgetting(IndexedMemories):
+    """Removal of memories from those that are being changed."""
 
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""

@@ -10,8 +10,15 @@ from msgspec import Struct
 
 from models.events.ids import sortable_id
 from models.events.project import ItemCause
-from models.events.project_items import Category, MemoryRevision, MemorySource, MemoryType, ProjectMemory
-from models.policy.project import LongTermPolicy
+from models.events.project_items import (
+    Category,
+    MemoryRevision,
+    MemorySource,
+    MemoryType,
+    ProjectEpisode,
+    ProjectMemory,
+)
+from models.policy.project import LongTermPolicy, NarrativePolicy
 from models.project.shards import Gone, ShardedMemories, StoredMemory
 from models.text.words import fold_text
 
@@ -178,11 +185,11 @@ def decay(
     return min(1.0, float(0.5**age) + min(boost * access_count, most))
 
 
-def decay_at(memory: ProjectMemory, at: datetime, policy: LongTermPolicy) -> float:
-    """A memory's decay factor at a time."""
+def decay_at(item: ProjectMemory | ProjectEpisode, at: datetime, policy: LongTermPolicy | NarrativePolicy) -> float:
+    """Decay factor of a memory or an episode at a time."""
     return decay(
-        memory.last_accessed_at,
-        memory.access_count,
+        item.last_accessed_at,
+        item.access_count,
         at,
         policy.half_life,
         boost=policy.access_boost,

@@ -33,7 +33,7 @@ from models.project.forgetting import Forgetting
 from models.project.intervals import Intervals, supersedes
 from models.project.kept_memories import Emit, MemoryChanges, New, bounded_sources, decay_at, holder_of, revised
 from models.project.long_term_edits import Edits
-from models.project.secondary_index import SecondaryIndex
+from models.project.secondary_index import IndexedMemories, SecondaryIndex
 from models.project.shards import ShardedMemories, StoredMemory, shard_of
 from models.project.store import SHARDS
 from models.project.validity import is_valid
@@ -42,7 +42,7 @@ from models.text.words import estimate_tokens
 _Outcome = TypeVar("_Outcome")
 
 
-class LongTerm:
+class LongTerm(IndexedMemories):
     """Long-term memories of a project, changed in place. After each operation what changed is told, each memory once.
 
     Args:
@@ -54,10 +54,9 @@ class LongTerm:
     """
 
     def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
-        self._changes = MemoryChanges(memories, emit, key, policy, now)
-        self._edges = Edges(self._changes)
-        self._intervals = Intervals(self._changes, self._edges)
-        self._index = SecondaryIndex(self._changes, self._edges, self._intervals)
+        changes = MemoryChanges(memories, emit, key, policy, now)
+        edges = Edges(changes)
+        super().__init__(SecondaryIndex(changes, edges, Intervals(changes, edges)))
         self._forgetting = Forgetting(self._index)
         self._edits = Edits(self._index)
 

@@ -13,7 +13,7 @@ from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
 from models.project.edges import relationship
 from models.project.intervals import overlap
 from models.project.kept_memories import bounded_sources, canonical, decay_at, revised
-from models.project.secondary_index import SecondaryIndex
+from models.project.secondary_index import IndexedMemories
 from models.project.shards import StoredMemory
 from models.text.words import estimate_tokens
 
@@ -23,20 +23,8 @@ _DONE: Final[Outcome] = ("done", "")
 _UNCHANGED: Final[Outcome] = ("unchanged", "")
 
 
-class Edits:
-    """Commands on memories that are being changed.
-
-    Args:
-        secondary_index: The memories, and where they are listed.
-    """
-
-    def __init__(self, secondary_index: SecondaryIndex) -> None:
-        self._index = secondary_index
-        self._changes, self._edges, self._intervals = (
-            secondary_index.changes,
-            secondary_index.edges,
-            secondary_index.intervals,
-        )
+class Edits(IndexedMemories):
+    """Commands on memories that are being changed."""
 
     def edit(self, command: ProjectMemoryEdited) -> Outcome:
         """Put a memory right. What changes in content, importance or validity leaves a revision in its history.

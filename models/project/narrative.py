@@ -22,7 +22,7 @@ from models.events.project_items import EpisodeKind, ProjectEpisode
 from models.language.narrative_detection import ConversationTurn, NarrativeState, OpenIssue, detect
 from models.language.notable import clipped
 from models.policy.project import NarrativePolicy
-from models.project.kept_memories import decay
+from models.project.kept_memories import decay_at
 from models.text.words import estimate_tokens
 
 __all__ = [
@@ -77,7 +77,9 @@ def take(episodes: Sequence[ProjectEpisode], new: ProjectEpisode, now: datetime,
         kept.remove(other)
         grown = _merged(other, grown, policy)
     kept.append(grown)
-    kept.sort(key=lambda each: (-each.significance * _decay(each, now, policy), -each.started_at.timestamp(), each.id))
+    kept.sort(
+        key=lambda each: (-each.significance * decay_at(each, now, policy), -each.started_at.timestamp(), each.id)
+    )
     stay = {each.id for each in kept[: policy.most]}
     changed = [grown] if grown.id in stay and grown not in episodes else []
     return Taken(changed, [each.id for each in episodes if each.id not in stay])
@@ -138,17 +140,6 @@ def narrative_arc(
 
 def _order(episode: ProjectEpisode) -> tuple[datetime, int, str]:
     return episode.started_at, episode.first_turn, episode.id
-
-
-def _decay(episode: ProjectEpisode, at: datetime, policy: NarrativePolicy) -> float:
-    return decay(
-        episode.last_accessed_at,
-        episode.access_count,
-        at,
-        policy.half_life,
-        boost=policy.access_boost,
-        most=policy.access_boost_most,
-    )
 
 
 def _one(a: ProjectEpisode, b: ProjectEpisode, policy: NarrativePolicy) -> bool:

@@ -133,6 +133,18 @@ class SecondaryIndex:
         return "" if memory.id.endswith(f"-{suffix}") else f"={suffix}"
 
 
+class IndexedMemories:
+    """Memories that are being changed, with their edges, intervals and lists.
+
+    Args:
+        index: The lists of the memories.
+    """
+
+    def __init__(self, index: SecondaryIndex) -> None:
+        self._index = index
+        self._changes, self._edges, self._intervals = index.changes, index.edges, index.intervals
+
+
 def _user(memory: ProjectMemory) -> str:
     return memory.sources[0].user_id if memory.sources else ""
 

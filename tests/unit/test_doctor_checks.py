@@ -65,7 +65,7 @@ def test_missing_archive_is_a_warning(tmp_path: Path) -> None:
 def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that somebody else has is named with its role; port 0 picks a free one."""
     taken = {8705, 8706}
-    monkeypatch.setattr(serving, "_is_free", lambda _host, port: port not in taken)
+    monkeypatch.setattr(serving, "port_is_free", lambda port, _host: port not in taken)
     verdict = CHECKS["ports"].look(load_settings(http={"enrich_port": 0}))
     taken.clear()
     free = CHECKS["ports"].look(load_settings())

@@ -53,7 +53,7 @@ def test_what_takes_a_decision_is_left_to_people(monkeypatch: pytest.MonkeyPatch
 
     assert [step.does for step in migrating._topics(found)] == [Does.APPLY] * 2 + [Does.BY_HAND] * 2
     assert [step.does for step in migrating._topics(fewer)] == [Does.BY_HAND], "nothing is applied beside it"
-    assert [each(load_settings()).does for each in (migrating._index, migrating._policy)] == [Does.BY_HAND] * 2
+    assert [step.does for step in migrating._by_doctor(load_settings())] == [Does.BY_HAND] * 2
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from aiokafka import TopicPartition
 from pydantic import SecretStr
 
 from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
+from jobs.shared.broker_config import port_is_free
 from jobs.shared.role_groups import role_groups
 from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import ConfigurationError, StoreUnavailable
@@ -132,20 +133,10 @@ def check_ports(settings: Settings) -> Verdict:
     """Check that the roles' ports are free."""
     http = settings.http
     ports = {role: getattr(http, f"{role}_port") for role in ROLES}
-    taken = [f"{role} {port}" for role, port in ports.items() if port and not _is_free(http.host, port)]
+    taken = [f"{role} {port}" for role, port in ports.items() if port and not port_is_free(port, http.host)]
     if taken:
         return warn(f"in use at {http.host}: {', '.join(taken)}", "fine if our workers run; else set TURNTIDE_HTTP__…")
     return ok(f"free at {http.host}: {', '.join(str(port) for port in ports.values())}")
-
-
-def _is_free(host: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
 
 
 def check_access(settings: Settings) -> Verdict:
