@@ -16,6 +16,7 @@ from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.events import RestoredMessage, TopicRestored
+from models.state.entity import same_fields
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of, reading
 from streams.archive.inputs import ArchivedMessage, ArchivedTopic, is_open, messages_of, topics_of
@@ -121,12 +122,7 @@ def restored(
     return TopicRestored(
         session_id=session_id,
         timestamp=datetime.now(UTC),
-        topic_id=topic.topic_id,
-        title=topic.title,
-        created_at=topic.created_at,
-        importance=topic.importance,
-        access_count=topic.access_count,
-        tags=topic.tags,
+        **same_fields(topic, TopicRestored, "summary", "messages"),
         summary=topic.summary or "",
         messages=_latest(messages, message_chars),
     )

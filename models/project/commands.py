@@ -33,6 +33,7 @@ from models.events.project_items import ImportedMessage
 from models.project.kept_memories import New
 from models.project.short_term import RecentMessage, cut_short
 from models.project.work import Work
+from models.state.entity import same_fields
 
 
 class CommandFold:
@@ -70,15 +71,12 @@ class CommandFold:
 
     def _add(self, command: ProjectMemoryAdded) -> DeedResult:
         new = New(
+            **same_fields(command, New, "content", "subject", "valid_from"),
             type=command.memory_type,
             content=command.content.strip(),
-            category=command.category,
-            tags=command.tags,
             subject=command.subject.strip(),
-            importance=command.importance,
             source=MemorySource(said_at=command.timestamp, by="hand"),
             valid_from=command.valid_from or command.timestamp,
-            valid_until=command.valid_until,
         )
         refused = self._work.learning.long_term.refusal(new)
         if refused is not None:

@@ -20,6 +20,7 @@ from models.events.project_items import (
 )
 from models.policy.project import LongTermPolicy, NarrativePolicy
 from models.project.shards import Gone, ShardedMemories, StoredMemory
+from models.state.entity import same_fields
 from models.text.words import fold_text
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -126,13 +127,7 @@ def revised(memory: ProjectMemory, changes: MemoryChanges, **fields: object) -> 
     now = max(changes.now, memory.recorded_at)
     history = memory.history
     if memory.recorded_at < now:
-        before = MemoryRevision(
-            recorded_at=memory.recorded_at,
-            content=memory.content,
-            importance=memory.importance,
-            valid_from=memory.valid_from,
-            valid_until=memory.valid_until,
-        )
+        before = MemoryRevision(**same_fields(memory, MemoryRevision))
         most = changes.policy.history
         history = [*history, before][-most:] if most else []
     return msgspec.structs.replace(memory, **fields, recorded_at=now, updated_at=now, history=history)

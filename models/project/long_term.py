@@ -37,6 +37,7 @@ from models.project.secondary_index import IndexedMemories, SecondaryIndex
 from models.project.shards import ShardedMemories, StoredMemory, shard_of
 from models.project.store import SHARDS
 from models.project.validity import is_valid
+from models.state.entity import same_fields
 from models.text.words import estimate_tokens
 
 _Outcome = TypeVar("_Outcome")
@@ -218,15 +219,9 @@ class LongTerm(IndexedMemories):
         importance = changes.policy.importance.of(new.type) if new.importance is None else new.importance
         return ProjectMemory(
             id=changes.free_id(new.valid_from, new.type, new.content, whose),
-            type=new.type,
-            content=new.content,
-            category=new.category,
+            **same_fields(new, ProjectMemory, "tags", "importance"),
             tags=list(dict.fromkeys(new.tags))[: changes.policy.tags],
-            subject=new.subject,
             importance=importance,
-            confidence=new.confidence,
-            valid_from=new.valid_from,
-            valid_until=new.valid_until,
             recorded_at=changes.now,
             created_at=changes.now,
             updated_at=changes.now,

@@ -17,6 +17,7 @@ from datetime import datetime
 import msgspec
 
 from models.events.project_items import ProjectMemory
+from models.state.entity import same_fields
 
 
 def is_valid(memory: ProjectMemory, at: datetime) -> bool:
@@ -39,12 +40,8 @@ def known_at(memory: ProjectMemory, at: datetime) -> ProjectMemory | None:
     return _without_later(
         msgspec.structs.replace(
             memory,
-            content=then.content,
-            importance=then.importance,
-            valid_from=then.valid_from,
-            valid_until=then.valid_until,
+            **same_fields(then, ProjectMemory),
             closed_by=memory.closed_by if then.valid_until == memory.valid_until else "",
-            recorded_at=then.recorded_at,
             history=stood[:-1],
         ),
         at,
