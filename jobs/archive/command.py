@@ -76,7 +76,7 @@ def _print_parity(found: Parity, printed: Printer) -> None:
             "may make windows and ends of sessions different"
         )
     if not found.differences:
-        printed.message("everything that could be checked is exactly equal")
+        printed.message("everything that was checked is exactly equal")
 
 
 @app.command(

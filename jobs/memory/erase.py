@@ -74,7 +74,7 @@ def erase(
         return
     request = _request(user=user, session=session, app=app, purge_logs=purge_logs, by=by)
     if not yes:
-        typer.confirm(f"Forget {described(request)} for ever, everywhere?", abort=True, err=True)
+        typer.confirm(f"Erase {described(request)} everywhere, for good?", abort=True, err=True)
     asyncio.run(KafkaEraseRequests(settings).request(request))
     again = f"turntide memory erase --status {request.request_id}"
     printed.message(f"asked for as {request.request_id}")
@@ -86,7 +86,7 @@ def erase(
         with _progress_lines(output) as say:
             proof = asyncio.run(_proved(settings, request.request_id, say))
     except KeyboardInterrupt:
-        printed.message(f"it goes on without you; `{again}` shows the proof")
+        printed.message(f"the erasure goes on; `{again}` shows the proof")
         raise typer.Exit(_EXIT_INTERRUPTED) from None
     _finish(proof, printed)
 
@@ -98,7 +98,7 @@ def _request(*, user: str, session: str, app: str, purge_logs: bool, by: str) ->
         ConfigurationError: They name nobody, or two.
     """
     if not (user or session or app):
-        raise ConfigurationError("say whom to forget: --user, --session or --app")
+        raise ConfigurationError("name what to erase: --user, --session or --app")
     scope: EraseScope = "session" if session else "user" if user else "app"
     return checked(
         EraseRequested(
@@ -156,10 +156,10 @@ async def _proved(settings: Settings, request_id: str, say: Say) -> ErasureProve
 def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, RoleGroup]) -> str:
     """Render what an erasure waits for as a sentence."""
     if not groups["archive"].members:
-        return "no archive worker runs, which carries it out: `turntide worker archive`"
+        return "no archive worker runs to carry it out: start `turntide worker archive`"
     away = [role for role in _ROLES if groups[role].known and not groups[role].members]
     if away:
-        return f"role {away[0]} is away and has something to forget: `turntide worker {away[0]}`"
+        return f"role {away[0]} has something to erase and is not running: start `turntide worker {away[0]}`"
     if request_id in records.vectors:
         return "archive, logs and a last look at everything"
     return "the index removes vectors" if records.index_is_asked(request_id) else "sessions, users and topics"

@@ -210,7 +210,7 @@ def export(
 ) -> None:
     """Save memories of apps as JSON: their texts, importance, tags, sources and conflicts."""
     if every == (app_id is not None):
-        raise ConfigurationError("name an app, or say --all")
+        raise ConfigurationError("name an app, or use --all")
     with roles.role_api(url, token) as role:
         exported = _all(role) if app_id is None else _one(role, app_id, user)
     text = msgspec.json.format(msgspec.json.encode(exported), indent=2).decode() + "\n"

@@ -49,7 +49,7 @@ def export(role: CommandContext, folder: DirArgument) -> None:
         {"folder": str(folder), **_counts(saved), "bytes": sum(len(each.encode()) for each in files.values())}
     )
     if not unchanged:
-        printed.message("the project went on meanwhile: export it again for a picture of one moment")
+        printed.message("the project changed meanwhile: export it again for one consistent state")
 
 
 @project_command("turntide memory project import shop web .project-memory", name="import")

@@ -86,7 +86,7 @@ def replay(
     and so is one of the stage `topics`: it holds a damaged piece of a topic's history, which is no record of turns.v1.
     """
     if sum((bool(ids), reason is not None, everything)) != 1:
-        raise ConfigurationError("say which dead letters to replay: one of --id, --reason or --all")
+        raise ConfigurationError("name the dead letters to replay: one of --id, --reason or --all")
     wanted = set(ids or ())
     chosen = (lambda letter: letter.id in wanted) if wanted else _by_reason(reason)
     settings = load_settings()

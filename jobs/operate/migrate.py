@@ -91,9 +91,9 @@ def migrate(
     left = [step for step in found if step.does is not Does.NOTHING]
     if left:
         if check and any(step.does is Does.APPLY for step in left):
-            printed.message("`turntide ops migrate --apply` does what says apply")
+            printed.message("`turntide ops migrate --apply` carries out the steps marked apply")
         raise typer.Exit(_EXIT_NEEDED)
-    printed.message("nothing is needed: all of it is of this release")
+    printed.message("nothing to do: everything is of this release")
 
 
 def steps(settings: Settings) -> list[Step]:

@@ -96,7 +96,7 @@ def reset(
     before, start them afterwards. Outputs come again with the ids they had, so readers recognise them.
     """
     if not from_beginning:
-        raise ConfigurationError("say where to begin: --from-beginning reads the whole log again")
+        raise ConfigurationError("--from-beginning is required: it reads the whole log again")
     settings = load_settings()
     if not yes:
         also = " and empty its state" if role in _CHANGELOGS else ""

@@ -127,7 +127,7 @@ def _co_partitioning(topics: Sequence[BrokerTopic]) -> list[TopicDrift]:
             "partitions",
             str(topic.partitions),
             f"{turns.partitions}, as {turns.name}",
-            "none by itself: mend the partition counts",
+            "none by itself: correct the partition counts",
         )
         for topic in others
         if topic.partitions != turns.partitions

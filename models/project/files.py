@@ -203,8 +203,10 @@ def _array(name: str, files: Mapping[str, str]) -> Iterator[tuple[int, dict[str,
     try:
         array = json.loads(files[name], parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        message = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}. The file is damaged: mend it there"
-        raise ProjectFileError(f"{message}, or take another copy; nothing was imported.") from None
+        where = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}"
+        raise ProjectFileError(
+            f"{where}. The file is damaged: correct it there, or take another copy; nothing was imported."
+        ) from None
     except (RecursionError, ValueError):
         refuse(name, "is nested too deeply, or has a number that JSON does not know")
     if not isinstance(array, list):

@@ -189,7 +189,7 @@ def refuse(where: str, what: str) -> NoReturn:
     Raises:
         ProjectFileError: Always.
     """
-    raise ProjectFileError(f"{where} {what}. Mend it there, or take another copy; nothing was imported.")
+    raise ProjectFileError(f"{where} {what}. Correct it there, or take another copy; nothing was imported.")
 
 
 def losses(given: SavedProject, kept: SavedProject) -> list[str]:

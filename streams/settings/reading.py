@@ -107,9 +107,9 @@ def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{where}: byte {error.start} is not UTF-8: save the file as UTF-8.") from None
     except RecursionError:
-        raise ConfigurationError(f"{where}: nested too deeply to be settings. Mend the brackets.") from None
+        raise ConfigurationError(f"{where}: nested too deeply to be settings. Correct the brackets.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{where}: no valid TOML, {error}. Mend that line.") from None
+        raise ConfigurationError(f"{where}: no valid TOML, {error}. Correct that line.") from None
     unknown = list(_unknown_keys(model, values, ()))
     if unknown:
         raise ConfigurationError(

@@ -234,7 +234,7 @@ FAULTS = {
         "embedder's package missing": Fault("embedder", _just(_package_missing), "not installed", "install `turntide`"),
         "wrong key": Fault("vectors", _qdrant_refuses, "refuses the API key", "TURNTIDE_VECTORS__API_KEY"),
         "sink away": Fault(
-            "sinks", _nowhere("TURNTIDE_NOTIFY__ALERTMANAGER_URL"), "does not answer", "start what listens"
+            "sinks", _nowhere("TURNTIDE_NOTIFY__ALERTMANAGER_URL"), "does not answer", "start the receiver"
         ),
     },
     "a topic is away": {
@@ -248,7 +248,7 @@ FAULTS = {
         "silent model": Fault(
             "llm",
             _nowhere("TURNTIDE_LLM__BASE_URL", TURNTIDE_LLM__MODEL="m"),
-            "nobody answers",
+            "no server answers",
             "TURNTIDE_LLM__BASE_URL",
         ),
     },

@@ -132,7 +132,7 @@ def test_what_rests_on_something_that_fails_is_told_once() -> None:
         statuses[name] = found["topics"].status, found["topics"].detail
 
     assert statuses == {
-        "both": (Status.WARN, "not looked at: broker fails"),
+        "both": (Status.WARN, "not checked: broker fails"),
         "the one": (Status.FAIL, "f"),
         "warned": (Status.FAIL, "f"),
         "fine": (Status.WARN, "w"),

@@ -183,8 +183,8 @@ HERE, AWAY, NEVER = RoleGroup("Stable", 1), RoleGroup("Empty", 0), RoleGroup("De
     ("groups", "said"),
     [
         ({"archive": NEVER}, "no archive worker runs"),
-        ({"memory": AWAY}, "role memory is away"),
-        ({"judge": AWAY}, "role judge is away"),
+        ({"memory": AWAY}, "role memory has something to erase"),
+        ({"judge": AWAY}, "role judge has something to erase"),
         ({"judge": NEVER}, "sessions, users and topics"),
         ({"enrich": NEVER}, "sessions, users and topics"),
     ],

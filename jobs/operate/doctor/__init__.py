@@ -131,7 +131,7 @@ def doctor(
     try:
         settings = load_settings()
     except ConfigurationError as error:
-        found = {"settings": fail(str(error), "mend the named fields, then run this again")}
+        found = {"settings": fail(str(error), "correct the named fields, then run this again")}
     else:
         with progress_bar("Checking") as progress:
             found = verdicts(wanted, settings, within_s=within, done=progress)

@@ -48,7 +48,7 @@ def check_locks(settings: Settings) -> Verdict:
     for each in held:
         if each.state in {"stopped", "tracing-stop", "zombie"}:
             return fail(
-                f"{each.file} is held by process {each.pid}, which is {each.state}: nobody else can work there",
+                f"{each.file} is held by process {each.pid}, which is {each.state}: no other process can work there",
                 f"wake it with `kill -CONT {each.pid}`, or end it with `kill -KILL {each.pid}`: the lock goes with it. "
                 "Leave the file where it is",
             )
@@ -63,7 +63,7 @@ def check_locks(settings: Settings) -> Verdict:
         each = strangers[0]
         return warn(
             f"{each.file} is held by process {each.pid}, which is not one of Turntide's",
-            f"`ps -fp {each.pid}` tells what it is; end it if it should not be there",
+            f"`ps -fp {each.pid}` shows what it is; end it if it should not be there",
         )
     shown = ", ".join(f"{each.file.name} of {each.file.parent.name} by process {each.pid}" for each in held)
     return ok(f"held by live workers: {shown}" if shown else f"{len(files)} files, none is held")

@@ -44,7 +44,7 @@ def check_lake(settings: Settings) -> Verdict:
                 f"{place}: {existing(place)} cannot be written to", _write_advice(name.removeprefix("TURNTIDE_"))
             )
     if not places:
-        return ok("in PostgreSQL and on S3: `archive` says whether they answer")
+        return ok("in PostgreSQL and on S3: the check `archive` tests them")
     return ok(f"{', '.join(str(place) for place in places.values())} can be written to")
 
 

@@ -94,7 +94,7 @@ def check_judge(settings: Settings) -> Verdict:
 
     judge = judge_of(settings)
     if judge is None:
-        return ok("none configured, the built-in judgement stands alone")
+        return ok("none configured: only the built-in judgement applies")
 
     async def ask() -> float:
         try:
@@ -121,9 +121,9 @@ def check_llm(settings: Settings) -> Verdict:
         answer = httpx.get(f"{llm.base_url.rstrip('/')}/models", headers=headers, timeout=within_s, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return fail(
-            f"llm.base_url is set, and nobody answers there within {within_s:g} s ({type(error).__name__})",
-            "start the server, mend TURNTIDE_LLM__BASE_URL (it ends with the version, /v1), or leave it out: then the "
-            "extractive summaries and the rules' facts stand",
+            f"llm.base_url is set, but no server answers there within {within_s:g} s ({type(error).__name__})",
+            "start the server, correct TURNTIDE_LLM__BASE_URL (it ends with the version, /v1), or leave it out: then "
+            "summaries are extractive and facts are the rules'",
         )
     return _as_answered(answer, llm.model)
 
@@ -172,7 +172,7 @@ def check_vectors(settings: Settings) -> Verdict:
     without_words = [name for name, info in served.items() if not info.lexical and not name.startswith("reindex-")]
     if without_words:
         return warn(
-            f"made before there was lexical search: {', '.join(without_words)}",
+            f"made before lexical search existed: {', '.join(without_words)}",
             "`turntide ops reindex` makes them anew from themselves",
         )
     return ok(f"{place}: {len(served)} collections of {embedder}")

@@ -66,7 +66,7 @@ def check_clock(settings: Settings) -> Verdict:
             "windows, time-outs and retention go by it",
         )
     if not compared:
-        return ok("nobody to compare with: no role answers, no turn stands in the log")
+        return ok("nothing to compare with: no role answers, and the log has no turn")
     return ok(f"within {at_most.total_seconds():g} s of {', '.join(compared)}")
 
 
@@ -146,7 +146,7 @@ def check_access(settings: Settings) -> Verdict:
     http = settings.http
     access_of(http)  # says what is wrong, and what to do
     if not http.tokens:
-        return ok(f"no tokens: everybody on this machine reads, nobody else ({http.host})")
+        return ok(f"no tokens: every user of this machine may read, nobody else ({http.host})")
     everything = sum(not entry.apps for entry in http.tokens)
     return ok(f"{len(http.tokens)} tokens, {everything} of them for all apps")
 
@@ -184,12 +184,12 @@ def check_sinks(settings: Settings) -> Verdict:
     notify = settings.notify
     names = [sink.name for sink in sinks_of(notify)]
     if not names:
-        return ok("none configured, alerts stand on the topic")
+        return ok("none configured: alerts are on the topic only")
     for field, url in (("webhook_url", notify.webhook_url), ("alertmanager_url", notify.alertmanager_url)):
         if url and (why := _unreachable(url)):
             return fail(
                 f"notify.{field}: {why}",
-                f"start what listens there, or mend TURNTIDE_NOTIFY__{field.upper()}; then `turntide alerts test`",
+                f"start the receiver, or correct TURNTIDE_NOTIFY__{field.upper()}; then `turntide alerts test`",
             )
     if notify.webhook_url and notify.webhook_secret is None:
         return warn("webhook deliveries are unsigned", "set TURNTIDE_NOTIFY__WEBHOOK_SECRET")
@@ -202,9 +202,9 @@ def _unreachable(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        return "it is no address"
+        return "not an address"
     if not host:
-        return "it names no host"
+        return "it has no host"
     try:
         socket.create_connection((host, port), timeout=_TIMEOUT_S).close()
     except OSError as error:
@@ -260,7 +260,7 @@ def check_topics(settings: Settings) -> Verdict:
         return fail(
             f"partitions not as wanted: {counts}",
             f"TURNTIDE_KAFKA__PARTITIONS={standing[0]} takes them as they are, where all have so many; "
-            "`turntide topics plan` shows each. Sessions would be looked for in the wrong partition: mend it before "
+            "`turntide topics plan` shows each. Sessions would be looked for in the wrong partition: correct it before "
             "a worker starts",
         )
     return warn(f"{len(found)} entries differ: {_named(found, *DriftKind)}", "`turntide topics plan`, then `apply`")

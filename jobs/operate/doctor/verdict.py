@@ -95,7 +95,7 @@ def verdicts(
     return {name: _rendered_once(found, checks[name].rests_on, found[name]) for name in checks}
 
 
-_SILENT = "what it asks does not answer: look at its address, its network and the firewall, or raise --within"
+_SILENT = "the service does not answer: check its address, the network and the firewall, or raise --within"
 
 
 _CLOSED = (
@@ -106,7 +106,7 @@ _CLOSED = (
 
 def _rendered_once(found: Mapping[str, Verdict], other: str, verdict: Verdict) -> Verdict:
     if verdict.status is Status.FAIL and other in found and found[other].status is Status.FAIL:
-        return warn(f"not looked at: {other} fails", f"mend `{other}` first")
+        return warn(f"not checked: {other} fails", f"correct `{other}` first")
     return verdict
 
 

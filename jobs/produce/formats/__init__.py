@@ -64,7 +64,7 @@ class Documents:
             elements = _array.decode(array)
         except msgspec.DecodeError as error:
             raise ConfigurationError(
-                f"the input begins with `[` and is no JSON array ({error}): mend it, or give one JSON object a line"
+                f"the input begins with `[` and is no JSON array ({error}): correct it, or give one JSON object a line"
             ) from None
         for number, element in enumerate(elements, start=1):
             document = bytes(element)
