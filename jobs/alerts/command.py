@@ -38,6 +38,9 @@ from streams.wiring import sinks_of
 _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)
 _TEST_NAME = "turntide-test"
+_CONTRIBUTIONS = 5
+"""Told to people; programs get all."""
+_JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "earlier_log_odds")
 
 
 app = group("List, acknowledge and label alerts, and send a test alert through the configured sinks.")
@@ -231,11 +234,6 @@ async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, o
             await sink.close()
         results.append({"sink": sink.name, "delivered": not said, "detail": said or f"id {alert.id}"})
     return results
-
-
-_CONTRIBUTIONS = 5
-"""Told to people; programs get all."""
-_JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "earlier_log_odds")
 
 
 def explained(alert: AlertChanged) -> str:

@@ -5,8 +5,11 @@ that nothing but its rows is compared. What users and apps are made of is not ar
 again. A partition without all of its records is left out, and why.
 """
 
+# ruff: noqa: S608 - tables and columns are constants of this project
+
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,9 +35,6 @@ from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
 
-# ruff: noqa: S608 - statements of this package
-
-
 EXAMPLES = 5
 """Differences listed for each claim and kind; counts are exact."""
 
@@ -58,10 +58,10 @@ class Parity(Struct, kw_only=True):
         erased_records: Of `turns.v1`, gone from the archive: what they did to their partition's clock is not known.
     """
 
-    checked: dict[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    checked: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     examples: list[ParityDifference] = field(default_factory=list)
-    not_checked: dict[str, int] = field(default_factory=dict)
+    not_checked: Counter[str] = field(default_factory=Counter)
     erased_records: int = 0
 
     @property
@@ -71,29 +71,15 @@ class Parity(Struct, kw_only=True):
 
     def add(self, claim: str, checked: int, differing: list[tuple[str, int, list[str]]]) -> None:
         """Note what was found of a claim on one partition."""
-        self.checked[claim] = self.checked.get(claim, 0) + checked
+        self.checked[claim] += checked
         for kind, number, some in differing:
-            name = f"{claim} {kind}"
             listed = sum(example.claim == claim and example.kind == kind for example in self.examples)
-            self.counts[name] = self.counts.get(name, 0) + number
+            self.counts[f"{claim} {kind}"] += number
             self.examples += [ParityDifference(claim, kind, what) for what in some[: EXAMPLES - listed]]
 
     def leave_out(self, claim: str, number: int, why: str) -> None:
         """Note that some of a claim cannot be told."""
-        name = f"{claim}: {why}"
-        self.not_checked[name] = self.not_checked.get(name, 0) + number
-
-
-def checked(con: duckdb.DuckDBPyConnection, found: Parity, claim: str, *, of: str, differing: str) -> None:
-    """Count a claim's rows and those that differ."""
-    (number,) = con.execute(of).fetchone() or (0,)
-    rows = con.execute(
-        f"SELECT kind, count(*), min(what, {EXAMPLES}) FROM ({differing}) GROUP BY kind ORDER BY kind"
-    ).fetchall()
-    found.add(claim, int(number), rows)
-
-
-# ruff: noqa: S608 - tables and columns are constants of this project
+        self.not_checked[f"{claim}: {why}"] += number
 
 
 _ROWS = 20_000
@@ -256,13 +242,10 @@ def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made,
             archived += " AND scope = 'session'"
             con.execute(f"DELETE FROM parity_made_{name} WHERE scope = 'app'")
         row = ", ".join(f'"{field}"' for field in fields)
-        checked(
-            con,
-            found,
-            f"{name} (fold)",
-            of=f"SELECT count(*) FROM ({archived})",
-            differing=f"""
-              WITH archived AS ({archived}), made AS (SELECT DISTINCT {row} FROM parity_made_{name})
+        (number,) = con.execute(f"SELECT count(*) FROM ({archived})").fetchone() or (0,)
+        differing = con.execute(
+            f"""
+            WITH archived AS ({archived}), made AS (SELECT DISTINCT {row} FROM parity_made_{name}), differing AS (
               SELECT 'false' AS kind, {what} AS what FROM archived ANTI JOIN made USING ({key})
               UNION ALL
               SELECT 'missing', {what} FROM made ANTI JOIN archived USING ({key})
@@ -271,8 +254,11 @@ def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made,
               SELECT 'changed', {what} FROM (
                 SELECT DISTINCT {key} FROM (SELECT {row} FROM archived EXCEPT SELECT {row} FROM made)
               ) SEMI JOIN made USING ({key})
-            """,
-        )
+            )
+            SELECT kind, count(*), min(what, {EXAMPLES}) FROM differing GROUP BY kind ORDER BY kind
+            """
+        ).fetchall()
+        found.add(f"{name} (fold)", int(number), differing)
 
 
 def _archived(name: str, place: TurnsPartition) -> str:

@@ -20,6 +20,7 @@ from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.role_api import CommandContext, RoleApi, role_command
 from models.errors import ConfigurationError
 
+_MOST_SPACES = 10_000
 MemoryArgument = Annotated[int, typer.Argument(metavar="ID", min=1, help="Number of the memory, as `list` shows it.")]
 UserOption = Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")]
 
@@ -188,9 +189,6 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of inner objects beside the others."""
     inner = {key: value for each in fields.values() if isinstance(each, Mapping) for key, value in each.items()}
     return {key: value for key, value in fields.items() if not isinstance(value, Mapping)} | inner
-
-
-_MOST_SPACES = 10_000
 
 
 @with_examples(

@@ -19,6 +19,8 @@ from streams.settings import Settings
 _POLL_S = 0.1
 _STOP_WITHIN_S = 30.0
 _LOG_TAIL_CHARS = 4_000
+_WRITE_NONE = "PYTHONDONTWRITEBYTECODE"
+_PREFIX = "PYTHONPYCACHEPREFIX"
 
 
 class RoleFailed(TurntideError):  # noqa: N818 - it says what happened
@@ -177,10 +179,6 @@ class RoleProcess:
         if self._process is None:
             raise RoleFailed(f"role {self.role} was not started")
         return self._process
-
-
-_WRITE_NONE = "PYTHONDONTWRITEBYTECODE"
-_PREFIX = "PYTHONPYCACHEPREFIX"
 
 
 def with_bytecode(environment: Mapping[str, str]) -> dict[str, str]:

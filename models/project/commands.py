@@ -35,6 +35,8 @@ from models.project.short_term import RecentMessage, cut_short
 from models.project.work import Work
 from models.state.entity import same_fields
 
+_NAME_CHARS = 256
+
 
 class CommandFold:
     """Commands by hand, while one event is folded."""
@@ -111,9 +113,6 @@ def _changed(item_id: str, outcome: CommandOutcome, detail: str = "") -> DeedRes
 
 def _result(outcome: CommandOutcome, item_id: str = "", detail: str = "", count: int = 0) -> DeedResult:
     return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=count)
-
-
-_NAME_CHARS = 256
 
 
 class Import:

@@ -31,6 +31,9 @@ from models.project.store import SHARDS
 from models.project.work import Work
 from models.state.entity import same_fields
 
+_ASKED: Final = "consolidation_asked"
+_AT_ONCE: Final = 20
+
 
 def step(  # noqa: PLR0917 - what a step works on, and how far it goes
     memories: ShardedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime, most: int
@@ -88,10 +91,6 @@ def _make_room(memories: ShardedMemories, long_term: LongTerm, run: Consolidatio
     for _ in range(-(-surplus // (SHARDS - run.shelf)) if surplus > 0 else 0):
         if long_term.displace(run.shelf) is not None:
             run.displaced += 1
-
-
-_ASKED: Final = "consolidation_asked"
-_AT_ONCE: Final = 20
 
 
 class ProjectUpkeep:

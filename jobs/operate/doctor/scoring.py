@@ -19,6 +19,11 @@ _NOBODY = "doctor"
 _GREETING = "Good morning!"
 _ASKED_WITHIN_S = 10.0
 _PACKAGES = {"wordllama": "turntide", "minilm": "turntide[minilm]", "openai": "turntide[llm]"}
+_ANOTHER_EMBEDDER = (
+    "set TURNTIDE_VECTORS__EMBEDDER back, or embed the store anew with `turntide ops reindex` (it makes another "
+    "generation beside it)"
+)
+_TIMEOUT_S = 5
 
 
 def check_policy(settings: Settings) -> Verdict:
@@ -141,13 +146,6 @@ def _as_answered(answer: httpx.Response, model: str) -> Verdict:
     return ok(f"answers and has {model}")
 
 
-_ADVICE = (
-    "set TURNTIDE_VECTORS__EMBEDDER back, or embed the store anew with `turntide ops reindex` (it makes another "
-    "generation beside it)"
-)
-_TIMEOUT_S = 5
-
-
 def check_vectors(settings: Settings) -> Verdict:
     """Collections of the generation that is served, against the embedder's name and dimension."""
     embedder, dim = _configured(settings)
@@ -167,7 +165,7 @@ def check_vectors(settings: Settings) -> Verdict:
             return fail(
                 f"collection {name} in {place} holds vectors of {info.embedder or 'an unknown one'} with {info.dim} "
                 f"dimensions; the settings name {offered}",
-                _ADVICE,
+                _ANOTHER_EMBEDDER,
             )
     without_words = [name for name, info in served.items() if not info.lexical and not name.startswith("reindex-")]
     if without_words:

@@ -32,6 +32,10 @@ from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared, not listened on
+_FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
+"""Role → the one that it takes its work from; `judge` too, where one is configured."""
+_NAMED = 3
+_COUNTS = (DriftKind.TOO_FEW_PARTITIONS, DriftKind.TOO_MANY_PARTITIONS, DriftKind.CO_PARTITIONING)
 
 
 def asked(http: HttpSettings) -> Iterator[tuple[str, str]]:
@@ -210,12 +214,6 @@ def _unreachable(url: str) -> str:
     except OSError as error:
         return f"{host}:{port} does not answer ({type(error).__name__})"
     return ""
-
-
-_FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
-"""Role → the one that it takes its work from; `judge` too, where one is configured."""
-_NAMED = 3
-_COUNTS = (DriftKind.TOO_FEW_PARTITIONS, DriftKind.TOO_MANY_PARTITIONS, DriftKind.CO_PARTITIONING)
 
 
 def check_broker(settings: Settings) -> Verdict:
