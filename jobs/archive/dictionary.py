@@ -54,7 +54,7 @@ def dictionary(
         case DictionaryFormat.MARKDOWN | DictionaryFormat.HTML:
             sys.stdout.write(document(views, output))
         case DictionaryFormat.JSON:
-            _json(views)
+            Printer(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
         case DictionaryFormat.TABLE:
             _tables(views, with_columns=view is not None)
 
@@ -95,10 +95,6 @@ def document(views: list[dict[str, Any]], form: DictionaryFormat) -> str:
         heads=("column", "type", "unit", "meaning", "privacy"),
         views=views,
     )
-
-
-def _json(views: list[dict[str, Any]]) -> None:
-    Printer(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
 
 
 def _tables(views: list[dict[str, Any]], *, with_columns: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +13,7 @@ from jobs.cli import with_examples
 from jobs.shared import role_api as roles
 from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.progress import status_line
 from jobs.shared.role_api import EXIT_PENDING, RoleApi
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -48,15 +48,16 @@ def consolidate(
     if folder is not None:
         Printer(output).record(_of_folder(folder))
         return
-    with roles.role_api(url, token) as role:
-        result = _of_role(role, app_id, project, _progress(output))
+    shown = output is OutputFormat.TABLE
+    with roles.role_api(url, token) as role, status_line("consolidating", shown=shown) as say:
+        result = _of_role(role, app_id, project, say)
     Printer(output).record(result)
     if not result["done"]:
         Printer(output).message("it is under way: look again with `turntide memory project show`")
         raise typer.Exit(EXIT_PENDING)
 
 
-def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float], None]) -> dict[str, Any]:
+def _of_role(role: RoleApi, app_id: str, project: str, say: Callable[[str], None]) -> dict[str, Any]:
     """Ask for one and wait for its end; what it came to is what the fold says."""
 
     def stats() -> dict[str, Any]:
@@ -66,7 +67,7 @@ def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float
     answer = role.ask("consolidate_project", app_id=app_id, project_id=project)
     after = stats()
     while answer.pending and _run(after) == before and (waited := monotonic() - begun) < _WAIT_S:
-        progress(waited)
+        say(f"{waited:.0f} s")
         sleep(_LOOK_EVERY_S)
         after = stats()
     done = not answer.pending or _run(after) != before
@@ -96,9 +97,3 @@ def _of_folder(folder: Path) -> dict[str, Any]:
     with MemorySystem(folder, folder.resolve().name, policy=policy_of(load_settings()).projects) as memory:
         done = memory.consolidate()
     return {"done": True} | {name: 0 if done is None else getattr(done, name) for name in _FIGURES}
-
-
-def _progress(output: OutputFormat) -> Callable[[float], None]:
-    if output is not OutputFormat.TABLE or not sys.stderr.isatty():
-        return lambda _waited_s: None
-    return lambda waited_s: print(f"\rconsolidating, {waited_s:.0f} s", end="", file=sys.stderr)  # noqa: T201

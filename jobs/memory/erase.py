@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 
 from jobs.cli import with_examples
 from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.progress import status_line
 from jobs.shared.role_groups import RoleGroup, role_groups
 from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved
@@ -83,7 +83,7 @@ def erase(
         printed.message(f"`{again}` shows the proof")
         return
     try:
-        with _progress_lines(output) as say:
+        with status_line("erasing (Ctrl-C only ends the waiting)", shown=output is not OutputFormat.JSON) as say:
             proof = asyncio.run(_proved(settings, request.request_id, say))
     except KeyboardInterrupt:
         printed.message(f"the erasure goes on; `{again}` shows the proof")
@@ -163,16 +163,6 @@ def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, Rol
     if request_id in records.vectors:
         return "archive, logs and a last look at everything"
     return "the index removes vectors" if records.index_is_asked(request_id) else "sessions, users and topics"
-
-
-@contextmanager
-def _progress_lines(output: OutputFormat) -> Iterator[Say]:
-    """Shows on standard error what is waited for; not with JSON."""
-    if output is OutputFormat.JSON:
-        yield lambda _: None
-        return
-    with Console(stderr=True).status("erasing; Ctrl-C only ends the waiting") as shown:
-        yield lambda waits: shown.update(f"erasing: {waits}")
 
 
 # --- the proof

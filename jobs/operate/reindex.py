@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -17,6 +17,7 @@ from jobs.cli import with_examples
 from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.progress import status_line
 from jobs.shared.role_groups import commit_offsets, require_empty
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
@@ -91,7 +92,11 @@ def reindex(
     if name == before or not _GENERATION.fullmatch(name):
         raise ConfigurationError(f"generation {name!r}: use 1-32 letters, digits, _ or -, another one than --from")
     printed = Printer(output)
-    with _progress() as report:
+    with status_line("reindex") as say:
+
+        def report(collection: str, copied: int) -> None:
+            say(f"{copied:,} points of {collection}")
+
         done = asyncio.run(reindex_all(settings, embedder_of(settings), name, before, switch=switch, report=report))
     if output is OutputFormat.JSON:
         printed.record(msgspec.to_builtins(done))
@@ -211,13 +216,3 @@ async def _behind(settings: Settings, group: str) -> int:
         for name, extent in extents.items()
         for number, (start, end) in extent.items()
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Report]:
-    """Points copied, on stderr, which a redirected stderr does not get."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    with console.status("reindex") as status:
-        yield lambda collection, copied: status.update(f"reindex: {copied:,} points of {collection}")

@@ -29,3 +29,15 @@ def progress_bar(label: str) -> Iterator[Progress]:
     with bar:
         task = bar.add_task(label, total=None)
         yield lambda done, runs: bar.update(task, completed=done, total=runs)
+
+
+@contextmanager
+def status_line(label: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """A line on stderr while something is waited for; call what it gives with what is under way."""
+    from rich.console import Console
+
+    if not shown:
+        yield lambda _text: None
+        return
+    with Console(stderr=True).status(label) as status:
+        yield lambda text: status.update(f"{label}: {text}")

@@ -82,7 +82,7 @@ class LlmFactExtractor:
         if not content.strip():
             return None
         try:
-            reply = await self._llm.complete(_PROMPT, _as_data(content), _Answer)
+            reply = await self._llm.complete(_PROMPT, msgspec.json.encode({"message": content}).decode(), _Answer)
             answer = decode_answer(reply.text, _Answer)
         except (LlmUnavailable, LlmRubbish) as error:
             log.warning("llm_extraction_failed", error=type(error).__name__)
@@ -165,8 +165,3 @@ def _once(facts: list[ExtractedFact]) -> list[ExtractedFact]:
         if known is None or fact.confidence >= known.confidence:
             surest[fact.category, fact.key] = fact
     return list(surest.values())
-
-
-def _as_data(content: str) -> str:
-    """The message as JSON: whatever it says stays inside its string."""
-    return msgspec.json.encode({"message": content}).decode()

@@ -113,7 +113,7 @@ class LlmSummariser:
         if not any(turn.content.strip() for turn in turns):
             return await self._default.summarise(turns)
         try:
-            reply = await self._llm.complete(_PROMPT, _as_data(turns), _Answer)
+            reply = await self._llm.complete(_PROMPT, msgspec.json.encode({"turns": turns}).decode(), _Answer)
             answer = decode_answer(reply.text, _Answer)
         except (LlmUnavailable, LlmRubbish) as error:
             log.warning("llm_summary_fell_back", error=type(error).__name__, turns=len(turns))
@@ -131,11 +131,6 @@ class _Answer(Struct, frozen=True):
 
     summary: Annotated[str, Meta(min_length=1, pattern=r"\S")]
     key_topics: list[Annotated[str, Meta(max_length=200)]] = []
-
-
-def _as_data(turns: Sequence[RequestedTurn]) -> str:
-    """The turns as JSON: whatever they say stays inside its strings."""
-    return msgspec.json.encode({"turns": turns}).decode()
 
 
 Request = EpisodeRequested | FactsRequested | MemoryRequested | CompactionRequested

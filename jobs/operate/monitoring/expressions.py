@@ -52,14 +52,7 @@ def asked(expression: str) -> tuple[str, ...]:
     >>> asked("sum(rate(a_total[5m])) / b")
     ('a_total', 'b')
     """
-    found: dict[str, None] = {}
-
-    def visit(node: Any) -> None:
-        if isinstance(node, promql.VectorSelector) and node.name:
-            found[node.name] = None
-
-    promql.walk(parse(expression), visit)
-    return tuple(found)
+    return tuple(dict.fromkeys(selector.name for selector in _selectors(expression)))
 
 
 def values_asked(expression: str) -> tuple[LabelMatch, ...]:
@@ -68,17 +61,20 @@ def values_asked(expression: str) -> tuple[LabelMatch, ...]:
     >>> [match.value for match in values_asked('a_total{result=~"lost|late", job!~".+-x"}')]
     ['lost', 'late']
     """
-    found: list[LabelMatch] = []
+    return tuple(
+        LabelMatch(selector.name, matcher.name, word)
+        for selector in _selectors(expression)
+        for matcher in selector.matchers.matchers
+        if all(map(_WORD.fullmatch, matcher.value.split("|")))
+        for word in matcher.value.split("|")
+    )
 
-    def visit(node: Any) -> None:
-        if isinstance(node, promql.VectorSelector) and node.name:
-            for matcher in node.matchers.matchers:
-                words = matcher.value.split("|")
-                if all(_WORD.fullmatch(word) for word in words):
-                    found.extend(LabelMatch(node.name, matcher.name, word) for word in words)
 
-    promql.walk(parse(expression), visit)
-    return tuple(found)
+def _selectors(expression: str) -> list[Any]:
+    """Selectors of named series, in order."""
+    found: list[Any] = []
+    promql.walk(parse(expression), found.append)
+    return [node for node in found if isinstance(node, promql.VectorSelector) and node.name]
 
 
 def labels_of(expression: str, known: Mapping[str, Labels]) -> Labels:

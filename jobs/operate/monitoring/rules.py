@@ -24,32 +24,32 @@ FIRST_COMMANDS = 3
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-class AlertRule(Struct, frozen=True, kw_only=True):
-    """One alert rule.
+class AlertRule(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"name": "alert", "expression": "expr", "waits": "for"},
+):
+    """One rule of a file, under Prometheus' names: an alert, or a series that is recorded.
 
     Attributes:
+        record: Name of the series that it records; empty for an alert.
         waits: How long it must hold; empty: not at all.
+        file: Name of its file.
     """
 
-    name: str
     expression: str
-    waits: str
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    file: str
-
-
-class _Rule(Struct, forbid_unknown_fields=True):
-    expr: str
-    alert: str = ""
+    name: str = ""
     record: str = ""
-    waits: str = msgspec.field(default="", name="for")
+    waits: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    file: str = ""
 
 
 class _RuleGroup(Struct):
-    rules: list[_Rule]
+    rules: list[AlertRule]
 
 
 class _RulesFile(Struct):
@@ -69,23 +69,9 @@ def read(directory: Path) -> MonitoringRules:
     Raises:
         ConfigurationError: There are none, or a file cannot be read as rules.
     """
-    alerts: list[AlertRule] = []
-    recorded: dict[str, str] = {}
-    for file in _files(directory):
-        for rule in _rules(file):
-            if rule.record:
-                recorded[rule.record] = rule.expr
-            else:
-                alert = AlertRule(
-                    name=rule.alert,
-                    expression=rule.expr,
-                    waits=rule.waits,
-                    labels=rule.labels,
-                    annotations=rule.annotations,
-                    file=file.name,
-                )
-                alerts.append(alert)
-    return MonitoringRules(tuple(alerts), recorded)
+    rules = [msgspec.structs.replace(rule, file=file.name) for file in _files(directory) for rule in _rules(file)]
+    alerts = tuple(rule for rule in rules if not rule.record)
+    return MonitoringRules(alerts, {rule.record: rule.expression for rule in rules if rule.record})
 
 
 def for_the_operator(directory: Path) -> str:
@@ -111,7 +97,7 @@ def _files(directory: Path) -> list[Path]:
     return files
 
 
-def _rules(file: Path) -> list[_Rule]:
+def _rules(file: Path) -> list[AlertRule]:
     try:
         groups = msgspec.yaml.decode(file.read_bytes(), type=_RulesFile).groups
     except msgspec.DecodeError as error:
