@@ -17,14 +17,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from models.app.energy import Energy, begins_at
 from models.app.memory import KeptMemory
 from models.events.app import CommandResult, ConversationEnded
 from models.policy import Policy
-from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
+from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, decoder, encode
 from models.state.seen import is_new
 
 LAYOUT = StateLayout("space of memories", version=1)
@@ -62,8 +61,6 @@ class SpaceHead(Struct, array_like=True):
     results: list[CommandResult] = []
 
 
-_decode_memory = msgspec.msgpack.Decoder(KeptMemory).decode
-_decode_ended = msgspec.msgpack.Decoder(ConversationEnded).decode
 _Part = TypeVar("_Part")
 _CANDIDATE = "c"
 
@@ -84,8 +81,8 @@ class SpaceState(EntityState[SpaceHead]):
         self._policy = policy.apps
         self._fresh: ConversationEnded | None = None
         self._waiting = sorted(int(name[1:]) for name in self.parts.names("w"))
-        self.memories = {int(name[1:]): self._read(name, _decode_memory) for name in sorted(self.parts.names("m"))}
-        self._candidate = self._read(_CANDIDATE, _decode_memory) if self.parts.get(_CANDIDATE) is not None else None
+        self.memories = {int(name[1:]): self._read(name, KeptMemory) for name in sorted(self.parts.names("m"))}
+        self._candidate = self._read(_CANDIDATE, KeptMemory) if self.parts.get(_CANDIDATE) is not None else None
 
     @staticmethod
     def figures(head: SpaceHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the names of its parts say it
@@ -191,12 +188,13 @@ class SpaceState(EntityState[SpaceHead]):
         return len(meant)
 
     def _read_waiting(self, number: int) -> ConversationEnded:
-        return self._read(f"w{number}", _decode_ended)
+        return self._read(f"w{number}", ConversationEnded)
 
-    def _read(self, name: str, decode: Callable[[bytes], _Part]) -> _Part:
+    def _read(self, name: str, kind: type[_Part]) -> _Part:
         data = self.parts.get(name)
         assert data is not None, "the part was listed"  # noqa: S101
-        return LAYOUT.read(name, data, decode)
+        part: _Part = LAYOUT.read(name, data, decoder(kind))  # type: ignore[arg-type] # types are hashable
+        return part
 
 
 def _waiting(count: CountParts) -> int:

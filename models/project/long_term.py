@@ -2,7 +2,7 @@
 
 | said | then |
 |---|---|
-| something new | a memory, from when it was said; what it supersedes ends there (`memory.rivals`, `memory.intervals`) |
+| something new | a memory, from when it was said; what it supersedes ends there (`project.intervals`) |
 | the same content while it holds | strengthened: mentions, importance, confidence, one more source; never a duplicate |
 | … by the same message again | nothing |
 | … earlier than known, nothing else of its subject between | the memory begins earlier |

@@ -2,7 +2,7 @@
 
 | name | lists |
 |---|---|
-| `decision/…/<subject>` (`conflicts.group_of`) | memories of a type and subject; of a preference also of a user |
+| `decision/…/<subject>` (`intervals.group_of`) | memories of a type and subject; of a preference also of a user |
 | `#<tag>` | the latest memories with a tag |
 | `=<suffix>` | memories whose content was edited: their id says what they said first |
 | `><id>` | imported memories with a relationship to one that is not here yet |
