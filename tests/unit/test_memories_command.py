@@ -149,8 +149,8 @@ def test_refusals_say_what_to_do(token: str | None, said: str, monkeypatch: pyte
         (("memories", "show", ODD, "9"), "GET /apps/{app_id}/memories"),
         (("memories", "edit", ODD, "1"), "nothing is to change"),
         (("memories", "edit", ODD, "1", "--content", "x" * 401), "400 characters"),
-        (("export",), "say --all"),
-        (("export", ODD, "--all"), "say --all"),
+        (("export",), "use --all"),
+        (("export", ODD, "--all"), "use --all"),
         (("export", ODD, "-o", "/no/such/folder/x.json"), "Name another file"),
     ],
 )
