@@ -14,7 +14,6 @@ from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
 from models.errors import ConfigurationError
-from streams.archive.catalog import LAKE, open_reader, paths_of, reading
 from streams.settings import load_settings
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ def parity(
     """
     from jobs.archive.parity import fold_again
     from models.events.topics import TURNS
+    from streams.archive.catalog import paths_of, reading
 
     settings = load_settings()
     topic = TURNS.full_name(settings.topic_prefix)
@@ -99,6 +99,7 @@ def publish(
     May run at any time and as often as wanted, also while the archive role writes. Each table is one commit. The
     settings `iceberg` say where; `deploy/spark-trino.md` says how Spark and Trino read it.
     """
+    from streams.archive.catalog import paths_of, reading
     from streams.archive.iceberg.catalog import opened
     from streams.archive.iceberg.publish import publish as publish_archive
     from streams.archive.schema import TABLES
@@ -137,6 +138,7 @@ def verify(
     Damaged files are named, and what is checked then is the rest: the offsets of the days that are left out are
     missing. Files that are not the archive's own are told; nobody reads or removes them.
     """
+    from streams.archive.catalog import paths_of, reading
     from streams.archive.damage import damaged, foreign_files, render_damage
     from streams.archive.verify import verify as verify_archive
     from streams.archive.views.published import leave_out
@@ -175,6 +177,7 @@ def _without_findings(check: msgspec.Struct) -> dict[str, object]:
 @app.command(epilog=examples("turntide archive status", "turntide archive status --output json"))
 def status(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """Show rows, files, bytes (and their ratio to the topics' JSON), and how far each partition is archived."""
+    from streams.archive.catalog import paths_of, reading
     from streams.archive.verify import status as status_of
 
     with reading(paths_of(load_settings())) as con:
@@ -199,6 +202,7 @@ def merge(
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Merge small files, expire snapshots, delete replaced and orphaned files; also while the archive role runs."""
+    from streams.archive.catalog import open_reader, paths_of
     from streams.archive.maintenance import maintain
     from streams.archive.writer import LakeWriter
 
@@ -230,6 +234,7 @@ def retain(
     Removed rows leave no bytes in files, snapshots and catalog; what mining kept of them, or was published as Iceberg,
     goes as well. The view `retentions` has the proof of every run.
     """
+    from streams.archive.catalog import paths_of, reading
     from streams.archive.iceberg.withdraw import withdraw
     from streams.archive.removal import FOLDER, forget_mined
     from streams.archive.retention import due
@@ -256,6 +261,7 @@ def retain(
 @app.command(epilog=examples("turntide archive upgrade", "turntide archive upgrade --output json"))
 def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """Give an archive of an earlier release the tables, columns and views of this one; its rows have null there."""
+    from streams.archive.catalog import paths_of
     from streams.archive.maintenance import upgrade as upgrade_archive
 
     added = upgrade_archive(paths_of(load_settings()))
@@ -268,6 +274,8 @@ def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
 @app.command(epilog=examples("turntide archive snapshots", "turntide archive snapshots --output json"))
 def snapshots(*, output: OutputOption = OutputFormat.TABLE) -> None:
     """List the versions that can still be asked: `FROM raw.turns AT (VERSION => n)`; merges let go of old ones."""
+    from streams.archive.catalog import LAKE, paths_of, reading
+
     with reading(paths_of(load_settings())) as con:
         found = con.execute(
             "SELECT snapshot_id, snapshot_time, array_to_string(map_keys(changes), ', ') "
