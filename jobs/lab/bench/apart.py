@@ -34,14 +34,14 @@ async def apart(
         arguments: Its arguments.
         within_s: How long it may take, start-up included.
         too_slow: What it did not do in that time, and what helps.
-        environment: Variables of the process; none: those of this one.
+        environment: Variables of the process, beside those of this one.
 
     Raises:
         BenchFailed: It ended badly or not in time; the message holds the end of its log.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "jobs.lab.bench.apart"),
-        env=None if environment is None else dict(environment),
+        env={**os.environ, **(environment or {})},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

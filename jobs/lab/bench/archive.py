@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from jobs.lab.bench.measuring import BenchFailed, Figures, Say, peak_mb
 from jobs.shared.progress import Progress
 from streams.archive.catalog import METADATA, LakePaths, paths_of, reading
 from streams.archive.schema import TABLES
-from streams.settings import Settings
+from streams.settings import load_settings
 from streams.settings.archive import ArchiveSettings
 
 FULL = ArchiveSize()
@@ -43,14 +42,14 @@ _MB = 1_000_000
 _Result = TypeVar("_Result")
 
 
-def measure(data_dir: Path, settings: Settings, size: ArchiveSize, *, say: Say, progress: Progress) -> Figures:
+def measure(size: ArchiveSize, *, data_dir: Path, progress: Progress, say: Say) -> Figures:
     """Measure everything.
 
     Raises:
         ConfigurationError: The folder holds another archive.
-        BenchFailed: A process died.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
+    settings = load_settings()
     paths = paths_of(settings.model_copy(update={"data_dir": data_dir}))
     say("landing, and the same bytes by DuckDB alone, in one thread each")
     (spent, raw), landing_peak_mb = _apart(
@@ -86,9 +85,8 @@ def _apart(
     work: Callable[..., _Result], *arguments: object, environment: dict[str, str] | None = None
 ) -> tuple[_Result, float]:
     """What it gives in a process of its own, and the most memory that the process had, in MB."""
-    variables = {**os.environ, **(environment or {})}
     return asyncio.run(
-        apart("measuring", _with_peak, work, *arguments, within_s=_WITHIN_S, too_slow="end", environment=variables)
+        apart("measuring", _with_peak, work, *arguments, within_s=_WITHIN_S, too_slow="end", environment=environment)
     )
 
 

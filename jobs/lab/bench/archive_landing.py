@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
@@ -19,9 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from jobs.lab.bench.archive_traffic import PREFIX, ArchiveSize, ArchiveTraffic, Chunk
-from jobs.lab.bench.measuring import BenchFailed
 from jobs.shared.progress import Progress
-from models.entities import REGISTRY
+from models.entities import REGISTRY, TOPIC_OF
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
 from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
@@ -35,21 +30,12 @@ from streams.settings.archive import ArchiveSettings
 
 KEPT = "bench-archive.json"
 _TOPICS = {topic.name: topic for topic in REGISTRY.archived_topics}
-_RAW_TABLES = {
-    "turns.v1": "turns",
-    "profiles.v1": "profiles",
-    "windows.v1": "windows",
-    "compactions.v1": "compactions",
-    "conversation-topics.v1": "topics",
-    "episodes.v1": "episodes",
-    "facts.v1": "facts",
-    "commands.v1": "commands",
-}
+_RAW = ("turns", "profiles", "windows", "compactions", "topics", "episodes", "facts", "commands")
+"""Tables of the raw write."""
 _OF_TURNS = ("turns.v1", "commands.v1")
 """Topics that hold turns and other events, which are left out of the raw write."""
 _MAPPINGS = ("metadata", "repeated_topics")
 _MB = 1_000_000
-_WAITING_CHUNKS = 2
 _FILL = ArchiveSettings(flush_bytes=128 * 1024 * 1024, flush_rows=1_000_000)
 """Limits of one landing while the archive is filled, which is not what is timed."""
 
@@ -84,14 +70,22 @@ class Spent(Struct):
         self.cpu_s += time.process_time() - began_s
 
 
-def land(paths: LakePaths, chunks: Iterable[Chunk], settings: ArchiveSettings, *, threads: int | None = None) -> Spent:
+def land(
+    paths: LakePaths,
+    chunks: Iterable[Chunk],
+    settings: ArchiveSettings,
+    *,
+    threads: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Spent:
     """Land polls as the archive role does, by its limits.
 
     Args:
         paths: The archive.
-        chunks: What is landed.
+        chunks: Polls.
         settings: Its limits.
         threads: Of DuckDB; None: all cores.
+        progress: Told how many turns were taken.
     """
     spent, writer, buffer = Spent(), LakeWriter(paths), LandingBuffer()
     moves, intake = writer.offsets(), IntakePolicy()
@@ -121,6 +115,7 @@ def land(paths: LakePaths, chunks: Iterable[Chunk], settings: ArchiveSettings, *
         spent.turns += chunk.turns
         spent.json_bytes += chunk.json_bytes
         spent.on(partial(take, chunk))
+        progress(spent.turns)
     spent.on(write)
     writer.close()
     return spent
@@ -154,7 +149,7 @@ def _raw_limit(folder: Path, chunks: Sequence[Chunk]) -> Spent:
 
 
 def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[str, int]]:
-    for topic, table in _RAW_TABLES.items():
+    for topic, table in ((TOPIC_OF[TABLES[table].carries[0]].name, table) for table in _RAW):
         values = [
             record.value
             for chunk in chunks
@@ -185,7 +180,7 @@ def _copy(folder: Path, table: str) -> str:
 
 
 class Filled(Struct, frozen=True):
-    """What an archive was filled with: its size, turns, bytes of all records, and what merging its files took."""
+    """Content of an archive: its size, turns, bytes of all records, and what merging its files took."""
 
     size: ArchiveSize
     turns: int
@@ -194,59 +189,24 @@ class Filled(Struct, frozen=True):
     merged_bytes: int
 
 
-def kept(data_dir: Path) -> Filled | None:
-    """What an earlier run filled this archive with, None if there is none."""
-    file = data_dir / KEPT
-    return msgspec.json.decode(file.read_bytes(), type=Filled) if file.is_file() else None
-
-
 def fill(data_dir: Path, paths: LakePaths, size: ArchiveSize, *, progress: Progress) -> Filled:
     """Fill an archive, or find that it is.
 
     Raises:
         ConfigurationError: There is another archive.
-        BenchFailed: The process that makes the events died.
     """
-    found = kept(data_dir)
+    kept = data_dir / KEPT
+    found = msgspec.json.decode(kept.read_bytes(), type=Filled) if kept.is_file() else None
     if found is not None and found.size == size:
-        # An archive of an earlier release gets what it lacks.
-        LakeWriter(paths).close()
+        LakeWriter(paths).close()  # an archive of an earlier release gets what it lacks
         return found
     if found is not None or paths.catalog.exists():
         raise ConfigurationError(f"{data_dir} holds another archive: name an empty folder with --data-dir")
-    spent = land(paths, _made(size, progress), _FILL)
+    spent = land(paths, ArchiveTraffic(size).chunks(), _FILL, progress=lambda turns: progress(turns, size.turns))
     merged_bytes = sum(file.stat().st_size for file in Path(paths.data).rglob("*.parquet"))
     began_s, writer = time.perf_counter(), LakeWriter(paths)
     maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
     writer.close()
     filled = Filled(size, spent.turns, spent.json_bytes, time.perf_counter() - began_s, merged_bytes)
-    (data_dir / KEPT).write_bytes(msgspec.json.encode(filled))
+    kept.write_bytes(msgspec.json.encode(filled))
     return filled
-
-
-_chunks: Iterator[Chunk] = iter(())
-"""In the process that makes them."""
-
-
-def _made(size: ArchiveSize, progress: Progress) -> Iterator[Chunk]:
-    """Chunks from a process of its own, so that making them and landing them go on at once."""
-    turns = 0
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin, initargs=(size,)) as maker:
-        waiting = deque(maker.submit(_next_chunk) for _ in range(_WAITING_CHUNKS))
-        try:
-            while (chunk := waiting.popleft().result()) is not None:
-                waiting.append(maker.submit(_next_chunk))
-                yield chunk
-                turns += chunk.turns
-                progress(turns, size.turns)
-        except BrokenProcessPool as error:
-            raise BenchFailed("the process that makes the events ended: is there enough memory?") from error
-
-
-def _begin(size: ArchiveSize) -> None:
-    global _chunks  # noqa: PLW0603 - of a process that does nothing else
-    _chunks = ArchiveTraffic(size).chunks()
-
-
-def _next_chunk() -> Chunk | None:
-    return next(_chunks, None)

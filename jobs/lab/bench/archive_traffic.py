@@ -1,23 +1,26 @@
-"""Everything that is archived of many days: generated turns, and what the real folds say of them.
+"""Everything that is archived of many days: made-up turns, and the outputs of the real folds.
 
-Sessions are laid out as arrays: how long each is, whose, when each turn comes, and how its risk goes. Their texts are
-as long and as wordy as people's, drawn a million words at a time: words follow Zipf's law, a quarter of them are those
-of what the session is about, so that text repeats itself about as much as conversations do, and frequent words are
-short. Risk and embeddings are given; sessions and users are folded as their roles fold them.
+Sessions are interleaved as in the other benchmarks; many are short and few long. Their texts are as long and as wordy
+as people's: words follow Zipf's law, a quarter of them are those of the session's subject, so that text repeats itself
+about as much as conversations do, and frequent words are short. Risk and embeddings are given; sessions and users are
+folded as their roles fold them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count, islice, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import InMemory, time_fold
+from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TurnTraffic, conversation_of
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import CommandEvent, DeadLetter, OutputEvent, Position, Role, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS, Topic
@@ -29,32 +32,44 @@ from models.wire.codec import encode
 from models.wire.envelope import key_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-APPS = ("support", "tutor", "assistant", "writing", "planner")
-_APP_SHARES = (0.35, 0.25, 0.2, 0.12, 0.08)
+PREFIX = "bench"
+PARTITIONS = 12
+CHUNK_EVENTS = 24_000
+FETCHED_RECORDS = 1_000
+"""At most so many come with one poll."""
+FACT_TURNS, TOPIC_TURNS = 100, 12
+"""A user tells a fact of himself in one turn of so many, and changes the subject after so many."""
+_APPS = {"support": 0.35, "tutor": 0.25, "assistant": 0.2, "writing": 0.12, "planner": 0.08}
+_SHAPES = {(0.0, 0.0): 0.86, (0.0, 1.0): 0.05, (0.0, 0.0, 0.0, 1.0, 1.0): 0.03,
+           (*[0.0] * 15, 1.0, *[0.0] * 15): 0.04, (0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0): 0.02}  # fmt: skip
+"""Course of the risk over a session, at equal distances → share of the sessions: calm, rising, step, spike, wave."""
 _SPREAD = 1.5
 """Of the logarithm of a session's length: half of the sessions have less than a third of the mean."""
 _LONGEST_SHARE = 20
 """The longest session has so many times the mean."""
+_LENGTHS = 4_000
+"""Different sessions; more have the lengths and courses of these again, with other words."""
 _SESSIONS_PER_USER = 4
-_GAP_S, _GAP_SPREAD, _PAUSE_S, _PAUSE_SHARE = 20.0, 0.9, 1_500.0, 0.01
-"""Between turns; pauses are shorter than the time-out, so that a session is one episode."""
-_DAY_S = 86_400
-
-CALM, RISING, STEP, SPIKE, WAVE = range(5)
-_SHAPE_SHARES = (0.86, 0.05, 0.03, 0.04, 0.02)
-_STEP_AT, _SPIKE_HALF, _WAVES = 0.6, 0.03, 20
-"""In shares of the session; a wave's radians over it."""
 _HIGH_EVERY = 12
 """Every twelfth session that is not calm goes all the way: an alert in one session of a hundred."""
+_ARRIVES_AFTER_MS = 150
+_WORDS = {Role.USER: (20, 60), Role.ASSISTANT: (60, 200)}
+_VECTORS, _DIMENSIONS = 512, 256
+_MIXED, _ID_BITS = 0x9E3779B97F4A7C15, 64
+"""Session ids are as hard to compress as random ones."""
+_VOCABULARY, _ZIPF_EXPONENT = 20_000, 1.05
+_SUBJECT_WORDS, _SUBJECT_SHARE, _SENTENCE_WORDS = 24, 0.25, 12
+
+_Numbers = NDArray[np.int64]
 
 
 class ArchiveSize(Struct, frozen=True):
     """How much is made.
 
     Attributes:
-        sessions: Sessions.
+        sessions: Sessions, about.
         turns_per_session: Their mean.
-        days: Days in which they begin.
+        days: Days that they are spread over.
         seed: The same seed, the same events.
     """
 
@@ -65,154 +80,12 @@ class ArchiveSize(Struct, frozen=True):
 
     @property
     def turns(self) -> int:
-        """About so many are made."""
+        """Turns of all sessions."""
         return self.sessions * self.turns_per_session
 
 
-class SessionColumns(Struct, frozen=True):
-    """What is fixed of each session, `(n_sessions,)`, and of each turn in the order of time, `(n_turns,)`.
-
-    Attributes:
-        lengths: Turns of the session.
-        users: Number of its user.
-        apps: Index into `APPS`.
-        of: Whose turn it is.
-        turns: Its number in the session.
-        times_us: When, microseconds since 1970.
-        risk: 0-1.
-    """
-
-    lengths: NDArray[np.int64]
-    users: NDArray[np.int64]
-    apps: NDArray[np.int64]
-    of: NDArray[np.int32]
-    turns: NDArray[np.int32]
-    times_us: NDArray[np.int64]
-    risk: NDArray[np.float32]
-
-
-def plan(size: ArchiveSize) -> SessionColumns:
-    """Lay out all sessions, seeded."""
-    rng, n = np.random.default_rng(size.seed), size.sessions
-    drawn = rng.lognormal(0.0, _SPREAD, n)
-    drawn = np.minimum(drawn / drawn.mean(), _LONGEST_SHARE)
-    lengths: NDArray[np.int64] = np.maximum(2, drawn / drawn.mean() * size.turns_per_session).astype(np.int64)
-    shapes = rng.choice(len(_SHAPE_SHARES), n, p=_SHAPE_SHARES)
-    of, before = np.repeat(np.arange(n, dtype=np.int32), lengths), np.cumsum(lengths) - lengths
-    turns = (np.arange(len(of)) - before[of]).astype(np.int32)
-    # Most sessions begin in the middle of the day.
-    begun_s = rng.integers(0, size.days, n) * _DAY_S + rng.normal(13.5, 3.5, n) % 24 * 3_600
-    gaps_s = rng.lognormal(np.log(_GAP_S), _GAP_SPREAD, len(of))
-    gaps_s += np.where(rng.random(len(of)) < _PAUSE_SHARE, rng.uniform(0, _PAUSE_S, len(of)), 0)
-    spent_s = np.cumsum(gaps_s)
-    seconds = int(START.timestamp()) + begun_s[of] + spent_s - spent_s[before][of]
-    level = _level(shapes[of], turns / lengths[of], of)
-    risk = np.clip(level + rng.normal(0, 0.04, len(of)), 0, 1).astype(np.float32)
-    order = np.argsort(seconds, kind="stable")
-    return SessionColumns(
-        lengths=lengths,
-        users=rng.integers(0, max(1, n // _SESSIONS_PER_USER), n),
-        apps=rng.choice(len(APPS), n, p=_APP_SHARES),
-        of=of[order],
-        turns=turns[order],
-        times_us=(seconds[order] * 1_000_000).astype(np.int64),
-        risk=risk[order],
-    )
-
-
-def _level(shape: NDArray[np.int64], done: NDArray[np.float64], of: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Risk without its noise; `done` is the share of the session that is behind."""
-    calm = 0.06 + 0.1 * ((of * 7_919) % 101) / 101
-    # Few of those that are not calm go all the way.
-    height = np.where(of % _HIGH_EVERY == 0, 0.8, 0.35)
-    rise = np.select(
-        [shape == RISING, shape == STEP, shape == SPIKE, shape == WAVE],
-        [done, done > _STEP_AT, np.abs(done - 0.5) < _SPIKE_HALF, 0.5 - 0.5 * np.cos(done * _WAVES)],
-        0.0,
-    )
-    level: NDArray[np.float64] = np.clip(calm + height * rise, 0, 1)
-    return level
-
-
-VOCABULARY = 20_000
-_ZIPF_EXPONENT = 1.05
-_DRAWS = 1 << 20
-"""Cells of the table by which a number becomes a word."""
-_SUBJECT_WORDS = 24
-_SUBJECT_SHARE = 0.25
-_SENTENCE_WORDS = 12
-_ONSETS = ("b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "t", "v", "w", "st", "tr", "pl", "ch", "sh")
-_VOWELS, _CODAS = "aeiou", ("", "n", "r", "s", "t")
-
-_Words = NDArray[np.int64]
-
-
-def _vocabulary() -> list[str]:
-    """Distinct words, the most frequent first: of one syllable, then of two, then of three."""
-    syllables = [onset + vowel + coda for vowel in _VOWELS for coda in _CODAS for onset in _ONSETS]
-    count = len(syllables)
-    pairs = [syllables[n % count] + syllables[(n * 7 + n // count) % count] for n in range(VOCABULARY // 4)]
-    triples = [pair + syllables[(n * 11 + 3) % count] for n, pair in enumerate(pairs * 4)]
-    return list(dict.fromkeys((*syllables, *pairs, *triples)))[:VOCABULARY]
-
-
-class Text:
-    """Makes the texts of many turns at once."""
-
-    def __init__(self) -> None:
-        plain = _vocabulary()
-        self.words = plain
-        shares = 1.0 / np.arange(1, len(plain) + 1) ** _ZIPF_EXPONENT
-        counts = np.cumsum(shares / shares.sum()) * _DRAWS
-        self._drawn: _Words = np.minimum(np.searchsorted(counts, np.arange(_DRAWS)), len(plain) - 1)
-        forms = [f"{word} " for word in plain], [f"{word.capitalize()} " for word in plain], [f"{w}. " for w in plain]
-        self._forms = np.array([form for each in forms for form in each], dtype=object)
-
-    def subject(self, session: int) -> list[str]:
-        """Words that a session is about."""
-        return [self.words[n] for n in self._subject_words(np.full(5, session), np.arange(5))]
-
-    def texts(self, sessions: _Words, lengths: _Words, rng: np.random.Generator) -> list[str]:
-        """One text for each session number, of so many words.
-
-        Args:
-            sessions: Whose turn it is, `(n_turns,)`.
-            lengths: Words, at least 1, `(n_turns,)`.
-            rng: The randomness.
-        """
-        ends = np.cumsum(lengths)
-        total = int(ends[-1])
-        place = np.arange(total) - np.repeat(ends - lengths, lengths)
-        words = self._drawn[rng.integers(0, _DRAWS, total)]
-        about = np.flatnonzero(rng.random(total, dtype=np.float32) < _SUBJECT_SHARE)
-        of = np.repeat(sessions, lengths)[about]
-        words[about] = self._subject_words(of, rng.integers(0, _SUBJECT_WORDS, len(about)))
-        in_sentence = place % _SENTENCE_WORDS
-        words[in_sentence == 0] += len(self.words)
-        words[in_sentence == _SENTENCE_WORDS - 1] += 2 * len(self.words)
-        drawn = self._forms[words].tolist()
-        return ["".join(drawn[first:end]).rstrip() for first, end in pairwise((0, *ends.tolist()))]
-
-    def _subject_words(self, sessions: _Words, numbers: _Words) -> _Words:
-        # Any mixing will do: what matters is that a session has the same few each time.
-        mixed: _Words = (sessions * 2_654_435_761 + numbers * 40_503 + (sessions * numbers) * 97) % len(self.words)
-        return mixed
-
-
-PREFIX = "bench"
-PARTITIONS = 12
-CHUNK_TURNS = 24_000
-FETCHED_RECORDS = 1_000
-"""At most so many come with one poll."""
-FACT_TURNS, TOPIC_TURNS = 100, 12
-"""A user says something of himself in one turn of so many, and comes to speak of something else after so many."""
-_ARRIVES_AFTER_MS = 150
-_USER_WORDS, _ASSISTANT_WORDS = (20, 60), (60, 200)
-_VECTORS, _DIMENSIONS = 512, 256
-
-
 class ArchiveRecord(NamedTuple):
-    """What the archive reads of a consumer's record."""
+    """The part of a consumer's record that the archive reads."""
 
     partition: int
     offset: int
@@ -237,8 +110,45 @@ class Chunk(NamedTuple):
     json_bytes: int
 
 
+class _Text:
+    """Makes the texts of many turns at once."""
+
+    def __init__(self) -> None:
+        syllables = ["".join(pair) for pair in product("bcdfghlmnprstvw", "aeiou")]
+        words = ("".join(word) for length in count(1) for word in product(syllables, repeat=length))
+        self._plain = list(islice(words, _VOCABULARY))
+        forms = [(f"{word} ", f"{word.capitalize()} ", f"{word}. ") for word in self._plain]
+        self._forms = np.array(forms, dtype=object)
+        self._shares = np.cumsum(1.0 / np.arange(1, _VOCABULARY + 1) ** _ZIPF_EXPONENT)
+
+    def preference(self, session: int) -> str:
+        """A sentence in which a user tells a fact, about the subject of the session."""
+        return f"I prefer {self._plain[int(self._subject(np.array([session]), np.array([0]))[0])]}. "
+
+    def texts(self, sessions: _Numbers, lengths: _Numbers, rng: np.random.Generator) -> list[str]:
+        """One text for each turn.
+
+        Args:
+            sessions: Whose turn it is, `(n_turns,)`.
+            lengths: Words, at least 1, `(n_turns,)`.
+            rng: The randomness.
+        """
+        ends = np.cumsum(lengths)
+        place = (np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)) % _SENTENCE_WORDS
+        words = np.searchsorted(self._shares, rng.random(len(place)) * self._shares[-1])
+        about = np.flatnonzero(rng.random(len(place)) < _SUBJECT_SHARE)
+        words[about] = self._subject(np.repeat(sessions, lengths)[about], rng.integers(0, _SUBJECT_WORDS, len(about)))
+        drawn = self._forms[words, np.select([place == 0, place == _SENTENCE_WORDS - 1], [1, 2])].tolist()
+        return ["".join(drawn[first:end]).rstrip() for first, end in pairwise((0, *ends.tolist()))]
+
+    def _subject(self, sessions: _Numbers, numbers: _Numbers) -> _Numbers:
+        # Any mixing will do: a session must have the same few words each time.
+        mixed: _Numbers = (sessions * 2_654_435_761 + numbers * 40_503 + sessions * numbers * 97) % _VOCABULARY
+        return mixed
+
+
 class _Partition:
-    """A partition of all topics on its way: what was appended, and the folds of its sessions and users."""
+    """A partition of all topics on its way: appended records, and the folds of its sessions and users."""
 
     def __init__(self, number: int) -> None:
         policy = Policy()
@@ -248,9 +158,7 @@ class _Partition:
         self._next: dict[str, int] = {}
         self._records: dict[str, list[ArchiveRecord]] = {}
 
-    def say(
-        self, event: Turn | SessionEnded, risk: float | None = None, vector: NDArray[np.float32] | None = None
-    ) -> None:
+    def say(self, event: Turn | SessionEnded, risk: float | None, vector: NDArray[np.float32] | None) -> None:
         """Append an input event, to be folded with the others of the chunk."""
         position, at = self._put(TURNS, event.session_id.encode(), event)
         self.arrivals.append(DecodedArrival(event, position, at, risk, vector))
@@ -289,54 +197,77 @@ class ArchiveTraffic:
 
     Args:
         size: How much.
+
+    Attributes:
+        lengths: Turns of the sessions, again and again, `(n_sessions,)`.
     """
 
     def __init__(self, size: ArchiveSize) -> None:
-        self._sessions = plan(size)
-        self._rng = np.random.default_rng(size.seed + 1)
-        self._text = Text()
-        self._partitions = [_Partition(number) for number in range(PARTITIONS)]
-        self._hexes = [f"{n:016x}" for n in self._rng.integers(0, 1 << 62, size.sessions).tolist()]
-        drawn = self._rng.standard_normal((_VECTORS, _DIMENSIONS)).astype(np.float32)
-        self._vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+        self._size, self._rng = size, np.random.default_rng(size.seed)
+        sessions = min(size.sessions, _LENGTHS)
+        drawn = self._rng.lognormal(0.0, _SPREAD, sessions)
+        drawn = np.minimum(drawn / drawn.mean(), _LONGEST_SHARE)
+        self.lengths = np.maximum(2, drawn / drawn.mean() * size.turns_per_session).astype(np.int64)
+        apps = self._rng.choice(list(_APPS), sessions, p=list(_APPS.values())).tolist()
+        self._sessions = [_wordless(app, length) for app, length in zip(apps, self.lengths.tolist(), strict=True)]
+        self._shapes = self._rng.choice(len(_SHAPES), sessions, p=list(_SHAPES.values()))
+        at = np.linspace(0, 1, 101)
+        self._courses = np.array([np.interp(at, np.linspace(0, 1, len(shape)), shape) for shape in _SHAPES])
+        self._text, self._partitions = _Text(), [_Partition(number) for number in range(PARTITIONS)]
+        vectors = self._rng.standard_normal((_VECTORS, _DIMENSIONS)).astype(np.float32)
+        self._vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything."""
-        turns = len(self._sessions.of)
-        for first in range(0, turns, CHUNK_TURNS):
-            yield self._chunk(slice(first, min(first + CHUNK_TURNS, turns)))
+        span, at_once = timedelta(days=self._size.days), min(SESSIONS_AT_ONCE, -(-self._size.sessions // 10))
+        traffic = TurnTraffic(self._size.seed, self._sessions, at_once=at_once)
+        events = traffic.events(self._size.turns, ends_at=START + span, spacing=span / self._size.turns)
+        while part := list(islice(events, CHUNK_EVENTS)):
+            yield self._chunk(part)
 
-    def _chunk(self, part: slice) -> Chunk:
-        sessions = self._sessions
-        columns = (each[part].tolist() for each in (sessions.of, sessions.turns, sessions.times_us, sessions.risk))
-        for of, number, time_us, risk, content in zip(*columns, self._contents(part), strict=True):
-            turn = self._turn(of, number, time_us, content)
-            partition, by_user = self._partitions[sessions.users[of] % PARTITIONS], turn.role is Role.USER
-            vector = self._vectors[(of * 7 + number // TOPIC_TURNS) % _VECTORS]
-            partition.say(turn, risk if by_user else None, vector if by_user else None)
-            if number == sessions.lengths[of] - 1:
-                partition.say(SessionEnded(session_id=turn.session_id, timestamp=turn.timestamp))
+    def _chunk(self, part: Sequence[Turn | SessionEnded]) -> Chunk:
+        turns = [event for event in part if isinstance(event, Turn)]
+        of, numbers = (np.array([pair[n] for pair in map(_place, turns)]) for n in (0, 1))
+        risks, contents = self._risks(of, numbers).tolist(), self._contents(turns, of)
+        said = zip(risks, contents, strict=True)
+        for event in part:
+            session, number = _place(event)
+            user = session // _SESSIONS_PER_USER
+            named = f"{(session + 1) * _MIXED % (1 << _ID_BITS):016x}"
+            risk, vector, changed = None, None, replace(event, session_id=named)
+            if isinstance(changed, Turn):
+                risk, content = next(said)
+                changed = replace(changed, user_id=f"user-{user}", content=content)
+                if changed.role is Role.USER:
+                    vector = self._vectors[(session * 7 + number // TOPIC_TURNS) % _VECTORS]
+            self._partitions[user % PARTITIONS].say(changed, None if vector is None else risk, vector)
         fetched = [poll for partition in self._partitions for poll in partition.fold()]
-        json_bytes = sum(len(record.value) for poll in fetched for record in poll.records)
-        return Chunk(fetched, part.stop - part.start, json_bytes)
+        return Chunk(fetched, len(turns), sum(len(record.value) for poll in fetched for record in poll.records))
 
-    def _contents(self, part: slice) -> list[str]:
-        of, turns = self._sessions.of[part].astype(np.int64), self._sessions.turns[part]
-        low, high = (
-            np.where(turns % 2 == 0, user, other) for user, other in zip(_USER_WORDS, _ASSISTANT_WORDS, strict=True)
-        )
+    def _risks(self, of: _Numbers, numbers: _Numbers) -> NDArray[np.float64]:
+        kind = of % len(self.lengths)
+        done = (100 * numbers / self.lengths[kind]).astype(np.int64)
+        # Few of those that are not calm go all the way.
+        height = np.where(of % _HIGH_EVERY == 0, 0.8, 0.35)
+        level = 0.06 + 0.1 * (of * 7_919 % 101) / 101 + height * self._courses[self._shapes[kind], done]
+        risks: NDArray[np.float64] = np.clip(level + self._rng.normal(0, 0.04, len(of)), 0, 1)
+        return risks
+
+    def _contents(self, turns: Sequence[Turn], of: _Numbers) -> list[str]:
+        low, high = np.array([_WORDS[turn.role] for turn in turns]).T
         texts = self._text.texts(of, self._rng.integers(low, high), self._rng)
-        for n in np.flatnonzero(turns % FACT_TURNS == FACT_TURNS // 4 - 1).tolist():
-            texts[n] = f"I prefer {self._text.subject(int(of[n]))[0]}. {texts[n]}"
-        return texts
+        return [
+            self._text.preference(session) + text if turn.turn % FACT_TURNS == FACT_TURNS // 4 - 1 else text
+            for turn, session, text in zip(turns, of.tolist(), texts, strict=True)
+        ]
 
-    def _turn(self, of: int, number: int, time_us: int, content: str) -> Turn:
-        return Turn(
-            session_id=self._hexes[of],
-            user_id=f"user-{self._sessions.users[of]}",
-            app_id=APPS[self._sessions.apps[of]],
-            turn=number,
-            role=Role.USER if number % 2 == 0 else Role.ASSISTANT,
-            content=content,
-            timestamp=datetime.fromtimestamp(time_us // 1_000_000, UTC).replace(microsecond=time_us % 1_000_000),
-        )
+
+def _place(event: Turn | SessionEnded) -> tuple[int, int]:
+    """Numbers of the session and of the turn in it."""
+    return int(event.session_id.rpartition("-")[2]), event.turn if isinstance(event, Turn) else 0
+
+
+def _wordless(app_id: str, length: int) -> DemoConversation:
+    """A conversation whose words are drawn later."""
+    turns = [{Role.USER: ""}, {Role.ASSISTANT: ""}] * (length // 2 + 1)
+    return conversation_of(app_id, turns[:length])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import ExitStack
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jobs.cli import examples
 from jobs.shared.output import OutputFormat, Printer
+
+if TYPE_CHECKING:
+    from jobs.lab.bench.result import Result
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,23 +30,35 @@ def bench() -> None:
     """Measure speed on this machine, beside other ways to do the same."""
 
 
-@app.command(epilog=examples("turntide lab bench stream --quick", "turntide lab bench stream --output json"))
+def _command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return app.command(epilog=examples(*(f"turntide lab bench {line}" for line in lines)))
+
+
+def _run(
+    bench: str, output: OutputFormat, *, quick: bool = False, on_kafka: bool = False, more: Any = None, **size: object
+) -> Result:
+    """Run a bench of the module of its name, at its quick or its full size, the latter with these fields, and print."""
+    from msgspec.structs import replace
+
+    from jobs.lab.bench.result import publish
+
+    module = import_module(f"jobs.lab.bench.{bench}")
+    wanted = module.QUICK if quick else replace(module.FULL, **size) if size else module.FULL
+    return publish(bench, output, module.measure, wanted, on_kafka=on_kafka, **(more or {}))
+
+
+@_command("stream --quick", "stream --output json")
 def stream(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Compare the sessions role with the plain fold, Faust per event, Quix Streams, Bytewax and raw reading.
 
     Starts a Kafka of its own in a temporary folder. Every ratio is the role's throughput divided by the other's in the
     same round, and the median over rounds is printed with its range: above 1 the role is faster.
     """
-    from jobs.lab.bench.page import publish_on_kafka
-    from jobs.lab.bench.stream import FULL, QUICK, measure
-
     _say_what_is_missing("stream", output)
-    publish_on_kafka("stream", output, measure, QUICK if quick else FULL)
+    _run("stream", output, quick=quick, on_kafka=True)
 
 
-@app.command(
-    epilog=examples("turntide lab bench kills", "turntide lab bench kills --kills 3 --contender quix_exactly_once")
-)
+@_command("kills", "kills --kills 3 --contender quix_exactly_once")
 def kills(
     *,
     count: Annotated[int, typer.Option("--kills", min=1, max=30, help="How often each contender is killed.")] = 10,
@@ -58,32 +73,25 @@ def kills(
     Each is started again at once, on a log with the same turns; then turns and alerts are held against a replay of the
     log. Lost and doubled are turns; a repeat with the same id can be recognised, one with another id cannot.
     """
-    from jobs.lab.bench.kills import contenders, measure
-    from jobs.lab.bench.page import publish_on_kafka
+    from jobs.lab.bench.kills import contenders
 
     names = contender or contenders()
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
     _say_what_is_missing("kills", output)
-    publish_on_kafka("kills", output, measure, names, count, seed)
+    _run("kills", output, on_kafka=True, names=names, kills=count, seed=seed)
 
 
 def _say_what_is_missing(command: str, output: OutputFormat) -> None:
-    from jobs.lab.bench.contender import missing_packages
+    from jobs.lab.bench.contender import DURABLE, missing_package
 
-    for package in missing_packages():
+    for package in sorted({missing_package(name) or "" for name in DURABLE} - {""}):
         Printer(output).message(
             f"{package} is left out: `uv run --group bench turntide lab bench {command}` installs it"
         )
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench scale --quick",
-        "turntide lab bench scale --output json > deploy/measurements/scale.json",
-        "turntide lab bench scale --pictures curves",
-    )
-)
+@_command("scale --quick", "scale --output json > deploy/measurements/scale.json", "scale --pictures curves")
 def scale(
     *,
     quick: Quick = False,
@@ -96,17 +104,13 @@ def scale(
     faster, and the broker runs beside them here. Without --quick it takes about a quarter of an hour; a number of
     sessions that does not fit into the memory that is free is left out, and said.
     """
-    from jobs.lab.bench.page import publish_on_kafka
-    from jobs.lab.bench.scale import FULL, QUICK, measure
-
-    section = publish_on_kafka("scale", output, measure, QUICK if quick else FULL)
+    result = _run("scale", output, quick=quick, on_kafka=True)
     if pictures is not None:
-        for picture in section.pictures:
-            picture.draw(pictures / picture.file)
-        Printer(output).message(f"{len(section.pictures)} pictures drawn into {pictures}")
+        result.draw(pictures)
+        Printer(output).message(f"{len(result.pictures)} pictures drawn into {pictures}")
 
 
-@app.command(epilog=examples("turntide lab bench page", "turntide lab bench page deploy/measurements --output json"))
+@_command("page", "page deploy/measurements --output json")
 def page(
     folder: Annotated[
         Path,
@@ -131,11 +135,7 @@ def page(
     printed.message(f"written: {folder / PAGE}")
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench memory --quick", "turntide lab bench memory --sessions 1000000 --open 50000 --output json"
-    )
-)
+@_command("memory --quick", "memory --sessions 1000000 --open 50000 --output json")
 def memory(
     *,
     sessions: Annotated[int, typer.Option(min=20, help="Sessions that stream by.")] = 1_000_000,
@@ -148,18 +148,10 @@ def memory(
     Needs no Kafka: fold and table in this process. `mb_per_10000_sessions` is what open sessions of twelve turns take,
     `is_level` whether the second half of the run needed no more than 5 % above its middle.
     """
-    from jobs.lab.bench.memory import QUICK, FootprintSize, measure
-    from jobs.lab.bench.page import publish
-    from streams.settings import load_settings
-    from streams.wiring import policy_of
-
-    size, policy = QUICK if quick else FootprintSize(sessions=sessions, open=open_at_once), policy_of(load_settings())
-    publish("memory", output, lambda say: measure(size, policy, say=say))
+    _run("memory", output, quick=quick, sessions=sessions, open=open_at_once)
 
 
-@app.command(
-    epilog=examples("turntide lab bench recovery --quick", "turntide lab bench recovery --keys 100000 --output json")
-)
+@_command("recovery --quick", "recovery --keys 100000 --output json")
 def recovery(
     *,
     quick: Quick = False,
@@ -173,22 +165,16 @@ def recovery(
     Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
-    from jobs.lab.bench.page import publish_on_kafka
-    from jobs.lab.bench.recovery import FULL, QUICK, RecoverySize, measure
+    from jobs.lab.bench.recovery import measure, sizes_of
+    from jobs.lab.bench.result import publish
 
-    sizes: tuple[RecoverySize, ...] = QUICK if quick else FULL
-    if keys:
-        runs = sizes[0].runs
-        sizes = tuple(RecoverySize(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys)
-    publish_on_kafka("recovery", output, measure, sizes)
+    publish("recovery", output, measure, sizes_of(keys or [], quick=quick), on_kafka=True)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench topics --quick",
-        "turntide lab bench topics locomo10.json --output json > deploy/measurements/topics.json",
-        "turntide lab bench topics dialogues.jsonl --where label=benign --no-role",
-    )
+@_command(
+    "topics --quick",
+    "topics locomo10.json --output json > deploy/measurements/topics.json",
+    "topics dialogues.jsonl --where label=benign --no-role",
 )
 def topics(
     files: Annotated[
@@ -211,28 +197,14 @@ def topics(
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
     from jobs.lab.bench.machine import own_environment
-    from jobs.lab.bench.page import publish
-    from jobs.lab.bench.topics import FULL, QUICK, measure
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
-    from streams.settings import load_settings
-    from streams.wiring import embedder_of, policy_of
 
-    settings, dialogues = load_settings(), read_dialogues(files or [], parse_conditions(where or []))
-    embedder, policy, size = embedder_of(settings), policy_of(settings), QUICK if quick else FULL
-    environment = own_environment() if role else None
-    publish(
-        "topics",
-        output,
-        lambda say: asyncio.run(measure(dialogues, embedder, policy, size, environment=environment, say=say)),
-    )
+    dialogues = read_dialogues(files or [], parse_conditions(where or []))
+    more = {"dialogues": dialogues, "environment": own_environment() if role else None}
+    _run("topics", output, quick=quick, more=more)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench retrieve --quick",
-        "turntide lab bench retrieve --end-to-end --output json > deploy/measurements/retrieve.json",
-    )
-)
+@_command("retrieve --quick", "retrieve --end-to-end --output json > deploy/measurements/retrieve.json")
 def retrieve(
     *,
     memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns together.")] = 100_000,
@@ -246,87 +218,43 @@ def retrieve(
 ) -> None:
     """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate.
 
-    Locust sends the requests from a process of its own (`uv run --group bench …`). Times run from the moment a request
-    is due, so that a server that stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this
-    machine.
+    Requests are sent from a process of its own. Times run from the moment a request is due, so that a server that
+    stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this machine.
     """
-    from jobs.lab.bench.machine import own_environment
-    from jobs.lab.bench.page import publish
-    from jobs.lab.bench.retrieve import QUICK, RetrieveSize, measure
-    from streams.settings import load_settings
-
-    size = QUICK if quick else RetrieveSize(memories=memories, rate=rate, seconds=seconds)
-    with ExitStack() as stack:
-        if end_to_end:
-            environment = stack.enter_context(own_environment())
-            settings = load_settings(kafka={"bootstrap": environment.bootstrap}, data_dir=environment.home / "data")
-        else:
-            settings = load_settings(data_dir=stack.enter_context(_folder()))
-        settings.data_dir.mkdir(exist_ok=True)
-        publish("retrieve", output, lambda say: asyncio.run(measure(settings, size, end_to_end=end_to_end, say=say)))
+    more = {"end_to_end": end_to_end}
+    _run("retrieve", output, quick=quick, more=more, memories=memories, rate=rate, seconds=seconds)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench memories --quick",
-        "turntide lab bench memories --output json > deploy/measurements/memories.json",
-    )
-)
+@_command("memories --quick", "memories --output json > deploy/measurements/memories.json")
 def memories(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Measure memories of apps: making and compacting them, reading them, and what share of the work they are.
 
     Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
     limit that it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.memories import QUICK, AppMemorySize, measure
-    from jobs.lab.bench.page import publish
-    from streams.settings import load_settings
-    from streams.wiring import embedder_of, policy_of
-
-    settings, size = load_settings(), QUICK if quick else AppMemorySize()
-    policy, embedder = policy_of(settings), embedder_of(settings)
-    with _folder() as folder:
-        publish("memories", output, lambda say: asyncio.run(measure(Path(folder), policy, embedder, size, say=say)))
+    _run("memories", output, quick=quick)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench project --quick",
-        "turntide lab bench project --output json > deploy/measurements/project.json",
-    )
-)
+@_command("project --quick", "project --output json > deploy/measurements/project.json")
 def project(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Measure projects' memory: retrieval at 10,000 memories, consolidation, and whether a turn's cost stays flat.
 
     Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
     it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.page import publish
-    from jobs.lab.bench.project import QUICK, ProjectSize, measure
-    from streams.settings import load_settings
-    from streams.wiring import policy_of
-
-    size, policy = QUICK if quick else ProjectSize(), policy_of(load_settings())
-    publish("project", output, lambda say: measure(policy, size, say=say))
+    _run("project", output, quick=quick)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench roles --quick", "turntide lab bench roles --output json > deploy/measurements/roles.json"
-    )
-)
+@_command("roles --quick", "roles --output json > deploy/measurements/roles.json")
 def roles(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Measure what each role costs per turn: processor time, memory, and bytes in every topic, archive and index.
 
     Starts a Kafka of its own in a temporary folder and all roles of a turn. `turntide ops sizing` plans with it.
     """
-    from jobs.lab.bench.page import publish_on_kafka
-    from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
-
-    publish_on_kafka("roles", output, measure, QUICK_TURNS if quick else FULL_TURNS)
+    _run("roles", output, quick=quick, on_kafka=True)
 
 
-@app.command(epilog=examples("turntide lab bench live", "turntide lab bench live --pages 200 --stuck 50 --seconds 60"))
+@_command("live", "live --pages 200 --stuck 50 --seconds 60")
 def live(
     *,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions that are open.")] = 10_000,
@@ -340,31 +268,19 @@ def live(
 
     In one process, without a broker and sockets. Pages that stop reading are let go after live.stall_timeout (15 s).
     """
-    from jobs.lab.bench.live import LivePlan, measure
-    from jobs.lab.bench.page import publish
-
-    plan = LivePlan(sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
-    publish("live", output, lambda _say: asyncio.run(measure(plan)))
+    _run("live", output, sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
 
 
-@app.command(epilog=examples("turntide lab bench metrics --quick", "turntide lab bench metrics --output json"))
+@_command("metrics --quick", "metrics --output json")
 def metrics(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
     """Measure what counting costs: throughput and processor time of the sessions role with metrics by without.
 
     Starts a Kafka of its own in a temporary folder. A ratio of 1 is no cost; the goal is 0.97 or more.
     """
-    from jobs.lab.bench.page import publish_on_kafka
-    from jobs.lab.bench.roles import METRICS_FULL, METRICS_QUICK, measure_metrics
-
-    publish_on_kafka("metrics", output, measure_metrics, METRICS_QUICK if quick else METRICS_FULL)
+    _run("metrics", output, quick=quick, on_kafka=True)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab bench archive --quick",
-        "turntide lab bench archive --data-dir bench-archive --output json > deploy/measurements/archive.json",
-    )
-)
+@_command("archive --quick", "archive --data-dir bench-archive --output json > deploy/measurements/archive.json")
 def archive(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,
@@ -379,16 +295,10 @@ def archive(
     Needs no Kafka: made-up sessions go through the real landing. Each figure stands beside the limit that it is held
     to; --output csv prints these alone.
     """
-    from jobs.lab.bench.archive import FULL, QUICK, measure
-    from jobs.lab.bench.page import publish
     from jobs.shared.progress import progress_bar
-    from streams.settings import load_settings
 
-    settings, size = load_settings(), QUICK if quick else FULL
-    with _folder() as folder, progress_bar("turns") as progress:
-        place = data_dir or Path(folder)
-        publish("archive", output, lambda say: measure(place, settings, size, say=say, progress=progress))
-
-
-def _folder() -> TemporaryDirectory[str]:
-    return TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True)
+    with (
+        TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder,
+        progress_bar("turns") as bar,
+    ):
+        _run("archive", output, quick=quick, more={"data_dir": data_dir or Path(folder), "progress": bar})

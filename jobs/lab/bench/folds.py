@@ -11,9 +11,10 @@ import msgspec
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.eval.topics_dialogues import read_dialogues
-from models.events import EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
+from models.events import CommandEvent, EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS
 from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
+from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
@@ -97,6 +98,18 @@ class InMemory:
             outputs += folded.outputs
         self.outputs = outputs
         return process_time() - began_s
+
+
+class CommandLog:
+    """A partition of `commands.v1` that is folded as it is written, one command at a time as when little is to do."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._partition = InMemory(policy, kind=MemoryPartitionFold)
+
+    def put(self, event: CommandEvent, at: datetime) -> tuple[float, list[OutputEvent]]:
+        """Milliseconds of CPU time of folding an event, state read and written, and its outputs."""
+        position = Position(COMMANDS.name, 0, self._partition.fold.offset + 1)
+        return self._partition.take([Command(event, position, at)]) * 1000, self._partition.outputs
 
 
 def time_fold(

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from msgspec import Struct
 
-from jobs.lab.bench.contender import DURABLE, command_of, missing_package
+from jobs.lab.bench.contender import DURABLE, ContenderProcess, missing_package
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, until
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
@@ -48,13 +49,22 @@ _SPAN = timedelta(minutes=20)
 """Event time of a log: shorter than the sessions' time-out, which keyed contenders do not have."""
 _SESSION_TIMEOUT = timedelta(seconds=6)
 _HEARTBEAT = timedelta(seconds=2)
-_WORKS_WITHIN_S = 240.0
-_SETTLED_WITHIN_S = 240.0
+_WITHIN_S = 240.0
 """A busy machine is slow, and what an exactly-once writer left open is hidden for a minute."""
 _QUIET_S = 5.0
 """So long nothing more comes before the outputs are taken as complete."""
 _MAX_CRASHES = 20
-_POLL_S = 0.02
+
+
+class KillsSize(Struct, frozen=True):
+    """How much is measured: contenders by name, kills of each, and the seed of turns and moments."""
+
+    names: list[str]
+    kills: int = 10
+    seed: int = 1
+
+
+FULL = KillsSize([])
 
 
 def contenders() -> list[str]:
@@ -72,42 +82,71 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(environment: BenchEnvironment, names: Sequence[str], kills: int, seed: int, *, say: Say) -> Figures:
-    """Kill each contender in turn.
-
-    Raises:
-        BenchFailed: A contender does no work at all.
-    """
+async def measure(environment: BenchEnvironment, size: KillsSize, *, say: Say) -> Figures:
+    """Kill each contender in turn."""
     rows = []
-    for name in names:
-        say(f"{name}: {kills} kills")
+    for name in size.names:
+        say(f"{name}: {size.kills} kills")
         settings = environment.settings(
             "kills", home=environment.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
         await apply_topics(settings)
-        row = await _Run(name, settings, kills, seed, say).row()
+        async with _outputs(settings) as outputs:
+            row = await _Run(name, settings, outputs, size, say).row()
         say("  lost {lost}, doubled {doubled}, alerts missing {alerts_missing} of {alerts}".format(**row))
         rows.append(row)
-    return {"seed": seed, "rows": rows}
+    return {"seed": size.seed, "rows": rows}
+
+
+class _Outputs:
+    """Records on the topics of profiles and alerts so far."""
+
+    def __init__(self, settings: Settings, client: AIOKafkaConsumer) -> None:
+        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in (PROFILES, ALERTS)}
+        self._client = client
+        self.events: list[OutputEvent] = []
+        """Those that a reader gets (`read_committed`), in order within a partition."""
+
+    async def written(self) -> int:
+        """Records, those of aborted transactions among them: a sign of work."""
+        return sum((await self._client.end_offsets(self._client.assignment())).values())
+
+    async def beyond(self, written: int) -> bool:
+        """Whether more records were written than that."""
+        return await self.written() > written
+
+    async def closes(self, sessions: set[str]) -> bool:
+        """Read on until nothing more comes for a while; whether the closing profiles of these sessions have come."""
+        while found := await self._client.getmany(timeout_ms=round(_QUIET_S * 1000)):
+            self.events += [
+                decode_output(self._topics[place.topic], record.value)
+                for place, records in found.items()
+                for record in records
+            ]
+        return folded_turns(self.events).keys() >= sessions
+
+
+@asynccontextmanager
+async def _outputs(settings: Settings) -> AsyncIterator[_Outputs]:
+    options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+    async with consumer(settings.kafka, **options) as client:
+        names = [topic.full_name(settings.topic_prefix) for topic in (PROFILES, ALERTS)]
+        client.assign([TopicPartition(name, n) for name in names for n in await require_topic(settings.kafka, name)])
+        yield _Outputs(settings, client)
 
 
 class _Run:
     """One contender from its first start to its row."""
 
-    def __init__(self, name: str, settings: Settings, kills: int, seed: int, say: Say) -> None:
-        self._name = name
-        self._settings = settings
-        self._moments_s = kill_moments_s(seed, kills)
-        self._say = say
-        log = settings.data_dir / f"{name}.log"
-        ours = name == SESSIONS_ROLE
-        self._process = (
-            RoleProcess("sessions", settings, log=log) if ours else _ContenderProcess(name, settings, log=log)
-        )
-        self._watch = OutputWatch(settings)
+    def __init__(self, name: str, settings: Settings, outputs: _Outputs, size: KillsSize, say: Say) -> None:
+        self._name, self._settings, self._outputs, self._say = name, settings, outputs, say
+        self._moments_s = kill_moments_s(size.seed, size.kills)
+        kind = RoleProcess if name == SESSIONS_ROLE else ContenderProcess
+        role = "sessions" if name == SESSIONS_ROLE else name
+        self._process = kind(role, settings, log=settings.data_dir / f"{name}.log")
         self._crashes = 0
-        count = FIRST_BURST_TURNS + kills * (BURST_TURNS + STEADY_TURNS)
-        self._turns = list(TurnTraffic(seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
+        count = FIRST_BURST_TURNS + size.kills * (BURST_TURNS + STEADY_TURNS)
+        self._turns = list(TurnTraffic(size.seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
 
     async def row(self) -> Figures:
         """Run, kill, settle, count."""
@@ -115,13 +154,11 @@ class _Run:
         self._process.start()
         keeping = asyncio.create_task(self._keep_running())
         try:
-            async with self._watch.reading(), producing(self._settings, enable_idempotence=True) as producer:
+            async with producing(self._settings, enable_idempotence=True) as producer:
                 kills = await self._kill_again_and_again(producer)
-                sessions = {turn.session_id for turn in self._turns}
-                now = datetime.now(UTC)
+                sessions, now = {turn.session_id for turn in self._turns}, datetime.now(UTC)
                 await self._send(producer, [SessionEnded(session_id=each, timestamp=now) for each in sorted(sessions)])
-                settled = await self._watch.until(lambda: self._watch.closed >= sessions, _SETTLED_WITHIN_S)
-                await self._watch.until(lambda: self._watch.silent_s > _QUIET_S, _SETTLED_WITHIN_S)
+            settled = await until(partial(self._outputs.closes, sessions), within_s=_WITHIN_S)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -134,10 +171,10 @@ class _Run:
         turns = iter(self._turns)
         await self._send(producer, [next(turns) for _ in range(FIRST_BURST_TURNS)])
         for number, moment_s in enumerate(self._moments_s):
-            before = self._watch.seen
+            before = await self._outputs.written()
             await self._send(producer, [next(turns) for _ in range(BURST_TURNS)])
-            if not await self._watch.until(partial(self._watch.beyond, before), _WORKS_WITHIN_S):
-                silence = f"{self._name} gave nothing for {_WORKS_WITHIN_S:g} s:\n{self._process.log_tail()}"
+            if not await until(partial(self._outputs.beyond, before), within_s=_WITHIN_S):
+                silence = f"{self._name} gave nothing for {_WITHIN_S:g} s:\n{self._process.log_tail()}"
                 if not number:
                     raise BenchFailed(silence)
                 self._say(silence)
@@ -172,7 +209,7 @@ class _Run:
         embedder = stream_embedder_of(self._settings)
         replay = SessionReplay(policy_of(self._settings), embedder, scorer_of(self._settings, embedder))
         oracle = await feed_log(self._settings, replay)
-        expected, found = list(oracle.outputs.values()), self._watch.events
+        expected, found = list(oracle.outputs.values()), self._outputs.events
         return {
             "contender": self._name,
             "kills": kills,
@@ -184,87 +221,6 @@ class _Run:
             "settled": settled,
             "seconds": round(seconds, 1),
         }
-
-
-class _ContenderProcess(RoleProcess):
-    """One `jobs.lab.bench.contender NAME`; it ends with the process that started it, whatever happens to that."""
-
-    def _command(self) -> list[str]:
-        return command_of(self.role)
-
-
-class OutputWatch:
-    """What stands on the topics of profiles and alerts so far.
-
-    Attributes:
-        seen: Records, those of aborted transactions among them: a sign of work.
-        events: What a reader gets (`read_committed`), in order within a partition.
-        closed: Sessions whose closing profile is among them.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self.seen = 0
-        self.events: list[OutputEvent] = []
-        self.closed: set[str] = set()
-        self._kafka = settings.kafka
-        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in (PROFILES, ALERTS)}
-        self._last_s = monotonic()
-        self._tasks: list[asyncio.Task[None]] = []
-
-    @property
-    def silent_s(self) -> float:
-        """Since the last record."""
-        return monotonic() - self._last_s
-
-    def beyond(self, seen: int) -> bool:
-        """Whether more records were seen than that."""
-        return self.seen > seen
-
-    async def until(self, true: Callable[[], bool], within_s: float) -> bool:
-        """Wait until something is true; False if it is not in time. What ends the reading is raised here."""
-        deadline_s = monotonic() + within_s
-        while not true():
-            for task in self._tasks:
-                if task.done():
-                    task.result()
-            if monotonic() > deadline_s:
-                return False
-            await asyncio.sleep(_POLL_S)
-        return True
-
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[None]:
-        """Read both topics from their start, in the background."""
-        places = [
-            TopicPartition(name, number) for name in self._topics for number in await require_topic(self._kafka, name)
-        ]
-        options = {"auto_offset_reset": "earliest"}
-        async with (
-            consumer(self._kafka, **options) as at_once,
-            consumer(self._kafka, isolation_level="read_committed", **options) as committed,
-        ):
-            at_once.assign(places)
-            committed.assign(places)
-            self._tasks = [asyncio.create_task(self._count(at_once)), asyncio.create_task(self._keep(committed))]
-            try:
-                yield
-            finally:
-                for task in self._tasks:
-                    task.cancel()
-                await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _count(self, client: AIOKafkaConsumer) -> None:
-        async for _ in client:
-            self.seen += 1
-            self._last_s = monotonic()
-
-    async def _keep(self, client: AIOKafkaConsumer) -> None:
-        async for record in client:
-            event = decode_output(self._topics[record.topic], record.value)
-            self.events.append(event)
-            if isinstance(event, ProfileUpdated) and not event.open:
-                self.closed.add(event.session_id)
-            self._last_s = monotonic()
 
 
 def count_turns(expected: Iterable[OutputEvent], found: Iterable[OutputEvent]) -> dict[str, int]:

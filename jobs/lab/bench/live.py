@@ -16,7 +16,7 @@ import psutil
 from msgspec import Struct, structs
 
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.measuring import Figures
+from jobs.lab.bench.measuring import Figures, Say
 from models.events import Mode, ProfileUpdated, RiskPoint
 from models.policy import Policy
 from streams.api.live.board import LiveBoard
@@ -36,6 +36,9 @@ class LivePlan(Struct, frozen=True, kw_only=True):
     stuck: int = 20
     updates_per_s: int = 60
     seconds: int = 30
+
+
+FULL = LivePlan()
 
 
 class _CountingPage:
@@ -88,8 +91,9 @@ def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
     return profile
 
 
-async def measure(plan: LivePlan) -> Figures:
+async def measure(plan: LivePlan, *, say: Say) -> Figures:
     """Run it."""
+    say(f"{plan.sessions:,} sessions, {plan.pages} pages that read, {plan.stuck} that stop, for {plan.seconds} s")
     board, profile = LiveBoard(max_sessions=max(100, plan.sessions)), _profiles()
     names = [f"session-{n:06d}" for n in range(plan.sessions)]
     spark = [RiskPoint(n, _NOW, 0.1, 0.123 + n / 100, Mode.CALM, "model") for n in range(40)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from time import perf_counter
-from typing import Any, NamedTuple
+from time import monotonic, perf_counter
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import psutil
@@ -21,8 +22,11 @@ Figures = dict[str, Any]
 """What a benchmark found, as JSON has it; `sections.toml` says what its keys mean."""
 
 
+_T = TypeVar("_T")
+
+
 class BenchFailed(TurntideError):  # noqa: N818 - it says what happened
-    """A run gave nothing that can be measured."""
+    """A run gave nothing that can be measured: a process failed, or the size is too small. Every bench may raise it."""
 
 
 class Timing(Struct, frozen=True):
@@ -64,6 +68,26 @@ def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: median(row[name] for row in rows if name in row) for name in names}
 
 
+async def until(true: Callable[[], Awaitable[bool]], *, within_s: float, every_s: float = 0.02) -> bool:
+    """Wait until something is true; False if it is not in time."""
+    deadline_s = monotonic() + within_s
+    while not await true():
+        if monotonic() > deadline_s:
+            return False
+        await asyncio.sleep(every_s)
+    return True
+
+
+async def in_turns(rounds: int, run: Callable[[int, bool], Awaitable[_T]]) -> list[dict[bool, _T]]:
+    """Runs with something and without it, in the other order every round; ratios are taken within a round.
+
+    Args:
+        rounds: How often.
+        run: Called with the number of the round, and whether it is with it.
+    """
+    return [{each: await run(n, each) for each in ((True, False) if n % 2 else (False, True))} for n in range(rounds)]
+
+
 WARM_UP_TURNS = 500
 """Not timed: connections, caches, first allocations. Of a short run, a quarter."""
 
@@ -80,6 +104,11 @@ class Stopwatch:
         self._warm_up = min(WARM_UP_TURNS, (turns or 0) // 4)
         self._taken = 0
         self._began_s = self._ended_s = perf_counter()
+
+    @property
+    def endless(self) -> bool:
+        """Whether no turn is the last."""
+        return self._turns is None
 
     def took_one(self) -> bool:
         """Count a turn; whether it was the last."""

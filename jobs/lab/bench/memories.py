@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import count, cycle
 from pathlib import Path
 from statistics import mean, median
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.demo.conversations import load_conversations
-from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
+from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, records_of, time_fold
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms, times
 from jobs.lab.bench.traffic import TurnTraffic
 from models.events import (
@@ -25,7 +26,6 @@ from models.events import (
     ConversationEnded,
     OutputEvent,
     Position,
-    SessionEnded,
     Turn,
     UserTurnAdded,
 )
@@ -40,6 +40,8 @@ from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
 from streams.inference.intake import Intake
 from streams.ports import Embedder
+from streams.settings import load_settings
+from streams.wiring import embedder_of, policy_of
 
 ENDS = 100
 """Conversations that end on each app (app memory: remains stable with 100 and more)."""
@@ -68,15 +70,14 @@ class AppMemorySize(Struct, frozen=True):
     asked: int = 2_000
 
 
+FULL = AppMemorySize()
 QUICK = AppMemorySize(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
 
 
-async def measure(folder: Path, policy: Policy, embedder: Embedder, size: AppMemorySize, *, say: Say) -> Figures:
-    """Measure everything, without a broker and without a language model.
-
-    Raises:
-        BenchFailed: No conversation became a memory.
-    """
+async def measure(size: AppMemorySize, *, say: Say) -> Figures:
+    """Measure everything, without a broker and without a language model."""
+    settings = load_settings()
+    policy, embedder = policy_of(settings), embedder_of(settings)
     policy = replace(policy, apps=replace(policy.apps, ask=False))
     say(f"folding {size.turns:,} turns of the demo's conversations, {size.rounds} times")
     arrivals = arrivals_of(size.turns, policy, embedder)
@@ -85,14 +86,14 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: AppMem
     walked = walk(ended, policy, apps=size.walked)
     memories = memories_for(walked, size.apps, policy.apps.most)
     say(f"indexing {len(memories):,} memories of {size.apps:,} apps")
-    began_s = perf_counter()
-    store = AppMemoryIndex(EdgeStore(folder / "vectors", embedder=embedder.name), embedder)
-    for first in range(0, len(memories), _BATCH_POINTS):
-        batch = memories[first : first + _BATCH_POINTS]
-        await store.add_changes([(memory, first + n) for n, memory in enumerate(batch)])
-    fill_s = perf_counter() - began_s
-    say(f"asking {size.asked:,} times each")
-    reading = await _read(store, policy, size)
+    with TemporaryDirectory() as folder:
+        began_s = perf_counter()
+        store = AppMemoryIndex(EdgeStore(Path(folder), embedder=embedder.name), embedder)
+        for first in range(0, len(memories), _BATCH_POINTS):
+            await store.add_changes(list(zip(memories[first : first + _BATCH_POINTS], count(first), strict=False)))
+        fill_s = perf_counter() - began_s
+        say(f"asking {size.asked:,} times each")
+        reading = await _read(store, policy, size)
     compacted_s = share["ended"] * mean(walked.compacted_ms) / 1000
     others_s = share["sessions_s"] + share["memory_s"] - share["spaces_s"]
     return {
@@ -112,13 +113,7 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: AppMem
 
 def arrivals_of(turns: int, policy: Policy, embedder: Embedder) -> list[DecodedArrival]:
     """The demo's conversations over and over, interleaved, each ended behind its last turn; scored and embedded."""
-    conversations = load_conversations()
-    lengths = {f"bench-{n}": len(conversations[n % len(conversations)].turns) for n in range(turns)}
-    events: list[Turn | SessionEnded] = []
-    for turn in TurnTraffic(0, conversations).backlog(turns, ends_at=BEGINS):
-        events.append(turn)
-        if turn.turn == lengths[turn.session_id] - 1:
-            events.append(SessionEnded(session_id=turn.session_id, timestamp=turn.timestamp))
+    events = TurnTraffic().events(turns, ends_at=BEGINS)
     return Intake(policy, embedder, RuleScorer()).take(records_of(events)).arrivals
 
 
@@ -138,13 +133,12 @@ def share_of_work(
     if not ended:
         raise BenchFailed("no conversation ended: the policy has `apps.enabled` off, or there are too few turns")
     percents = [100 * spaces / (sessions + memory) for sessions, memory, spaces in measured[1:]]
+    middle = zip(("sessions_s", "memory_s", "spaces_s"), map(median, zip(*measured[1:], strict=True)), strict=True)
     share = {
         "turns": sum(isinstance(arrival.event, Turn) for arrival in arrivals),
         "ended": len(ended),
         "spaces_percent": median(percents),
-        "sessions_s": median(sessions for sessions, _, _ in measured[1:]),
-        "memory_s": median(memory for _, memory, _ in measured[1:]),
-        "spaces_s": median(spaces for _, _, spaces in measured[1:]),
+        **dict(middle),
         "rounds_percent": percents,
     }
     return share, ended
@@ -191,20 +185,19 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Ap
     Apps take turns, and every conversation has words of its own: what the rules know of a sentence by heart is of
     little use, as with many apps.
     """
-    partition = InMemory(policy, kind=MemoryPartitionFold)
-    created_ms, compacted_ms = list[float](), list[float]()
+    log, created_ms, compacted_ms = CommandLog(policy), list[float](), list[float]()
     memories, compactions = list[AppMemoryChanged](), list[AppMemoriesCompacted]()
     held, most = dict[str, set[int]](), 0
     for n in range(apps * ENDS):
         app_id = f"bench-app-{n % apps}"
         event = _as(ended[n // apps % len(ended)], app_id, n)
-        taken_ms = partition.take([Command(event, Position(COMMANDS.name, 0, n), event.timestamp)]) * 1000
+        taken_ms, outputs = log.put(event, event.timestamp)
         slots = held.setdefault(app_id, set())
-        for change in (output for output in partition.outputs if isinstance(output, AppMemoryChanged)):
+        for change in (output for output in outputs if isinstance(output, AppMemoryChanged)):
             memories.append(change)
             (slots.add if change.active else slots.discard)(change.slot)
             most = max(most, len(slots))
-        found = [output for output in partition.outputs if isinstance(output, AppMemoriesCompacted)]
+        found = [output for output in outputs if isinstance(output, AppMemoriesCompacted)]
         (compacted_ms if found else created_ms).append(taken_ms)
         compactions += found
     if not compacted_ms:
@@ -235,19 +228,13 @@ def memories_for(walked: AppMemoryWork, apps: int, each: int) -> list[AppMemoryC
     made = [change for change in walked.memories if change.active]
     if not made:
         raise BenchFailed("no conversation became a memory")
-    return [
-        replace(
-            made[n % len(made)],
-            id=f"stored-{n}",
-            app_id=app_of(n // each),
-            slot=n % each,
-            memory_id=n % each + 1,
-            created_at=made[n % len(made)].created_at + timedelta(days=n % each),
-            updated_at=made[n % len(made)].updated_at + timedelta(days=n % each),
-            source=Position(COMMANDS.name, 0, n),
-        )
-        for n in range(apps * each)
-    ]
+    stored = []
+    for n, memory in zip(range(apps * each), cycle(made), strict=False):
+        slot, later = n % each, timedelta(days=n % each)
+        dated = replace(memory, created_at=memory.created_at + later, updated_at=memory.updated_at + later)
+        placed = {"id": f"stored-{n}", "source": Position(COMMANDS.name, 0, n)}
+        stored.append(replace(dated, app_id=app_of(n // each), slot=slot, memory_id=slot + 1, **placed))
+    return stored
 
 
 def app_of(number: int) -> str:
@@ -256,11 +243,7 @@ def app_of(number: int) -> str:
 
 
 async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> list[Figures]:
-    """Memories of a space, the source's context of it, and searching it; other apps every time.
-
-    Raises:
-        BenchFailed: An app's memories are not all there.
-    """
+    """Memories of a space, the source's context of it, and searching it; other apps every time."""
     context, rng = AppContext(store, policy.apps), random.Random(0)  # noqa: S311 - repeatable, not secret
 
     async def memories(app_id: str) -> bool:

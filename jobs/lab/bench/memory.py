@@ -1,14 +1,13 @@
 """Memory of the sessions role: many sessions come and go through one partition, some stay open.
 
-The pure fold and its table in this process, without Kafka: everything that grows with sessions is in these two. First
-a number of open sessions of a stated length are filled in, to see what one takes; then short sessions stream by, each
-two turns, spaced so that the time-out keeps the wanted number of them open.
+The pure fold and its table in this process, without Kafka: everything that grows with sessions is in these two. Open
+sessions of a stated length show what one takes; then short sessions stream by, each two turns, spaced so that the
+time-out keeps the wanted number of them open.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
@@ -16,11 +15,13 @@ from itertools import islice
 import psutil
 from msgspec import Struct
 
-from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say
+from jobs.lab.bench.scale import cost_apart
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
+from streams.settings import load_settings
+from streams.wiring import policy_of
 
 FILLED_TURNS = 12
 """Turns of each session that is filled in: its buffer is full, it has two segments and six vectors."""
@@ -30,7 +31,6 @@ _BATCH_TURNS = 1_000
 _MILESTONES = 20
 _REPLY_AFTER_SESSIONS = 7
 """The second turn of a session comes when so many others have begun."""
-_WITHIN_S = 3_600.0
 _MB = 1_000_000
 
 
@@ -43,20 +43,13 @@ class FootprintSize(Struct, frozen=True):
         filled: Sessions filled in to see what one takes.
     """
 
-    sessions: int
-    open: int
+    sessions: int = 1_000_000
+    open: int = 50_000
     filled: int = 10_000
 
 
+FULL = FootprintSize()
 QUICK = FootprintSize(sessions=40_000, open=2_000, filled=2_000)
-
-
-def filling(sessions: int) -> Iterator[DecodedArrival]:
-    """Open sessions of `FILLED_TURNS`, turn about, within the time-out."""
-    prepared = Prepared(Policy())
-    for offset in range(sessions * FILLED_TURNS):
-        turn, session = divmod(offset, sessions)
-        yield prepared.turn(session, turn, offset, timedelta(seconds=turn))
 
 
 def streaming(sessions: int, spacing: timedelta) -> Iterator[DecodedArrival]:
@@ -78,27 +71,20 @@ def take_turns(held: InMemory, arrivals: Iterator[DecodedArrival], turns: int) -
     return bool(batch)
 
 
-def measure(size: FootprintSize, policy: Policy, *, say: Say) -> Figures:
-    """Fill, then stream.
-
-    Raises:
-        BenchFailed: The process did not grow at all while it was filled.
-    """
+def measure(size: FootprintSize, *, say: Say) -> Figures:
+    """Fill, then stream."""
     say(f"filling {size.filled:,} sessions of {FILLED_TURNS} turns")
-    # In a process of its own: what one phase frees would hide what the other takes.
-    filled_mb, state_bytes = asyncio.run(
-        apart("filling", _fill, size.filled, policy, within_s=_WITHIN_S, too_slow="end: fill fewer sessions")
-    )
-    if filled_mb <= 0:
+    filled = asyncio.run(cost_apart(size.filled, FILLED_TURNS))
+    if filled["memory_bytes"] <= 0:
         raise BenchFailed(f"{size.filled} sessions are too few to see in the process's memory: fill more")
-    milestones = list(_stream(size, policy, say))
+    milestones = list(_stream(size, policy_of(load_settings()), say))
     rss = [milestone["rss_mb"] for milestone in milestones]
     middle = len(rss) // 2
     level = max(rss[middle:]) / rss[middle]
     return {
         "sessions": size.sessions,
-        "mb_per_10000_sessions": filled_mb / size.filled * 10_000,
-        "state_bytes_per_session": state_bytes / size.filled,
+        "mb_per_10000_sessions": filled["memory_bytes"] / _MB / size.filled * 10_000,
+        "state_bytes_per_session": filled["state_bytes"] / size.filled,
         "filled_turns": FILLED_TURNS,
         "level_ratio": level,
         "is_level": level <= LEVEL_RATIO,
@@ -108,21 +94,8 @@ def measure(size: FootprintSize, policy: Policy, *, say: Say) -> Figures:
     }
 
 
-def _fill(sessions: int, policy: Policy) -> tuple[float, int]:
-    """Growth of the process in MB and bytes of state; a few sessions before load what the fold needs once."""
-    take_turns(InMemory(policy), filling(200), 200 * FILLED_TURNS)
-    arrivals, held = filling(sessions), InMemory(policy)
-    first = [next(arrivals)]
-    gc.collect()
-    before_mb = _rss_mb()
-    held.take(first)
-    take_turns(held, arrivals, sessions * FILLED_TURNS)
-    gc.collect()
-    return _rss_mb() - before_mb, held.table.size_bytes
-
-
 def _stream(size: FootprintSize, policy: Policy, say: Say) -> Iterator[Figures]:
-    """What was held after so many sessions had begun; the memory is that of the whole process."""
+    """Counts after so many sessions had begun; the memory is that of the whole process."""
     spacing = policy.session.timeout / max(1, size.open - 2 * _REPLY_AFTER_SESSIONS)
     arrivals, held = streaming(size.sessions, spacing), InMemory(policy)
     step, seen = size.sessions // _MILESTONES, 0
@@ -133,11 +106,7 @@ def _stream(size: FootprintSize, policy: Policy, say: Say) -> Iterator[Figures]:
             "open": held.fold.open_sessions,
             "remembered": held.fold.closed_sessions,
             "state_mb": held.table.size_bytes / _MB,
-            "rss_mb": _rss_mb(),
+            "rss_mb": psutil.Process().memory_info().rss / _MB,
         }
         say("{seen:,} seen, {open:,} open, {remembered:,} remembered: {rss_mb:.0f} MB".format(**milestone))
         yield milestone
-
-
-def _rss_mb() -> float:
-    return float(psutil.Process().memory_info().rss) / _MB

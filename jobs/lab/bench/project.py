@@ -12,8 +12,8 @@ from time import perf_counter
 from msgspec import Struct
 
 from jobs.demo.conversations import load_project_conversation
-from jobs.lab.bench.folds import InMemory
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms, times
+from jobs.lab.bench.folds import CommandLog
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, times
 from models.events import (
     ConsolidationAsked,
     MemoryType,
@@ -29,12 +29,12 @@ from models.events import (
     ProjectWorkDue,
     Role,
 )
-from models.events.topics import COMMANDS, TURNS
-from models.partition.commands import MemoryPartitionFold
+from models.events.topics import TURNS
 from models.policy import Policy
 from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery
-from models.wire.arrival import Command
+from streams.settings import load_settings
+from streams.wiring import policy_of
 
 APP, FILLED = "bench", "filled"
 _BEGINS = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -63,16 +63,13 @@ class ProjectSize(Struct, frozen=True):
     talks: tuple[tuple[int, int], ...] = ((250, 10), (2_500, 2))
 
 
+FULL = ProjectSize()
 QUICK = ProjectSize(memories=1_000, asked=200, talks=((250, 2),))
 
 
-def measure(policy: Policy, size: ProjectSize, *, say: Say) -> Figures:
-    """Measure everything, in this process.
-
-    Raises:
-        BenchFailed: The project does not hold what was put into it.
-    """
-    talks, means = list[Figures](), list[float]()
+def measure(size: ProjectSize, *, say: Say) -> Figures:
+    """Measure everything, in this process."""
+    policy, talks, means = policy_of(load_settings()), list[Figures](), list[float]()
     spoken(Log(policy), "warm-up", size.talks[0][0], lot=_WARM_UP_LOT)
     for turns, count in size.talks:
         say(f"{count} conversations of {turns:,} turns")
@@ -114,31 +111,25 @@ def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOut
     first = mean(ms for taken, _ in runs for ms in taken[:tenth])
     last = mean(ms for taken, _ in runs for ms in taken[turns - tenth :])
     stats = next(output for output in reversed(runs[-1][1]) if isinstance(output, ProjectChanged))
-    all_ms = spread_ms([ms for taken, _ in runs for ms in taken])
     return {
-        "what": what,
+        **times(what, [ms for taken, _ in runs for ms in taken]),
         "turns": turns,
-        "p50_ms": all_ms.p50_ms,
-        "p99_ms": all_ms.p99_ms,
         "ratio_last_tenth": last / first,
         "chunks": stats.chunks,
         "memories": stats.memories,
     }
 
 
-class Log:
-    """A partition of `commands.v1` that is folded as it is written, one command at a time as when little is to do."""
+class Log(CommandLog):
+    """Commands of projects, one every second."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._partition = InMemory(policy, kind=MemoryPartitionFold)
-        self.now = _BEGINS
+    now = _BEGINS
 
-    def put(self, event: ProjectEvent) -> tuple[float, list[ProjectOutput]]:
-        """Milliseconds of CPU time of folding an event, state read and written, and what came of it."""
+    def add(self, event: ProjectEvent) -> tuple[float, list[ProjectOutput]]:
+        """Milliseconds of folding an event, and its outputs."""
         self.now += _BETWEEN
-        position = Position(COMMANDS.name, 0, self._partition.fold.offset + 1)
-        taken_s = self._partition.take([Command(event, position, self.now)])
-        return taken_s * 1000, [output for output in self._partition.outputs if isinstance(output, ProjectOutput)]
+        taken_ms, outputs = self.put(event, self.now)
+        return taken_ms, [output for output in outputs if isinstance(output, ProjectOutput)]
 
 
 def filled(policy: Policy, memories: int) -> tuple[Log, ProjectView, float]:
@@ -153,7 +144,7 @@ def filled(policy: Policy, memories: int) -> tuple[Log, ProjectView, float]:
         added = ProjectMemoryAdded(
             app_id=APP, project_id=FILLED, timestamp=log.now, memory_type=kind, content=content, request_id=str(n)
         )
-        ms, outputs = log.put(added)
+        ms, outputs = log.add(added)
         read(view, outputs)
         taken_ms += ms
     if len(view.memories) != memories:
@@ -174,7 +165,7 @@ def consolidated(log: Log) -> Figures:
     event: ProjectEvent = ConsolidationAsked(app_id=APP, project_id=FILLED, timestamp=log.now, request_id="go")
     taken_ms, done = list[float](), list[ProjectConsolidated]()
     while not done:
-        ms, outputs = log.put(event)
+        ms, outputs = log.add(event)
         taken_ms.append(ms)
         done = [output for output in outputs if isinstance(output, ProjectConsolidated)]
         event = ProjectWorkDue(app_id=APP, project_id=FILLED, timestamp=log.now)
@@ -206,7 +197,7 @@ def spoken(log: Log, project_id: str, turns: int, *, lot: int = 0) -> tuple[list
             role=role,
             content=content,
         )
-        ms, made = log.put(turn)
+        ms, made = log.add(turn)
         taken_ms.append(ms)
         outputs += made
     return taken_ms, outputs
@@ -232,7 +223,7 @@ def retrieved(view: ProjectView, asked: int, *, changed_by: Log | None = None) -
                 content=f"{rng.choice(texts)} {n}",
                 request_id=f"edit-{view.revision}",
             )
-            read(view, changed_by.put(edited)[1])
+            read(view, changed_by.add(edited)[1])
         words = rng.choice(texts).split()
         query = RetrievalQuery(text=" ".join(rng.sample(words, min(6, len(words)))))
         began_s = perf_counter()

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -21,7 +20,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, medians
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
@@ -60,6 +59,14 @@ FULL = (RecoverySize(100_000, runs=3, stock_runs=3), RecoverySize(1_000_000, run
 QUICK = (RecoverySize(20_000, runs=1, stock_runs=1),)
 
 
+def sizes_of(keys: Sequence[int], *, quick: bool) -> Sequence[RecoverySize]:
+    """The sizes to measure: these numbers of keys, or those of the quick or the full run."""
+    sizes: Sequence[RecoverySize] = QUICK if quick else FULL
+    runs = sizes[0].runs
+    own = [RecoverySize(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys]
+    return own or sizes
+
+
 def row_of(size: RecoverySize, rounds: Sequence[dict[str, float]]) -> Figures:
     """Medians over rounds of seconds by contender; the ratio is taken within a round.
 
@@ -68,7 +75,7 @@ def row_of(size: RecoverySize, rounds: Sequence[dict[str, float]]) -> Figures:
     >>> row_of(RecoverySize(1000, runs=2, stock_runs=1), [once, later])["recovery_ratio"]
     20.0
     """
-    seconds = {name: median(each[name] for each in rounds if name in each) for name in rounds[0]}
+    seconds = medians(rounds)
     return {
         "keys": size.keys,
         "recovery_ratio": median(each["stock_faust"] / each["turntide"] for each in rounds if "stock_faust" in each),
@@ -84,11 +91,7 @@ def row_of(size: RecoverySize, rounds: Sequence[dict[str, float]]) -> Figures:
 
 
 async def measure(environment: BenchEnvironment, sizes: Sequence[RecoverySize], *, say: Say) -> Figures:
-    """Run everything.
-
-    Raises:
-        BenchFailed: A contender failed, or did not recover everything.
-    """
+    """Run everything."""
     rows = []
     for size in sizes:
         settings, rounds = environment.settings(partitions=PARTITIONS), []
@@ -109,9 +112,8 @@ async def _round(settings: Settings, keys: int, *, with_stock: bool, say: Say) -
     seconds: dict[str, float] = {}
 
     async def note(label: str, name: str, of: Settings) -> None:
-        environment = {**os.environ, **environment_of(of)}
         found, seconds[label] = await apart(
-            name, _recover, name, keys, within_s=within_s, too_slow=too_slow, environment=environment
+            name, _recover, name, keys, within_s=within_s, too_slow=too_slow, environment=environment_of(of)
         )
         if found != keys:
             raise BenchFailed(f"{name} recovered {found:,} of {keys:,} keys")
@@ -141,13 +143,8 @@ async def _write(settings: Settings, keys: int) -> None:
 
 async def _write_ours(settings: Settings, offsets: range, keys: int) -> None:
     """One record for each source offset, of the key that it falls to."""
-    values = _values(VALUE_BYTES)
-    await _send(
-        settings,
-        SESSION_STATE.full_name(settings.topic_prefix),
-        offsets,
-        lambda offset: records_of({_key(offset % keys): next(values)}, offset)[0],
-    )
+    topic, values = SESSION_STATE.full_name(settings.topic_prefix), _values(VALUE_BYTES)
+    await _send(settings, topic, offsets, lambda offset: records_of({_key(offset % keys): next(values)}, offset)[0])
 
 
 def _key(number: int) -> bytes:
@@ -164,13 +161,12 @@ async def _send(settings: Settings, topic: str, numbers: range, record: Callable
     producer = Producer(settings)
     await producer.start()
     try:
-        for start in range(numbers.start, numbers.stop, _WRITE_KEYS):
-            chunk = range(start, min(start + _WRITE_KEYS, numbers.stop))
-            pending: list[Awaitable[Any]] = []
+        for first in range(0, len(numbers), _WRITE_KEYS):
+            chunk, pending = numbers[first : first + _WRITE_KEYS], list[Any]()
             for partition in range(PARTITIONS):
                 own = [record(n) for n in chunk if n % PARTITIONS == partition]
                 pending += await producer.write(topic, partition, own)
-            await acknowledged(pending)  # type: ignore[arg-type]
+            await acknowledged(pending)
     finally:
         await producer.stop()
 
@@ -178,19 +174,14 @@ async def _send(settings: Settings, topic: str, numbers: range, record: Callable
 _FAUST_APP, _FAUST_TABLE = "stock-faust", "sessions"
 
 
-def _faust_topic(settings: Settings, name: str) -> str:
-    """A topic of the stock Faust app of these settings, as Faust names those of its own."""
-    return f"{settings.topic_prefix}.{_FAUST_APP}{name}"
-
-
 def faust_changelog(settings: Settings) -> str:
-    """The changelog of its table."""
-    return _faust_topic(settings, f"-{_FAUST_TABLE}-changelog")
+    """The changelog of its table, as Faust names it."""
+    return f"{settings.topic_prefix}.{_FAUST_APP}-{_FAUST_TABLE}-changelog"
 
 
 def faust_source(settings: Settings) -> str:
     """The topic that its agent reads: Faust recovers tables of partitions that it has from a group."""
-    return _faust_topic(settings, ".source")
+    return f"{settings.topic_prefix}.{_FAUST_APP}.source"
 
 
 async def _turntide(settings: Settings) -> tuple[int, float]:
@@ -210,19 +201,25 @@ async def _turntide(settings: Settings) -> tuple[int, float]:
         await producer.stop()
 
 
-async def _stock_faust(settings: Settings, keys: int) -> tuple[int, float]:
-    """An ordinary table of a Faust worker with its own defaults, in memory as its documentation advises."""
-    datadir = settings.data_dir / _FAUST_APP
+def faust_app(settings: Settings, name: str, **options: Any) -> faust.App:
+    """A Faust worker with its own defaults, tables in memory as its documentation advises."""
+    datadir = settings.data_dir / name / settings.topic_prefix
     datadir.mkdir(parents=True, exist_ok=True)
-    app = faust.App(
-        _faust_topic(settings, ""),
+    return faust.App(
+        f"{settings.topic_prefix}.{name}",
         broker=f"kafka://{settings.kafka.bootstrap}",
         store="memory://",
         datadir=datadir,
         topic_replication_factor=1,
         web_enabled=False,
         loghandlers=[],
+        **options,
     )
+
+
+async def _stock_faust(settings: Settings, keys: int) -> tuple[int, float]:
+    """An ordinary table of a Faust worker."""
+    app = faust_app(settings, _FAUST_APP)
     partitions = len(await require_topic(settings.kafka, faust_changelog(settings)))
     table = app.Table(_FAUST_TABLE, partitions=partitions, key_type=bytes, value_type=bytes)
     source = app.topic(faust_source(settings), key_serializer="raw", value_serializer="raw", value_type=bytes)

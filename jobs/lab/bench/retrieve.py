@@ -1,39 +1,65 @@
-"""`turntide lab bench retrieve`: how long reading memory takes, inside the process and over HTTP at a steady rate."""
+"""`turntide lab bench retrieve`: how long reading memory takes, inside the process, over HTTP, and from a turn on.
+
+End to end, a turn is sent to `turns.v1` on a real broker under load, and `POST /v1/context` asks with `after` for it:
+the answer comes once the sessions, memory and index roles have done their work on the turn.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from itertools import islice
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from itertools import count, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import httpx
+from aiokafka import AIOKafkaProducer
 from msgspec import Struct, json
+from msgspec.structs import replace
 
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms
+from jobs.lab.bench.http_load import StoreServer, time_http
+from jobs.lab.bench.machine import own_environment
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, CorpusQuestion, fill, users_for
-from jobs.lab.bench.retrieve_end_to_end import question_to_context
-from jobs.lab.bench.retrieve_http import RequestLoad, serving, time_http
-from jobs.shared.role_process import with_bytecode
-from models.policy import Policy
+from jobs.lab.bench.sessions_role import running
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
+from jobs.operate.topics import apply_topics
+from models.events import Role, Turn
 from streams.api.assembly import memory_api
 from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
 from streams.api.users.reading import MemoryReader
 from streams.http.security import Caller, reading_for
 from streams.index.edge import EdgeStore
-from streams.ports import Embedder
-from streams.settings import Settings
+from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
 
 HTTP_ALONE = "/livez"
-"""Touches no memory: what the server and the machine take for themselves."""
+"""Touches no memory: the time that the server and the machine take for themselves."""
+TURNS_PER_S = 200
+"""Of other sessions, beside the questions end to end."""
 _QUESTIONS = 1_000
 _WARM = 0.5
 """Questions asked inside the process beforehand, as a share of those that count."""
+_ROLES = ("sessions", "memory", "enrich", "index")
+_APART_S = 0.25
+"""Between an answer and the next question."""
+_WARM_UP_S = 10.0
+_WAIT_MS = 10_000
+_SPARE_S = 5.0
+_TICK_S = 0.002
+_SAID = (
+    "My name is Maren and I keep the lighthouse.",
+    "The green coat hangs on the second hook.",
+    "Please remember that the mail boat comes on Thursday.",
+    "I prefer tea, and I never eat fish.",
+)
 _ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[Any]], str]] = {
     "/v1/retrieve": (
         lambda reader, of: reader.retrieve(
@@ -50,7 +76,7 @@ _ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[An
         "turns",
     ),
 }
-"""Route → its work without HTTP, and what an answer must not lack."""
+"""Route → its work without HTTP, and the part that an answer must not lack."""
 
 
 class RetrieveSize(Struct, frozen=True):
@@ -69,25 +95,34 @@ class RetrieveSize(Struct, frozen=True):
     asked: int = 1_000
 
 
+FULL = RetrieveSize()
 QUICK = RetrieveSize(memories=5_000, rate=50.0, seconds=3.0, asked=100)
 
 
-async def measure(settings: Settings, size: RetrieveSize, *, end_to_end: bool, say: Say) -> Figures:
+async def measure(size: RetrieveSize, *, end_to_end: bool, say: Say) -> Figures:
     """Measure everything.
 
     Args:
-        settings: Embedder and policy, and an empty data directory; the cluster that the roles of `end_to_end` use.
         size: How much.
-        end_to_end: Whether roles are started too.
+        end_to_end: Whether roles are started too, on a Kafka of their own.
         say: Told what is going on.
-
-    Raises:
         BenchFailed: A process failed, or memory gave no answers.
     """
-    folder, policy, embedder = settings.data_dir / "vectors", policy_of(settings), embedder_of(settings)
-    began_s, corpus, users = perf_counter(), Corpus(policy), users_for(size.memories)
+    with own_environment() if end_to_end else nullcontext() as environment, TemporaryDirectory() as folder:
+        if environment is None:
+            settings = load_settings(data_dir=Path(folder))
+        else:
+            settings = load_settings(kafka={"bootstrap": environment.bootstrap}, data_dir=environment.home / "data")
+            settings.data_dir.mkdir()
+        found = await _measured(settings, size, say)
+        last = await question_to_context(settings, size.seconds, say=say) if end_to_end else None
+    return {**found, "end_to_end": last, "load_average_at_end": os.getloadavg()[0]}
+
+
+async def _measured(settings: Settings, size: RetrieveSize, say: Say) -> Figures:
+    embedder, corpus, users = embedder_of(settings), Corpus(policy_of(settings)), users_for(size.memories)
     say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
-    store = EdgeStore(folder, embedder=embedder.name)
+    began_s, store = perf_counter(), EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     try:
         await fill(store, embedder, corpus, users)
     finally:
@@ -95,9 +130,8 @@ async def measure(settings: Settings, size: RetrieveSize, *, end_to_end: bool, s
     fill_s = perf_counter() - began_s
     questions = list(islice(corpus.questions(users), _QUESTIONS))
     say("asking inside the process")
-    inside = await _inside(folder, policy, embedder, questions, size.asked)
-    routes = await _over_http(folder, questions, size, say)
-    http_alone = routes.pop(HTTP_ALONE)
+    inside = await _inside(settings, questions, size.asked)
+    routes = await _over_http(settings, questions, size, say)
     return {
         "memories": users * MEMORIES_EACH,
         "users": users,
@@ -105,27 +139,20 @@ async def measure(settings: Settings, size: RetrieveSize, *, end_to_end: bool, s
         "rate": size.rate,
         "seconds": size.seconds,
         "fill_s": fill_s,
-        "http_alone": http_alone,
+        "http_alone": routes.pop(HTTP_ALONE),
         "routes": [
             {**route, "inside": inside[path], "ratio_p99": route["p99_ms"] / inside[path]["p99_ms"]}
             for path, route in routes.items()
         ],
-        "end_to_end": await question_to_context(settings, size.seconds, say=say) if end_to_end else None,
-        "load_average_at_end": os.getloadavg()[0],
     }
 
 
-async def _inside(
-    folder: Path, policy: Policy, embedder: Embedder, questions: Sequence[CorpusQuestion], asked: int
-) -> dict[str, Figures]:
-    """Each route's work without HTTP, one question after the other, on the store opened anew.
-
-    Raises:
-        BenchFailed: Memory gives no facts, episodes or turns.
-    """
-    store = EdgeStore(folder, embedder=embedder.name)
+async def _inside(settings: Settings, questions: Sequence[CorpusQuestion], asked: int) -> dict[str, Figures]:
+    """Each route's work without HTTP, one question after the other, on the store opened anew."""
+    embedder = embedder_of(settings)
+    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     try:
-        api = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix="bench")
+        api = memory_api(store, embedder, policy_of(settings), HttpSettings(mcp=False), topic_prefix="bench")
         gc.collect()
         gc.freeze()
         with reading_for(Caller()):
@@ -147,18 +174,12 @@ async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQues
 
 
 async def _over_http(
-    folder: Path, questions: Sequence[CorpusQuestion], size: RetrieveSize, say: Say
+    settings: Settings, questions: Sequence[CorpusQuestion], size: RetrieveSize, say: Say
 ) -> dict[str, Figures]:
-    """Each route, and one that touches no memory; the variables of children lack what would have them ask for tokens.
-
-    Raises:
-        BenchFailed: A route does not answer 200.
-    """
-    variables = with_bytecode(os.environ).items()
-    environment = {name: value for name, value in variables if not name.startswith("TURNTIDE_HTTP__")}
+    """Each route, and one that touches no memory."""
     bodies, found = [json.encode(question).decode() for question in questions], dict[str, Figures]()
-    async with serving(folder, environment, folder.parent / "server.log") as server:
-        # The server opens its collections, and what cannot work is seen at once.
+    async with running(settings, "index", kind=StoreServer) as (server,):
+        # The server opens its collections, and failures are seen at once.
         async with httpx.AsyncClient(base_url=server.url, timeout=30.0) as client:
             for path in _ASKED:
                 answer = await client.post(path, content=bodies[0])
@@ -166,6 +187,83 @@ async def _over_http(
                     raise BenchFailed(f"POST {path} answers {answer.status_code}: {answer.text[:500]}")
         for path in (HTTP_ALONE, *_ASKED):
             say(f"{path} at {size.rate:g} requests/s for {size.seconds:g} s")
-            load = RequestLoad(server.url + path, [] if path == HTTP_ALONE else bodies, size.rate, size.seconds)
-            found[path] = await time_http(server, path, load, environment)
+            corpus = [] if path == HTTP_ALONE else bodies
+            found[path] = await time_http(server, path, corpus, rate=size.rate, seconds=size.seconds)
     return found
+
+
+async def question_to_context(settings: Settings, seconds: float, *, say: Say) -> Figures:
+    """Start the roles and ask, one question after the other.
+
+    Args:
+        settings: Cluster, prefix and data directory; the index role opens the store that is there.
+        seconds: For how long, the warm-up left out.
+        say: Told what is going on.
+
+    Raises:
+        BenchFailed: A question was not answered.
+    """
+    await apply_topics(settings)
+    say(f"sessions, memory, enrich and index roles, {TURNS_PER_S} turns/s")
+    times_ms, used_s, sent, without_turn = list[float](), dict[str, float](), list[float](), 0
+    async with running(settings, *_ROLES) as roles, producing(settings) as producer:
+        background = asyncio.create_task(_background(settings, producer, sent))
+        index, counts_from_s = roles[_ROLES.index("index")], perf_counter() + _WARM_UP_S
+        try:
+            async with httpx.AsyncClient(base_url=index.url, timeout=_WAIT_MS / 1_000 + _SPARE_S) as client:
+                for n in count():
+                    if (began_s := perf_counter()) >= counts_from_s + seconds:
+                        break
+                    turn = _question(n)
+                    await send(producer, settings, turn)
+                    prompt = await _context(client, turn)
+                    if began_s >= counts_from_s:
+                        used_s = used_s or {role.role: cpu_s(role.pid) for role in roles}
+                        times_ms.append((perf_counter() - began_s) * 1_000)
+                        without_turn += turn.content not in prompt
+                    await asyncio.sleep(_APART_S)
+        finally:
+            background.cancel()
+            await asyncio.wait({background})
+        if not times_ms:
+            raise BenchFailed("no question was asked after the warm-up: give more --seconds")
+        return {
+            "asked": len(times_ms),
+            "turns_per_s": sum(at_s >= counts_from_s for at_s in sent) / seconds,
+            **spread_ms(times_ms)._asdict(),
+            "max_ms": max(times_ms),
+            "role_cpus": {role.role: (cpu_s(role.pid) - used_s[role.role]) / seconds for role in roles},
+            "without_turn": without_turn,
+            "load_average": os.getloadavg()[0],
+        }
+
+
+async def _background(settings: Settings, producer: AIOKafkaProducer, sent: list[float]) -> None:
+    """Turns of other sessions until it is cancelled, each when it is due; `sent` gets the time of each."""
+    began_s, began = perf_counter(), datetime.now(UTC)
+    async for due_s, turn in paced(TurnTraffic().backlog(10**9, ends_at=began), TURNS_PER_S, tick_s=_TICK_S):
+        await send(producer, settings, replace(turn, timestamp=began + timedelta(seconds=due_s - began_s)))
+        sent.append(perf_counter())
+
+
+def _question(n: int) -> Turn:
+    """Turn `n` of a session; each says which it is."""
+    return Turn(
+        session_id="asking",
+        user_id="asks",
+        app_id="bench",
+        turn=n,
+        role=Role.USER,
+        content=f"{_SAID[n % len(_SAID)]} That is what I said in message {n}.",
+        timestamp=datetime.now(UTC),
+    )
+
+
+async def _context(client: httpx.AsyncClient, turn: Turn) -> str:
+    """The prompt with the turn in it."""
+    after = {"session_id": turn.session_id, "turn": turn.turn, "timeout_ms": _WAIT_MS}
+    wanted = {"user_id": turn.user_id, "app_id": turn.app_id, "query": turn.content, "after": after}
+    answer = await client.post("/v1/context", json=wanted)
+    if answer.status_code != httpx.codes.OK:
+        raise BenchFailed(f"POST /v1/context answers {answer.status_code}: {answer.text[:500]}")
+    return str(answer.json()["prompt"])

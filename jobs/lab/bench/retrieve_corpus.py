@@ -12,6 +12,7 @@ from msgspec import Struct
 from jobs.demo.conversations import load_conversations
 from jobs.lab.bench.folds import folded_user
 from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.events.user import UserOutput
 from models.policy import Policy
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
@@ -60,15 +61,6 @@ class CorpusQuestion(Struct, frozen=True):
     query: str
 
 
-class MadeUser(Struct, frozen=True):
-    """A user's turns, and what the fold made of them."""
-
-    turns: list[Turn]
-    episodes: list[EpisodeCompressed]
-    facts: list[FactChanged]
-    stats: UserMemoryChanged
-
-
 def users_for(memories: int) -> int:
     """Users that have so many memories together.
 
@@ -95,19 +87,11 @@ class Corpus:
             for role in (Role.USER, Role.ASSISTANT)
         }
 
-    def user(self, number: int) -> MadeUser:
-        """The user of this number; what the fold asks for is answered at once, extractively."""
+    def user(self, number: int) -> tuple[list[Turn], list[UserOutput]]:
+        """Turns of the user of this number, and the fold's outputs; requests are answered at once, extractively."""
         rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
-        turns = [self._turn(rng, number, n) for n in range(TURNS_EACH)]
-        outputs = list(
-            folded_user(turns, self._policy, first_turn=number * TURNS_EACH, first_offset=number * 2 * TURNS_EACH + 1)
-        )
-        return MadeUser(
-            turns,
-            episodes=[each for each in outputs if isinstance(each, EpisodeCompressed)],
-            facts=[each for each in outputs if isinstance(each, FactChanged)],
-            stats=[each for each in outputs if isinstance(each, UserMemoryChanged)][-1],
-        )
+        turns, first = [self._turn(rng, number, n) for n in range(TURNS_EACH)], number * TURNS_EACH
+        return turns, list(folded_user(turns, self._policy, first_turn=first, first_offset=2 * first + 1))
 
     def questions(self, users: int) -> Iterator[CorpusQuestion]:
         """Questions without end, to users chosen at random; each of words like those of a turn."""
@@ -139,13 +123,12 @@ async def fill(store: VectorStore, embedder: Embedder, corpus: Corpus, users: in
     """Index users through the memories that the index role writes by, a user at a time."""
     sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
     for number in range(users):
-        made = corpus.user(number)
+        turns, outputs = corpus.user(number)
         places = [Position("turns", 0, number * TURNS_EACH + n) for n in range(TURNS_EACH)]
-        vectors = embedder.embed([turn.content for turn in made.turns])
-        await sessions.add_turns(made.turns, vectors, places=places)
-        await memory.add_episodes([(event, event.source.offset) for event in made.episodes])
-        await memory.add_facts([(event, event.source.offset) for event in made.facts])
-        await memory.add_stats([(made.stats, made.stats.source.offset)])
+        await sessions.add_turns(turns, embedder.embed([turn.content for turn in turns]), places=places)
+        await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
+        await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
+        await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
 
 
 def user_of(number: int) -> str:

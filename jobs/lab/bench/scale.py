@@ -1,9 +1,16 @@
-"""Scaling: long sessions, many sessions, several workers."""
+"""Scaling: long sessions and many sessions through the pure fold in CPU time, several workers on one backlog.
+
+At each length the same words are said, after a history of other ones: what differs is only how long the session is.
+A turn is a micro-batch of its own, so that each one reads its session's state and writes it: the dearest case. Numbers
+of open sessions are measured in processes of their own, in micro-batches of turns of other sessions each.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import random
 import signal
 import time
 from collections.abc import Sequence
@@ -11,20 +18,45 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 
 import httpx
+import numpy as np
+import psutil
 from msgspec import Struct
 
+from jobs.lab.bench.apart import apart
+from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing, ratio
-from jobs.lab.bench.scale_folds import measure_lengths, measure_sessions
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
 from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
-from jobs.shared.role_process import RoleProcess
+from models.partition.sessions import DecodedArrival
+from models.policy import Policy
+from streams.settings import load_settings
+from streams.state.memory import MemoryTable
+from streams.wiring import policy_of
 
 PARTITIONS = 8
+POSITIONS = (10, 100, 1_000, 10_000)
+"""Numbers of the turns whose cost is measured; the first is the one that others are compared with."""
+REACH_TURNS = 5
+"""A position is measured over the five turns up to it and the five after it."""
+BATCH_TURNS = 1_000
+"""As the sessions role polls by default; each of these turns is another session's."""
+_SPACING = timedelta(seconds=20)
+_FILLED_WITHIN = timedelta(minutes=15)
+"""Event time of the filling: no session falls silent for long enough to time out."""
+_PROBE_SPACING = timedelta(milliseconds=1)
+_COLLECT_AFTER = 50_000
+"""As `turntide worker` has it."""
+_RESERVE = 1.3
+"""Memory asked for is the estimate times this."""
+_FIRST_GUESS_BYTES = 8_192
+_WARM_UP_SESSIONS = 200
+"""Load what the fold needs once."""
 _SESSION_TIMEOUT = timedelta(seconds=30)
 _POLL_S = 0.25
 _WITHIN_S = 600.0
+_COSTED_WITHIN_S = 3_600.0
 
 
 class ScaleSize(Struct, frozen=True):
@@ -35,7 +67,7 @@ class ScaleSize(Struct, frozen=True):
         probes: Runs of words per position of a session.
         sessions: Numbers of open sessions.
         passes: Measured micro-batches at each number of sessions.
-        backlog_turns: What the workers take.
+        backlog_turns: Turns that the workers take.
         workers: Numbers of workers.
         turns_each: Turns that each open session has had.
     """
@@ -54,12 +86,8 @@ QUICK = ScaleSize(runs=1, probes=16, sessions=(1_000, 10_000), passes=5, backlog
 
 
 async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -> Figures:
-    """Run everything, one after the other.
-
-    Raises:
-        BenchFailed: A process failed.
-    """
-    workers = await measure_workers(environment, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
+    """Run everything, one after the other."""
+    workers = await measure_workers(environment, size, say=say)
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
     sessions, notes = await measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
     return {
@@ -73,25 +101,19 @@ async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -
     }
 
 
-async def measure_workers(
-    environment: BenchEnvironment, counts: Sequence[int], *, runs: int, turns: int, say: Say
-) -> list[Figures]:
-    """Throughput by number of workers.
-
-    Raises:
-        BenchFailed: A worker failed or got no partition.
-    """
-    timings: dict[int, list[Timing]] = {count: [] for count in counts}
-    for run in range(runs):
-        say(f"workers, run {run + 1} of {runs}")
-        for count in counts:
-            timings[count].append(await _take_backlog(environment, count, run, turns))
-            say(f"  {count} workers: {timings[count][-1].turns_per_s:,.0f} turns/s")
+async def measure_workers(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -> list[Figures]:
+    """Throughput by number of workers."""
+    timings: dict[int, list[Timing]] = {count: [] for count in size.workers}
+    for run in range(size.runs):
+        say(f"workers, run {run + 1} of {size.runs}")
+        for count, taken in timings.items():
+            taken.append(await _take_backlog(environment, count, run, size.backlog_turns))
+            say(f"  {count} workers: {taken[-1].turns_per_s:,.0f} turns/s")
     return [
         {
             "workers": count,
             "turns_per_s": median(timing.turns_per_s for timing in taken),
-            "ratio": ratio(taken, timings[counts[0]]),
+            "ratio": ratio(taken, timings[size.workers[0]]),
         }
         for count, taken in timings.items()
     ]
@@ -107,7 +129,8 @@ async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, 
         asyncio.timeout(_WITHIN_S),
     ):
         # The last one's joining is over for the others too.
-        await _all_ready(client, roles)
+        for role in roles:
+            await role.ready()
         for role in roles:
             os.kill(role.pid, signal.SIGSTOP)
         try:
@@ -125,9 +148,169 @@ async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, 
     return Timing(turns, max(written_ms for written_ms, _, _ in await folded_offsets(settings)) / 1000 - woken_s)
 
 
-async def _all_ready(client: httpx.AsyncClient, roles: Sequence[RoleProcess]) -> None:
-    while True:
-        answers = [await client.get(f"{role.url}/readyz") for role in roles]
-        if all(answer.status_code == httpx.codes.OK for answer in answers):
-            return
-        await asyncio.sleep(_POLL_S)
+def measure_lengths(*, runs: int, probes: int, say: Say) -> list[Figures]:
+    """Cost at each of `POSITIONS`: medians over probes, then over runs; ratios are taken within a probe.
+
+    Args:
+        runs: Histories that begin at another line.
+        probes: Runs of words said at every position, per history.
+        say: Called with what is going on.
+    """
+    policy = policy_of(load_settings())
+    prepared, costs, sizes = Prepared(policy), list[list[list[float]]](), list[list[int]]()
+    for run in range(runs):
+        say(f"session length, run {run + 1} of {runs}")
+        session, histories = InMemory(policy), list[MemoryTable]()
+        for turn in range(POSITIONS[-1] - REACH_TURNS + 1):
+            if turn + REACH_TURNS in POSITIONS:
+                histories.append(_copy(session.table))
+            session.take([_said(prepared, run * len(prepared.lines) // runs + turn, turn)])
+        sizes.append([history.size_bytes for history in histories])
+        gc.collect()
+        # A probe goes round all positions before the next one begins.
+        places = range(len(POSITIONS))
+        costs.append([[_go_on(prepared, policy, histories, place, n) for place in places] for n in range(probes)])
+    return summarise_lengths(costs, sizes)
+
+
+def _copy(table: MemoryTable) -> MemoryTable:
+    copied = MemoryTable()
+    for name, parts in table.entities.items():
+        copied.put(name, dict(parts))
+    return copied
+
+
+def _said(prepared: Prepared, line: int, turn: int) -> DecodedArrival:
+    return prepared.line(line, "bench-long", turn, turn, turn * _SPACING)
+
+
+def _go_on(prepared: Prepared, policy: Policy, histories: Sequence[MemoryTable], place: int, probe: int) -> float:
+    """CPU seconds per turn of a session that goes on from its history, around a position."""
+    session, turns = InMemory(policy, _copy(histories[place])), range(2 * REACH_TURNS)
+    said = [_said(prepared, probe * len(turns) + n, POSITIONS[place] - REACH_TURNS + n) for n in turns]
+    return sum(session.take([arrival]) for arrival in said) / len(said)
+
+
+def summarise_lengths(costs: Sequence[Sequence[Sequence[float]]], sizes: Sequence[Sequence[int]]) -> list[Figures]:
+    """Medians over probes, then over runs.
+
+    Args:
+        costs: CPU seconds per turn, `(n_runs, n_probes, n_positions)`.
+        sizes: Bytes of state, `(n_runs, n_positions)`.
+    """
+    measured = np.array(costs)
+    s_per_turn, ratios = (np.median(np.median(each, 1), 0) for each in (measured, measured / measured[..., :1]))
+    columns = zip(POSITIONS, s_per_turn.tolist(), ratios.tolist(), np.median(sizes, 0).tolist(), strict=True)
+    return [
+        {"turn": turn, "us_per_turn": s * 1e6, "ratio": ratio, "state_bytes": round(size)}
+        for turn, s, ratio, size in columns
+    ]
+
+
+class Population:
+    """Open sessions, and turns that any of them says next.
+
+    Args:
+        policy: The fold's.
+        prepared: Turns that are said.
+        sessions: How many are open.
+        turns_each: Turns that each of them has had.
+
+    Raises:
+        BenchFailed: The policy does not let as many be open.
+    """
+
+    def __init__(self, policy: Policy, prepared: Prepared, sessions: int, turns_each: int) -> None:
+        self._prepared, self._sessions = prepared, sessions
+        self._after, spacing = timedelta(0), _FILLED_WITHIN / (sessions * turns_each)
+        self._said = dict.fromkeys(range(sessions), 0)
+        self.memory = InMemory(policy)
+        for _ in range(turns_each):
+            for first in range(0, sessions, BATCH_TURNS):
+                self._say(range(first, min(first + BATCH_TURNS, sessions)), spacing)
+        if (still := self.memory.fold.open_sessions) != sessions:
+            raise BenchFailed(f"{still:,} of {sessions:,} sessions are open: look at `partition.open_sessions`")
+
+    def probe(self, rng: random.Random) -> float:
+        """Say one turn in each of `BATCH_TURNS` sessions; CPU seconds per turn."""
+        return self._say(rng.sample(range(self._sessions), min(BATCH_TURNS, self._sessions)), _PROBE_SPACING)
+
+    def _say(self, sessions: Sequence[int], spacing: timedelta) -> float:
+        batch = []
+        for offset, session in enumerate(sessions, self.memory.fold.offset + 1):
+            batch.append(self._prepared.turn(session, self._said[session], offset, self._after))
+            self._said[session] += 1
+            self._after += spacing
+        return self.memory.take(batch) / len(batch)
+
+
+def cost_of(sessions: int, turns_each: int, passes: int = 1) -> Figures:
+    """Fill and measure in this process: CPU time of a turn, growth of the process, encoded state.
+
+    Args:
+        sessions: How many are open.
+        turns_each: Turns that each of them has before the measured ones.
+        passes: Measured micro-batches, of which the median is taken.
+    """
+    gc.set_threshold(_COLLECT_AFTER)
+    policy, rng = policy_of(load_settings()), random.Random(sessions)  # noqa: S311 - repeatable, not secret
+    prepared, process = Prepared(policy), psutil.Process()
+    Population(policy, prepared, _WARM_UP_SESSIONS, turns_each)
+    gc.collect()
+    gc.freeze()
+    before_bytes = process.memory_info().rss
+    population = Population(policy, prepared, sessions, turns_each)
+    memory_bytes, state_bytes = process.memory_info().rss - before_bytes, population.memory.table.size_bytes
+    return {
+        "sessions": sessions,
+        "turns_each": turns_each,
+        "us_per_turn": median(population.probe(rng) for _ in range(passes)) * 1e6,
+        "memory_bytes": memory_bytes,
+        "state_bytes": state_bytes,
+    }
+
+
+async def cost_apart(sessions: int, turns_each: int, passes: int = 1) -> Figures:
+    """The same in a process of its own, so that nothing of this one is measured with it.
+
+    Raises:
+        BenchFailed: It ended badly; the message holds the end of its log.
+    """
+    what, too_slow = f"{sessions:,} sessions", f"end within {_COSTED_WITHIN_S:g} s: run with --quick"
+    return await apart(what, cost_of, sessions, turns_each, passes, within_s=_COSTED_WITHIN_S, too_slow=too_slow)
+
+
+async def measure_sessions(
+    counts: Sequence[int], *, turns_each: int, passes: int, say: Say
+) -> tuple[list[Figures], list[str]]:
+    """Measure each count, the smallest first, to which the others are compared.
+
+    Returns:
+        Costs, and what had to be left out: a count whose state would not fit into the memory that is free.
+        BenchFailed: A process ended badly.
+    """
+    costs: list[Figures] = []
+    for sessions in sorted(counts):
+        each = costs[-1]["memory_bytes"] / costs[-1]["sessions"] if costs else _FIRST_GUESS_BYTES
+        note = does_not_fit(sessions, bytes_each=each, free_bytes=psutil.virtual_memory().available)
+        if note:
+            say(note)
+            return costs, [note]
+        say(f"{sessions:,} open sessions")
+        cost = await cost_apart(sessions, turns_each, passes)
+        costs.append({**cost, "ratio": cost["us_per_turn"] / (costs or [cost])[0]["us_per_turn"]})
+    return costs, []
+
+
+def does_not_fit(sessions: int, *, bytes_each: float, free_bytes: int) -> str | None:
+    """Why so many sessions are left out, or None when there is room for them.
+
+    >>> does_not_fit(1_000_000, bytes_each=4_096, free_bytes=2 * 2**30)
+    '1,000,000 sessions are left out: they need about 5.0 GiB, 2.0 GiB are free'
+    >>> does_not_fit(1_000, bytes_each=4_096, free_bytes=2 * 2**30)
+    """
+    needed_bytes = sessions * bytes_each * _RESERVE
+    if needed_bytes <= free_bytes:
+        return None
+    needed, free = (f"{size / 2**30:.1f} GiB" for size in (needed_bytes, free_bytes))
+    return f"{sessions:,} sessions are left out: they need about {needed}, {free} are free"

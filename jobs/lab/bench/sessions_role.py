@@ -1,4 +1,4 @@
-"""The sessions role itself, as its own process: how fast it takes a backlog, and how soon an alert is read."""
+"""Roles as processes of their own, watched until they have read everything; use of time by the sessions role."""
 
 from __future__ import annotations
 
@@ -6,44 +6,48 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from time import perf_counter
+from itertools import count
 
 import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Timing
-from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
+from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Say, Timing, cpu_s
+from jobs.shared.role_groups import group_of
 from jobs.shared.role_process import RoleProcess
-from models.events import AlertChanged
-from models.events.topics import ALERTS, SESSION_STATE
+from models.entities import REGISTRY
+from models.events.topics import COMMANDS, REQUESTS, SESSION_STATE, TURNS, Topic
 from models.metrics import STAGES
-from models.wire.codec import decode_output
-from streams.kafka.client import consumer, read_to_end, require_topic
+from streams.kafka.client import admin, consumer, read_to_end
 from streams.observe.telemetry import PREFIX
 from streams.settings import Settings
 
-TURNS_PER_S = 500
-"""Rate at which the alert latency is measured."""
-_WARM_UP_TURNS = 2 * TURNS_PER_S
-"""Sent first and not measured: connections and caches are made with the first batches."""
-_POLL_S = 0.5
+SOURCES: Mapping[str, tuple[Topic, ...]] = {
+    "sessions": (TURNS,),
+    "memory": (COMMANDS,),
+    "enrich": (REQUESTS,),
+    "index": REGISTRY.indexed_topics,
+    "archive": REGISTRY.archived_topics,
+}
+"""Roles that every turn passes, and the topics that each reads."""
+_POLL_S = 1.0
+_SCRAPE_EVERY_POLLS = 5
+"""Three times as often as by Prometheus' example."""
 _READY_WITHIN_S = 120.0
-_WITHIN_S = 600.0
-_ALERT_WITHIN_S = 30.0
-_TICK_S = 0.01
+_WITHIN_S = 1_800.0
 _SAME_POLL_MS = 5
 _OFFSET_BYTES = 8
 """Every state value begins with the source offset of the last input folded in (`streams.state.changelog`)."""
 
 
 class Backlog(Struct, frozen=True):
-    """What the role made of a backlog.
+    """A backlog that the sessions role has folded.
 
     Attributes:
         timing: From the state written after the warm-up to the last.
+        cpu_us_per_turn: Of its process from ready to the last commit, all threads together.
         changelog_bytes_per_turn: Written to the changelog, record overhead included.
         mb_per_10000_sessions: Megabytes (10⁶) of state by the role's own gauges, without Python's overhead.
         stage_us_per_turn: By the role's own `stage_seconds`, and under `other` what is left of the time of a turn:
@@ -51,19 +55,20 @@ class Backlog(Struct, frozen=True):
     """
 
     timing: Timing
-    changelog_bytes_per_turn: float
-    mb_per_10000_sessions: float
-    stage_us_per_turn: dict[str, float]
+    cpu_us_per_turn: float
+    changelog_bytes_per_turn: float = 0.0
+    mb_per_10000_sessions: float = 0.0
+    stage_us_per_turn: dict[str, float] = {}
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, *names: str, environment: Mapping[str, str] | None = None
+    settings: Settings, *names: str, environment: Mapping[str, str] | None = None, kind: type[RoleProcess] = RoleProcess
 ) -> AsyncIterator[list[RoleProcess]]:
     """Roles of these names, all ready; their logs lie in the data directory."""
     logs = settings.data_dir / "logs"
     roles = [
-        RoleProcess(name, settings, log=logs / f"{settings.topic_prefix}-{n}.log", extra_environment=environment)
+        kind(name, settings, log=logs / f"{settings.topic_prefix}-{n}.log", extra_environment=environment)
         for n, name in enumerate(names)
     ]
     try:
@@ -76,27 +81,83 @@ async def running(
             list(pool.map(RoleProcess.stop, roles))
 
 
-async def take_backlog(settings: Settings, turns: int) -> Backlog:
+async def take_backlog(settings: Settings, turns: int, *, counted: bool = True) -> Backlog:
     """Let the role fold all of a backlog that is there before it starts.
 
     The time is read from the changelog afterwards, not asked for while the role works.
 
+    Args:
+        settings: Where the backlog is.
+        turns: Its length.
+        counted: Whether the role has its metrics, which are scraped meanwhile; else its registry counts nothing.
+
     Raises:
         BenchFailed: It ended, or did not fold everything in time.
     """
-    async with running(settings, "sessions") as (role,), httpx.AsyncClient() as client, asyncio.timeout(_WITHIN_S):
-        samples = await scrape(client, role)
-        while samples["turns_folded_total"] < turns or not samples["state_entries"]:  # gauges follow
-            await asyncio.sleep(_POLL_S)
+    counting = {"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()}
+    samples: dict[str, float] = {}
+    async with running(settings, "sessions", environment=counting) as (role,), httpx.AsyncClient() as client:
+        before_s = cpu_s(role.pid)
+        await caught_up(settings, {"sessions": role}, scraped=counted)
+        used_s = cpu_s(role.pid) - before_s
+        while counted and not samples.get("state_entries"):  # gauges follow
             samples = await scrape(client, role)
-    timing = time_of(await folded_offsets(settings), turns)
+    timing, cpu_us = time_of(await folded_offsets(settings), turns), used_s / turns * 1e6
+    if not counted:
+        return Backlog(timing, cpu_us)
     stages = {stage: samples.get(stage, 0.0) / turns * 1e6 for stage in STAGES}
     return Backlog(
-        timing=timing,
+        timing,
+        cpu_us,
         changelog_bytes_per_turn=samples["changelog_bytes_total"] / turns,
         mb_per_10000_sessions=samples["state_bytes"] / samples["state_entries"] * 10_000 / 1e6,
         stage_us_per_turn={**stages, "other": max(0.0, 1e6 / timing.turns_per_s - sum(stages.values()))},
     )
+
+
+async def caught_up(
+    settings: Settings, roles: Mapping[str, RoleProcess], *, say: Say = lambda _: None, scraped: bool = False
+) -> None:
+    """Wait until every role has committed all of what it reads, the others' outputs included.
+
+    Args:
+        settings: Cluster and prefix.
+        roles: By name.
+        say: Told how many records are left.
+        scraped: Whether their metrics are asked for meanwhile.
+
+    Raises:
+        BenchFailed: One ended, or they did not come to the end in time.
+    """
+    try:
+        async with (
+            asyncio.timeout(_WITHIN_S),
+            admin(settings.kafka) as asked,
+            consumer(settings.kafka) as reader,
+            httpx.AsyncClient() as client,
+        ):
+            for poll in count():
+                left = {name: n for name in roles if (n := await _left(settings, name, asked, reader))}
+                if not left:
+                    return
+                for name, role in roles.items():
+                    if not role.running():
+                        raise BenchFailed(f"role {name} ended:\n{role.log_tail()}")
+                    if scraped and poll % _SCRAPE_EVERY_POLLS == 0:
+                        await scrape(client, role)
+                say("records to read: " + ", ".join(f"{role} {count:,}" for role, count in left.items()))
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise BenchFailed(f"not everything was read within {_WITHIN_S:g} s") from None
+
+
+async def _left(settings: Settings, role: str, asked: AIOKafkaAdminClient, reader: AIOKafkaConsumer) -> int:
+    """Records that a role has not committed."""
+    names = [topic.full_name(settings.topic_prefix) for topic in SOURCES[role]]
+    places = [TopicPartition(name, number) for name in names for number in range(settings.kafka.partitions or 1)]
+    committed = await asked.list_consumer_group_offsets(group_of(settings, role))
+    ends = await reader.end_offsets(places)
+    return sum(ends[place] - max(0, committed[place].offset if place in committed else 0) for place in places)
 
 
 async def scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, float]:
@@ -104,7 +165,7 @@ async def scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, floa
     try:
         answer = await client.get(f"{role.url}/metrics")
     except httpx.TransportError as error:
-        raise BenchFailed(f"the sessions role does not answer:\n{role.log_tail()}") from error
+        raise BenchFailed(f"the {role.role} role does not answer:\n{role.log_tail()}") from error
     samples: dict[str, float] = {}
     for family in text_string_to_metric_families(answer.text):
         for sample in family.samples:
@@ -146,62 +207,3 @@ def time_of(folded: Iterable[tuple[int, int, int]], turns: int) -> Timing:
             warm_ms, before = time_ms, taken
         last_ms = time_ms
     return Timing(turns - before, (last_ms - warm_ms) / 1000)
-
-
-async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
-    """Send turns at `TURNS_PER_S` and read the alerts that they raise.
-
-    A turn's time is the one at which it was due, so that a sender that falls behind hides nothing.
-
-    Returns:
-        Milliseconds from then to the receipt of each alert, for every tenth turn.
-
-    Raises:
-        BenchFailed: An alert did not come.
-    """
-    alerts = ALERTS.full_name(settings.topic_prefix)
-    places = [TopicPartition(alerts, number) for number in await require_topic(settings.kafka, alerts)]
-    async with (
-        running(settings, "sessions") as (role,),
-        consumer(settings.kafka, auto_offset_reset="earliest") as client,
-    ):
-        client.assign(places)
-        traffic, turns = TurnTraffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
-        due_s: dict[tuple[str, int], float] = {}
-        sending = asyncio.create_task(_send(settings, traffic, turns, due_s))
-        try:
-            return await _receive(client, due_s, sending, sum(map(traffic.alarms, range(_WARM_UP_TURNS, turns))))
-        except TimeoutError:
-            raise BenchFailed(f"no alert for {_ALERT_WITHIN_S:g} s:\n{role.log_tail()}") from None
-        finally:
-            sending.cancel()
-
-
-async def _send(settings: Settings, traffic: TurnTraffic, turns: int, due_s: dict[tuple[str, int], float]) -> None:
-    """Warm up, then note when each alarming turn is due; send all of them on time."""
-    began_s, began = perf_counter(), datetime.now(UTC)
-    async with producing(settings) as producer:
-        async for due, n in paced(range(turns), TURNS_PER_S, tick_s=_TICK_S):
-            turn = traffic.alarming(n, began + timedelta(seconds=due - began_s))
-            if n >= _WARM_UP_TURNS and traffic.alarms(n):
-                due_s[turn.session_id, turn.turn] = due
-            await send(producer, settings, turn)
-        await producer.flush()
-
-
-async def _receive(
-    client: AIOKafkaConsumer, due_s: dict[tuple[str, int], float], sending: asyncio.Task[None], alerts: int
-) -> list[float]:
-    latencies_ms: dict[tuple[str, int], float] = {}
-    while len(latencies_ms) < alerts:
-        if sending.done():
-            sending.result()
-        async with asyncio.timeout(_ALERT_WITHIN_S):
-            record = await client.getone()
-        received_s = perf_counter()
-        alert = decode_output(ALERTS, record.value)
-        if isinstance(alert, AlertChanged) and (alert.session_id, alert.turn) in due_s:
-            cause = alert.session_id, alert.turn
-            latencies_ms.setdefault(cause, (received_s - due_s[cause]) * 1000)
-    await sending
-    return list(latencies_ms.values())

@@ -1,4 +1,4 @@
-"""All contenders over the same logs, in rounds: the sessions role and whom it is compared with.
+"""All contenders over the same logs, in rounds: the sessions role and whom it is compared with; and alert latency.
 
 Each round has topics of its own. Its contenders run one after the other, beginning with another one each round, so
 that whatever slows the machine for a while slows them all; ratios are taken within a round, throughput after a warm-up.
@@ -6,19 +6,33 @@ that whatever slows the machine for a while slows them all; ratios are taken wit
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from statistics import median
+from time import perf_counter
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread_ms
-from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
-from jobs.lab.bench.traffic import TurnTraffic, send_all
+from jobs.lab.bench.sessions_role import Backlog, running, take_backlog
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send, send_all
 from jobs.operate.topics import apply_topics
+from models.events import AlertChanged
+from models.events.topics import ALERTS
+from models.wire.codec import decode_output
+from streams.kafka.client import consumer, require_topic
+from streams.settings import Settings
 
+TURNS_PER_S = 500
+"""Rate at which the alert latency is measured."""
+_WARM_UP_TURNS = 2 * TURNS_PER_S
+"""Sent first and not measured: connections and caches are made with the first batches."""
+_ALERT_WITHIN_S = 30.0
+_TICK_S = 0.01
 _PER_EVENT = ("per_event_faust", "quix")
 
 
@@ -48,18 +62,14 @@ class Round(Struct, frozen=True):
     Attributes:
         timings: Contender → its time; a contender that is not installed is missing.
         latencies_ms: Of each alert, from the moment a turn was due to be sent to the receipt of the alert.
-        changelog_bytes_per_turn: Of the sessions role.
-        mb_per_10000_sessions: State of the sessions role.
+        backlog: Of the sessions role.
         turn_bytes: Mean size of a turn's record value.
-        stage_us_per_turn: Stage of the sessions role → microseconds per turn.
     """
 
     timings: dict[str, Timing]
     latencies_ms: list[float]
-    changelog_bytes_per_turn: float
-    mb_per_10000_sessions: float
+    backlog: Backlog
     turn_bytes: float
-    stage_us_per_turn: dict[str, float]
 
     def figures(self) -> dict[str, float]:
         """Under the keys that `rounds` of the report has.
@@ -76,8 +86,8 @@ class Round(Struct, frozen=True):
             **{f"ratio_{name}": rates[SESSIONS_ROLE] / rates[name] for name in CONTENDERS if name in rates},
             "alert_latency_ms_p50": alerts.p50_ms,
             "alert_latency_ms_p99": alerts.p99_ms,
-            "changelog_bytes_per_turn": self.changelog_bytes_per_turn,
-            "mb_per_10000_sessions": self.mb_per_10000_sessions,
+            "changelog_bytes_per_turn": self.backlog.changelog_bytes_per_turn,
+            "mb_per_10000_sessions": self.backlog.mb_per_10000_sessions,
             **{f"{name}_turns_per_s": rate for name, rate in rates.items()},
         }
 
@@ -90,19 +100,14 @@ def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
     """
     by_round = [each.figures() for each in rounds]
     middle = medians(by_round)
+    latency = {key: middle[f"alert_latency_ms_{key}"] for key in ("p50", "p99")}
     return {
-        "turns_per_s": middle["turns_per_s"],
+        **{key: middle[key] for key in ("turns_per_s", "changelog_bytes_per_turn", "mb_per_10000_sessions")},
         **{f"ratio_{name}": middle.get(f"ratio_{name}") for name in CONTENDERS},
-        "alert_latency_ms": {
-            "p50": middle["alert_latency_ms_p50"],
-            "p99": middle["alert_latency_ms_p99"],
-            "alerts": sum(len(each.latencies_ms) for each in rounds),
-        },
-        "changelog_bytes_per_turn": middle["changelog_bytes_per_turn"],
-        "mb_per_10000_sessions": middle["mb_per_10000_sessions"],
+        "alert_latency_ms": {**latency, "alerts": sum(len(each.latencies_ms) for each in rounds)},
         "turn_bytes": median(each.turn_bytes for each in rounds),
         "absolute_turns_per_s": medians([{n: t.turns_per_s for n, t in each.timings.items()} for each in rounds]),
-        "stage_us_per_turn": medians([each.stage_us_per_turn for each in rounds]),
+        "stage_us_per_turn": medians([each.backlog.stage_us_per_turn for each in rounds]),
         "rounds": by_round,
         "spread": {key: [most(row[key] for row in by_round if key in row) for most in (min, max)] for key in middle},
         "runs": len(rounds),
@@ -111,11 +116,7 @@ def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
 
 
 async def measure(environment: BenchEnvironment, size: StreamSize, *, say: Say) -> Figures:
-    """Run everything.
-
-    Raises:
-        BenchFailed: A contender failed, or a run was too short to be measured.
-    """
+    """Run everything."""
     rounds = []
     for run in range(size.runs):
         say(f"run {run + 1} of {size.runs}")
@@ -124,11 +125,9 @@ async def measure(environment: BenchEnvironment, size: StreamSize, *, say: Say) 
 
 
 async def _round(environment: BenchEnvironment, size: StreamSize, run: int, say: Say) -> Round:
-    settings = environment.settings()
+    settings, timings = environment.settings(), dict[str, Timing]()
     await apply_topics(settings)
     turn_bytes = await send_all(settings, TurnTraffic(run).backlog(size.turns, ends_at=datetime.now(UTC)))
-    timings: dict[str, Timing] = {}
-    backlog: Backlog | None = None
     for name in order(run):
         if name == SESSIONS_ROLE:
             backlog = await take_backlog(settings, size.turns)
@@ -137,18 +136,9 @@ async def _round(environment: BenchEnvironment, size: StreamSize, run: int, say:
             turns = size.per_event_turns if name in _PER_EVENT else size.turns
             timings[name] = await run_contender(name, settings, turns)
         say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
-    if backlog is None:
-        raise BenchFailed("the sessions role was not measured")
     alerting = environment.settings()
     await apply_topics(alerting)
-    return Round(
-        timings=timings,
-        latencies_ms=await alert_latencies_ms(alerting, size.latency_seconds),
-        changelog_bytes_per_turn=backlog.changelog_bytes_per_turn,
-        mb_per_10000_sessions=backlog.mb_per_10000_sessions,
-        turn_bytes=turn_bytes,
-        stage_us_per_turn=backlog.stage_us_per_turn,
-    )
+    return Round(timings, await alert_latencies_ms(alerting, size.latency_seconds), backlog, turn_bytes)
 
 
 def order(number: int) -> list[str]:
@@ -160,3 +150,62 @@ def order(number: int) -> list[str]:
     names = [SESSIONS_ROLE, *(name for name in CONTENDERS if missing_package(name) is None)]
     first = number % len(names)
     return names[first:] + names[:first]
+
+
+async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
+    """Send turns at `TURNS_PER_S` and read the alerts that they raise.
+
+    A turn's time is the one at which it was due, so that a sender that falls behind hides nothing.
+
+    Returns:
+        Milliseconds from then to the receipt of each alert, for every tenth turn.
+
+    Raises:
+        BenchFailed: An alert did not come.
+    """
+    alerts = ALERTS.full_name(settings.topic_prefix)
+    places = [TopicPartition(alerts, number) for number in await require_topic(settings.kafka, alerts)]
+    async with (
+        running(settings, "sessions") as (role,),
+        consumer(settings.kafka, auto_offset_reset="earliest") as client,
+    ):
+        client.assign(places)
+        traffic, turns = TurnTraffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
+        due_s: dict[tuple[str, int], float] = {}
+        sending = asyncio.create_task(_send(settings, traffic, turns, due_s))
+        try:
+            return await _receive(client, due_s, sending, sum(map(traffic.alarms, range(_WARM_UP_TURNS, turns))))
+        except TimeoutError:
+            raise BenchFailed(f"no alert for {_ALERT_WITHIN_S:g} s:\n{role.log_tail()}") from None
+        finally:
+            sending.cancel()
+
+
+async def _send(settings: Settings, traffic: TurnTraffic, turns: int, due_s: dict[tuple[str, int], float]) -> None:
+    """Warm up, then note when each alarming turn is due; send all of them on time."""
+    began_s, began = perf_counter(), datetime.now(UTC)
+    async with producing(settings) as producer:
+        async for due, n in paced(range(turns), TURNS_PER_S, tick_s=_TICK_S):
+            turn = traffic.alarming(n, began + timedelta(seconds=due - began_s))
+            if n >= _WARM_UP_TURNS and traffic.alarms(n):
+                due_s[turn.session_id, turn.turn] = due
+            await send(producer, settings, turn)
+        await producer.flush()
+
+
+async def _receive(
+    client: AIOKafkaConsumer, due_s: dict[tuple[str, int], float], sending: asyncio.Task[None], alerts: int
+) -> list[float]:
+    latencies_ms: dict[tuple[str, int], float] = {}
+    while len(latencies_ms) < alerts:
+        if sending.done():
+            sending.result()
+        async with asyncio.timeout(_ALERT_WITHIN_S):
+            record = await client.getone()
+        received_s = perf_counter()
+        alert = decode_output(ALERTS, record.value)
+        if isinstance(alert, AlertChanged) and (alert.session_id, alert.turn) in due_s:
+            cause = alert.session_id, alert.turn
+            latencies_ms.setdefault(cause, (received_s - due_s[cause]) * 1000)
+    await sending
+    return list(latencies_ms.values())

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from statistics import median
 from time import thread_time
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,17 +21,20 @@ from msgspec.structs import replace
 from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, in_turns
 from jobs.lab.bench.sessions_role import take_backlog
-from jobs.lab.bench.topics_work import TWENTY, LongSession, TopicWork, long_sessions, match_ms, walk
-from jobs.lab.bench.traffic import TurnTraffic, send_all
+from jobs.lab.bench.topics_work import TWENTY, LongSession, long_sessions, match_ms, walk
+from jobs.lab.bench.traffic import TurnTraffic, conversation_of, send_all
 from jobs.lab.eval.topics_dialogues import TopicDialogue
 from jobs.operate.topics import apply_topics
+from models.events import Role, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.session.topics.packing import Codec, MessageEntry, json_bytes, pack, unpack
 from streams.inference.intake import Intake
 from streams.ports import Embedder
+from streams.settings import load_settings
+from streams.wiring import embedder_of, policy_of
 
 COUNTS = (10, 20, 50)
 """Messages packed at once (topic memory, Compression ratio)."""
@@ -64,19 +66,23 @@ QUICK = TopicSize(sessions=3, runs=1, fold_turns=2_000, role_turns=3_000)
 
 
 async def measure(
-    dialogues: Sequence[TopicDialogue],
-    embedder: Embedder,
-    policy: Policy,
     size: TopicSize,
     *,
-    environment: AbstractContextManager[BenchEnvironment] | None,
+    dialogues: Sequence[TopicDialogue],
+    environment: AbstractContextManager[BenchEnvironment] | None = None,
     say: Say,
 ) -> Figures:
     """Measure everything.
 
-    Raises:
+    Args:
+        size: How much.
+        dialogues: Conversations.
+        environment: Where the sessions role runs; None: it is left out.
+        say: Told what is going on.
         BenchFailed: The conversations are too short, or the role failed.
     """
+    settings = load_settings()
+    policy, embedder = policy_of(settings), embedder_of(settings)
     sessions = long_sessions(dialogues, embedder, size.sessions)
     turns = sum(len(session.turns) for session in sessions)
     say(f"{len(sessions)} long sessions of {turns:,} turns, message by message")
@@ -84,13 +90,20 @@ async def measure(
     if not walked.topic_bytes:
         raise BenchFailed(f"{turns} turns are too few to measure: give more files, or none for the demo's")
     say("packing and matching")
-    packing = packing_rows(sessions)
-    conversations = conversations_of(dialogues)
-    role = None
-    if environment is not None:
+    packing, notes = packing_rows(sessions), list[str]()
+    if packing:
+        costs = median(row["base64_costs_percent"] for row in packing)
+        notes.append(f"base64 costs {costs:.0f} % of what gzip leaves: four characters for three bytes")
+    if not walked.twenty_topics_bytes:
+        notes.append(f"no session had {TWENTY} topics at once, the most were {walked.most_topics}")
+    conversations = [conversation_of(said.turns[0].app_id, _words(said.turns)) for said in dialogues]
+    if environment is None:
+        role = None
+        notes.append("the sessions role was not run: ratio_fold is the fold alone, where topics weigh most")
+    else:
         say("the sessions role with topics and without")
         with environment as place:
-            role = await role_ratio(place, conversations, policy, runs=size.runs, turns=size.role_turns, say=say)
+            role = await role_ratio(place, conversations, policy, size, say=say)
     probes = sum(lineage.probes for lineage in walked.compactions)
     found = sum(lineage.probes_found for lineage in walked.compactions)
     return {
@@ -110,9 +123,14 @@ async def measure(
         "kb_for_20_topics": _kilobytes(walked.twenty_topics_bytes),
         "most_topics": walked.most_topics,
         "ratio_throughput": role,
-        "ratio_fold": fold_ratio(conversations, policy, embedder, turns=size.fold_turns),
-        "probes": {"compactions": len(walked.compactions), "loss": 1 - found / probes if probes else 0.0},
-        "notes": _notes(walked, packing, role),
+        "ratio_fold": await fold_ratio(conversations, policy, embedder, turns=size.fold_turns),
+        "ratio_fold_traffic": await fold_ratio((), policy, embedder, turns=size.fold_turns),
+        "probes": {
+            "compactions": len(walked.compactions),
+            "probes": probes,
+            "loss": 1 - found / probes if probes else 0.0,
+        },
+        "notes": notes,
         "runs": size.runs,
     }
 
@@ -128,19 +146,6 @@ def _kilobytes(sizes_bytes: Sequence[int]) -> Figures | None:
     if not sizes_bytes:
         return None
     return {"median": median(sizes_bytes) / _KB, "largest": max(sizes_bytes) / _KB}
-
-
-def _notes(walked: TopicWork, packing: Sequence[Figures], role: Figures | None) -> list[str]:
-    """What was not measured, and what base64 costs."""
-    notes = []
-    if packing:
-        costs = median(row["base64_costs_percent"] for row in packing)
-        notes.append(f"base64 costs {costs:.0f} % of what gzip leaves: four characters for three bytes")
-    if not walked.twenty_topics_bytes:
-        notes.append(f"no session had {TWENTY} topics at once, the most were {walked.most_topics}")
-    if role is None:
-        notes.append("the sessions role was not run: ratio_fold is the fold alone, where topics weigh most")
-    return notes
 
 
 def strings_of(sessions: Sequence[LongSession], messages: int) -> list[list[MessageEntry]]:
@@ -191,19 +196,8 @@ def unpack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
     return taken_ms
 
 
-def conversations_of(dialogues: Sequence[TopicDialogue]) -> list[DemoConversation]:
-    """Dialogues as the benchmarks' traffic has them."""
-    fixed: dict[str, Any] = {"title": "", "starts_minute": 0, "expected_alert": False, "ends": False}
-    return [
-        DemoConversation(
-            session_id=dialogue.turns[0].session_id,
-            app_id=dialogue.turns[0].app_id,
-            user_id=dialogue.user_id,
-            turns=[{turn.role: turn.content} for turn in dialogue.turns],
-            **fixed,
-        )
-        for dialogue in dialogues
-    ]
+def _words(turns: Sequence[Turn]) -> list[dict[Role, str]]:
+    return [{turn.role: turn.content} for turn in turns]
 
 
 def switched(policy: Policy, *, with_topics: bool) -> Policy:
@@ -211,24 +205,25 @@ def switched(policy: Policy, *, with_topics: bool) -> Policy:
     return replace(policy, topics=replace(policy.topics, enabled=with_topics))
 
 
-def fold_ratio(conversations: Sequence[DemoConversation], policy: Policy, embedder: Embedder, *, turns: int) -> Figures:
+async def fold_ratio(
+    conversations: Sequence[DemoConversation], policy: Policy, embedder: Embedder, *, turns: int
+) -> Figures:
     """The fold of one partition over turns that are decoded, scored and embedded beforehand; CPU time."""
     log = records_of(TurnTraffic(0, conversations).backlog(turns, ends_at=BEGINS))
     arrivals = Intake(policy, embedder, RuleScorer()).take(log).arrivals
 
-    def folded_per_s(with_topics: bool) -> float:
+    async def folded_per_s(_: int, with_topics: bool) -> float:
         return len(arrivals) / time_fold(InMemory(switched(policy, with_topics=with_topics)), arrivals)[0]
 
-    return _ratio([{each: folded_per_s(each) for each in _order(run)} for run in range(_FOLD_RUNS)])
+    return _ratio(await in_turns(_FOLD_RUNS, folded_per_s))
 
 
 async def role_ratio(
     environment: BenchEnvironment,
     conversations: Sequence[DemoConversation],
     policy: Policy,
+    size: TopicSize,
     *,
-    runs: int,
-    turns: int,
     say: Say,
 ) -> Figures:
     """The sessions role on a backlog of these conversations, each time as a process of its own on fresh topics.
@@ -236,24 +231,20 @@ async def role_ratio(
     Raises:
         BenchFailed: The role ended, or did not take the backlog in time.
     """
-    rates: list[dict[bool, float]] = []
-    for number in range(runs):
-        backlog = list(TurnTraffic(number, conversations).backlog(turns, ends_at=datetime.now(UTC)))
-        rates.append({})
-        for with_topics in _order(number):
-            named = "with topics" if with_topics else "without topics"
-            file = environment.home / f"{named.replace(' ', '-')}.json"
-            file.write_bytes(msgspec.json.encode(switched(policy, with_topics=with_topics)))
-            settings = environment.settings().model_copy(update={"policy_file": file})
-            await apply_topics(settings)
-            await send_all(settings, backlog)
-            rates[-1][with_topics] = (await take_backlog(settings, turns)).timing.turns_per_s
-            say(f"  sessions role {named}: {rates[-1][with_topics]:,.0f} turns/s")
-    return _ratio(rates)
 
+    async def taken_per_s(number: int, with_topics: bool) -> float:
+        named = "with topics" if with_topics else "without topics"
+        file = environment.home / f"{named.replace(' ', '-')}.json"
+        file.write_bytes(msgspec.json.encode(switched(policy, with_topics=with_topics)))
+        settings = environment.settings().model_copy(update={"policy_file": file})
+        await apply_topics(settings)
+        backlog = TurnTraffic(number, conversations).backlog(size.role_turns, ends_at=datetime.now(UTC))
+        await send_all(settings, backlog)
+        rate = (await take_backlog(settings, size.role_turns)).timing.turns_per_s
+        say(f"  sessions role {named}: {rate:,.0f} turns/s")
+        return rate
 
-def _order(number: int) -> tuple[bool, bool]:
-    return (True, False) if number % 2 else (False, True)
+    return _ratio(await in_turns(size.runs, taken_per_s))
 
 
 def _ratio(rates: Sequence[dict[bool, float]]) -> Figures:

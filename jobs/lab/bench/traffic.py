@@ -13,11 +13,9 @@ from typing import Any, TypeVar
 from aiokafka import AIOKafkaProducer
 
 from jobs.demo.conversations import DemoConversation, load_conversations
-from jobs.shared.sending import send_to_turns
-from models.events import SessionEnded, Turn
+from jobs.shared.sending import input_record, send_to_turns
+from models.events import Role, SessionEnded, Turn
 from models.events.topics import TURNS
-from models.wire.codec import encode
-from models.wire.envelope import headers_for
 from streams.kafka.client import client_options
 from streams.kafka.producer import Record
 from streams.settings import Settings
@@ -33,18 +31,28 @@ _QUIET_RISK = 0.05
 _Item = TypeVar("_Item")
 
 
+def conversation_of(app_id: str, turns: list[dict[Role, str]]) -> DemoConversation:
+    """A conversation for `TurnTraffic`, which names sessions and users itself."""
+    nobody: dict[str, Any] = {"session_id": "", "user_id": "", "title": "", "starts_minute": 0}
+    return DemoConversation(app_id=app_id, turns=turns, expected_alert=False, ends=False, **nobody)
+
+
 class TurnTraffic:
     """Makes turns.
 
     Args:
         seed: Of the interleaving.
-        conversations: What is said; none: the demo's.
+        conversations: Turns that are said; none: the demo's.
+        at_once: Sessions that are open at any time.
     """
 
-    def __init__(self, seed: int = 0, conversations: Sequence[DemoConversation] | None = None) -> None:
+    def __init__(
+        self, seed: int = 0, conversations: Sequence[DemoConversation] = (), *, at_once: int = SESSIONS_AT_ONCE
+    ) -> None:
         self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
         self._conversations = conversations or load_conversations()
         self._harmless = [each for each in self._conversations if not each.expected_alert]
+        self._at_once = at_once
 
     def backlog(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn]:
         """`count` turns of interleaved sessions without an upstream risk, in event-time order.
@@ -57,16 +65,22 @@ class TurnTraffic:
             ends_at: Event time after the last of them, aware.
             spacing: Event time between them.
         """
-        said = [0] * SESSIONS_AT_ONCE
-        sessions = list(range(SESSIONS_AT_ONCE))
+        events = self.events(count, ends_at=ends_at, spacing=spacing)
+        return (event for event in events if isinstance(event, Turn))
+
+    def events(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn | SessionEnded]:
+        """The same turns, and behind the last one of each session its end."""
+        said, sessions = [0] * self._at_once, list(range(self._at_once))
         for n in range(count):
-            place = self._rng.randrange(SESSIONS_AT_ONCE)
-            if said[place] == len(self._conversation(sessions[place]).turns):
-                sessions[place] += SESSIONS_AT_ONCE
-                said[place] = 0
-            session, turn = sessions[place], said[place]
+            place = self._rng.randrange(self._at_once)
+            session, turn, at = sessions[place], said[place], ends_at - (count - n) * spacing
+            conversation = self._conversations[session % len(self._conversations)]
             said[place] += 1
-            yield _turn(self._conversation(session), f"bench-{session}", turn, ends_at - (count - n) * spacing)
+            yield _turn(conversation, f"bench-{session}", turn, at)
+            if said[place] == len(conversation.turns):
+                yield SessionEnded(session_id=f"bench-{session}", timestamp=at)
+                sessions[place] += self._at_once
+                said[place] = 0
 
     def alarming(self, n: int, timestamp: datetime) -> Turn:
         """Turn `n` of endless short sessions, one after the other, whose last turn alone alerts: by its upstream risk.
@@ -82,22 +96,17 @@ class TurnTraffic:
         """Whether turn `n` of the alarming sessions is one that alerts."""
         return n % TURNS_PER_ALARM == TURNS_PER_ALARM - 1
 
-    def _conversation(self, session: int) -> DemoConversation:
-        return self._conversations[session % len(self._conversations)]
 
-
-def _turn(
-    conversation: DemoConversation, session_id: str, turn: int, timestamp: datetime, risk: float | None = None
-) -> Turn:
-    ((role, content),) = conversation.turns[turn].items()
+def _turn(said: DemoConversation, session_id: str, turn: int, at: datetime, risk: float | None = None) -> Turn:
+    ((role, content),) = said.turns[turn].items()
     return Turn(
         session_id=session_id,
         user_id=f"user-of-{session_id}",
-        app_id=conversation.app_id,
+        app_id=said.app_id,
         turn=turn,
         role=role,
         content=content,
-        timestamp=timestamp,
+        timestamp=at,
         risk=risk,
     )
 
@@ -114,27 +123,30 @@ async def producing(settings: Settings, **options: Any) -> AsyncIterator[AIOKafk
 
 
 async def send(producer: AIOKafkaProducer, settings: Settings, event: Turn | SessionEnded) -> Any:
-    """Write an event to `turns.v1`; what is given back ends when it is acknowledged."""
+    """Write an event to `turns.v1`; the result ends when it is acknowledged."""
+    record = input_record(event)
     topic = TURNS.full_name(settings.topic_prefix)
-    key, headers = event.session_id.encode(), headers_for(event)
-    return await producer.send(topic, encode(event), key=key, headers=headers)
+    return await producer.send(topic, record.value, key=record.key, headers=record.headers)
 
 
 async def paced(
-    items: Iterable[_Item], per_s: float | None, *, tick_s: float = 0.0
+    items: Iterable[_Item], per_s: float | None, *, tick_s: float = 0.0, spin_s: float = 0.0
 ) -> AsyncIterator[tuple[float, _Item]]:
     """Each item when it is due, with that time (`perf_counter`), so that a sender that falls behind hides nothing.
 
     Args:
         items: One after the other.
         per_s: So many a second; none: at once.
-        tick_s: What is waited at the least, if anything.
+        tick_s: Shortest sleep.
+        spin_s: Time before each is due that is not slept through but waited for turn by turn of the loop.
     """
     began_s = perf_counter()
     for n, item in enumerate(items):
         due_s = began_s if per_s is None else began_s + n / per_s
         if per_s is not None and (early_s := due_s - perf_counter()) > 0:
-            await asyncio.sleep(max(early_s, tick_s))
+            await asyncio.sleep(max(early_s - spin_s, tick_s))
+            while spin_s and perf_counter() < due_s:  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(0)
         yield due_s, item
 
 
@@ -144,13 +156,6 @@ async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
     Returns:
         Mean bytes of a record's value.
     """
-    sizes: list[int] = []
-
-    def records() -> Iterator[Record]:
-        for turn in turns:
-            value = encode(turn)
-            sizes.append(len(value))
-            yield Record(turn.session_id.encode(), value)
-
-    await send_to_turns(settings, records())
-    return sum(sizes) / len(sizes)
+    records = [Record(*input_record(turn)[:2]) for turn in turns]
+    await send_to_turns(settings, records)
+    return sum(len(record.value or b"") for record in records) / len(records)

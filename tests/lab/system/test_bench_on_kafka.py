@@ -9,21 +9,21 @@ import msgspec
 import pytest
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package
+from jobs.lab.bench.kills import KillsSize
 from jobs.lab.bench.kills import measure as measure_kills
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.page import section_of
 from jobs.lab.bench.recovery import RecoverySize
 from jobs.lab.bench.recovery import measure as measure_recovery
-from jobs.lab.bench.scale import ScaleSize
+from jobs.lab.bench.result import result_of
+from jobs.lab.bench.scale import POSITIONS, ScaleSize
 from jobs.lab.bench.scale import measure as measure_scale
-from jobs.lab.bench.scale_folds import POSITIONS
 from jobs.lab.bench.stream import StreamSize, measure
 from jobs.lab.bench.topics import TopicSize
 from jobs.lab.bench.topics import measure as measure_topics
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy
 from streams.settings import load_settings
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import policy_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -53,7 +53,7 @@ async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) 
     """Role and Faust agent killed once each in mid-stream: both are counted, and the role lost and doubled nothing."""
     names = ["sessions_role", "per_event_faust_guarded"]
 
-    report = await measure_kills(BenchEnvironment(kafka, tmp_path), names, 1, 3, say=lambda _: None)
+    report = await measure_kills(BenchEnvironment(kafka, tmp_path), KillsSize(names, 1, 3), say=lambda _: None)
 
     assert [(row["contender"], row["kills"], row["turns"]) for row in report["rows"]] == [
         (name, 1, 1_100) for name in names
@@ -85,13 +85,13 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
     size = ScaleSize(runs=1, probes=1, sessions=(200,), turns_each=1, passes=1, workers=(2,), backlog_turns=800)
 
     report = await measure_scale(BenchEnvironment(kafka, tmp_path), size, say=said.append)
-    section = section_of("scale", msgspec.to_builtins(report))
+    result = result_of("scale", msgspec.to_builtins(report))
 
     assert [(each["workers"], each["turns_per_s"] > 0) for each in report["workers"]] == [(2, True)]
     assert [each["turn"] for each in report["session_length"]] == list(POSITIONS)
     assert [each["sessions"] for each in report["sessions"]] == [200]
     assert report["notes"] == []
-    assert [picture.file.removesuffix(".svg") for picture in section.pictures] == [
+    assert [picture.file.removesuffix(".svg") for picture in result.pictures] == [
         "scale-length",
         "scale-sessions",
         "scale-memory",
@@ -107,10 +107,8 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
     size = TopicSize(sessions=1, runs=1, fold_turns=100, role_turns=3_000)
 
     report = await measure_topics(
-        read_dialogues([], {}),
-        embedder_of(settings),
-        policy_of(settings),
         size,
+        dialogues=read_dialogues([], {}),
         environment=nullcontext(BenchEnvironment(kafka, tmp_path)),
         say=said.append,
     )
@@ -118,7 +116,7 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
     role = report["ratio_throughput"]
     assert role is not None
     assert role["ratio"] == pytest.approx(role["with_topics_turns_per_s"] / role["without_topics_turns_per_s"])
-    held = section_of("topics", msgspec.to_builtins(report)).held
+    held = result_of("topics", msgspec.to_builtins(report)).held_to
     assert [figure.value for figure in held if figure.what == "topics: ratio_throughput"] == [role["ratio"]]
     assert [line.split(":")[0].strip() for line in said[-2:]] == [
         "sessions role without topics",

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from jobs.lab.bench.archive import read_views, stored
-from jobs.lab.bench.archive_landing import fill, kept, speed
-from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic, plan
-from jobs.lab.bench.page import section_of, write_page
+from jobs.lab.bench.archive_landing import Filled, fill, speed
+from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
+from jobs.lab.bench.page import write_page
+from jobs.lab.bench.result import result_of
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
@@ -27,17 +28,16 @@ TOPIC_OF_NAME = {topic.name: topic for topic in REGISTRY.topics}
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakePaths]:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakePaths, Filled]:
     """A data directory with a tiny archive."""
     home = tmp_path_factory.mktemp("bench")
     paths = LakePaths(home / "archive" / "catalog.sqlite", f"{home}/archive/data/")
-    fill(home, paths, TINY, progress=lambda *_: None)
-    return home, paths
+    return home, paths, fill(home, paths, TINY, progress=lambda *_: None)
 
 
 def test_lengths_are_many_short_and_few_long() -> None:
     """The mean is what was asked for, half of the sessions are far below it."""
-    lengths = plan(ArchiveSize(sessions=4_000, turns_per_session=400)).lengths
+    lengths = ArchiveTraffic(ArchiveSize(sessions=4_000, turns_per_session=400)).lengths
 
     assert lengths.mean() == pytest.approx(400, rel=0.02)
     assert np.median(lengths) < 200
@@ -71,34 +71,34 @@ def test_every_record_is_a_true_event() -> None:
     assert {"turns.v1", "profiles.v1", "commands.v1", "episodes.v1"} <= {topic for topic, _ in ends}
 
 
-def test_what_was_made_is_in_the_archive(filled: tuple[Path, LakePaths]) -> None:
-    """Every turn once, a risk point for each of the user's, an episode for each session."""
-    home, paths = filled
-    found = kept(home)
+def test_what_was_made_is_in_the_archive(filled: tuple[Path, LakePaths, Filled]) -> None:
+    """Every turn once, an episode for each session that ended, with a risk point for each turn of the user."""
+    _, paths, found = filled
     with reading(paths) as con:
         counted = con.execute(
             "SELECT (SELECT count(*) FROM raw.turns), (SELECT count(*) FROM raw.episodes), "
-            "(SELECT count(*) FROM raw.turns WHERE role = 'user') - (SELECT count(*) FROM raw.risk_points), "
+            "(SELECT count(*) FROM raw.turns SEMI JOIN raw.episodes USING (session_id) WHERE role = 'user') "
+            "- (SELECT count(*) FROM raw.risk_points SEMI JOIN raw.episodes USING (session_id)), "
             "(SELECT count(*) FROM raw.skipped)"
         ).fetchall()
 
-    assert found is not None
-    assert counted == [(found.turns, TINY.sessions, 0, 0)]
+    ((turns, episodes, without_risk, skipped),) = counted
+    assert (turns, without_risk, skipped) == (found.turns, 0, 0)
+    assert TINY.sessions / 2 < episodes
 
 
-def test_a_kept_archive_is_used_again_and_another_is_left_alone(filled: tuple[Path, LakePaths]) -> None:
+def test_a_kept_archive_is_used_again_and_another_is_left_alone(filled: tuple[Path, LakePaths, Filled]) -> None:
     """A repeat does not make twenty million turns again; a wrong folder is not overwritten."""
-    home, paths = filled
-    before = kept(home)
+    home, paths, before = filled
 
     assert fill(home, paths, TINY, progress=lambda *_: None) == before
     with pytest.raises(ConfigurationError, match="--data-dir"):
         fill(home, paths, ArchiveSize(sessions=41), progress=lambda *_: None)
 
 
-def test_views_are_asked_and_files_counted(filled: tuple[Path, LakePaths]) -> None:
+def test_views_are_asked_and_files_counted(filled: tuple[Path, LakePaths, Filled]) -> None:
     """One day reads fewer files than there are; a query that fails is named, the others go on."""
-    _, paths = filled
+    _, paths, _ = filled
     holds, latest = stored(paths)
     read = read_views(paths, {"turns": "SELECT count(*) FROM turns", "none": "SELECT * FROM none"}, latest)
 
@@ -123,14 +123,14 @@ def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
     printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "ratio_raw_write": 0.5}
     (tmp_path / "archive.json").write_text(json.dumps(printed))
     verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
-    section = section_of("archive", printed)
+    result = result_of("archive", printed)
 
     assert verdicts == [
         ("archive: landing to raw write", False),
         ("archive: slowest view", True),
         ("archive: slowest mining job", True),
     ]
-    assert [list(row) for table in section.tables for row in table.rows] == [
+    assert [list(row) for table in result.rows for row in table.rows] == [
         ["turns", "500,000"],
         ["by the raw write", "0.5"],
         ["turns", "0.25"],

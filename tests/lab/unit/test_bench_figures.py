@@ -10,7 +10,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing
-from jobs.lab.bench.sessions_role import time_of
+from jobs.lab.bench.sessions_role import Backlog, time_of
 from jobs.lab.bench.stream import Round, order, summarise
 from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
 from models.events import AlertChanged, Turn
@@ -31,10 +31,8 @@ def measured(ours: float, faust: float, *, quix: float | None = None) -> Round:
     return Round(
         timings={name: Timing(round(rate * 2), 2.0) for name, rate in rates.items()},
         latencies_ms=[0.0, 50.0, 100.0],
-        changelog_bytes_per_turn=900.0,
-        mb_per_10000_sessions=25.0,
+        backlog=Backlog(Timing(1, 1.0), 1.0, 900.0, 25.0, {"fold": 50.0}),
         turn_bytes=300.0,
-        stage_us_per_turn={"fold": 50.0},
     )
 
 

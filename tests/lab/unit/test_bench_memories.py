@@ -19,7 +19,8 @@ from jobs.lab.bench.memories import (
     share_of_work,
     walk,
 )
-from jobs.lab.bench.page import publish, write_page
+from jobs.lab.bench.page import write_page
+from jobs.lab.bench.result import publish
 from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy
@@ -80,12 +81,10 @@ def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder)
         share_of_work(arrivals_of(200, policy, embedder), policy, rounds=1)
 
 
-async def test_everything_is_measured_and_shown(
-    embedder: WordLlamaEmbedder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As often as wanted, held to the limits of app memory; the page and the table show every figure."""
-    report = await measure(tmp_path, Policy(), embedder, TINY, say=lambda _: None)
-    section = publish("memories", OutputFormat.TABLE, lambda _: report)
+    report = await measure(TINY, say=lambda _: None)
+    result = publish("memories", OutputFormat.TABLE, lambda **_: report)
 
     assert [(each["what"], each["count"]) for each in [*report["work"], *report["reading"]]] == [
         ("creation", 10),
@@ -102,7 +101,7 @@ async def test_everything_is_measured_and_shown(
     )
     assert report["ends"]["merged"] + report["ends"]["deleted"] == 90
     assert 0 < report["share"]["spaces_percent"] < report["own_words_percent"] < 100
-    assert [(figure.what, figure.bound) for figure in section.held] == [
+    assert [(figure.what, figure.bound) for figure in result.held_to] == [
         ("creation, p99", 50.0),
         ("creation and compaction, p99", 50.0),
         ("memories of a space, p99", 5.0),
@@ -115,7 +114,7 @@ async def test_everything_is_measured_and_shown(
     printed = msgspec.to_builtins(report)
     (tmp_path / "memories.json").write_text(json.dumps(printed))
     held = write_page(tmp_path)
-    assert [len(table.rows) for table in section.tables] == [2, 3, 1, 1, 1]
-    assert held == section.held
+    assert [len(table.rows) for table in result.rows] == [2, 3, 1, 1, 1]
+    assert held == result.held_to
     assert "## Memories of apps" in (tmp_path / "README.md").read_text()
     assert "the source's context" in capsys.readouterr().out

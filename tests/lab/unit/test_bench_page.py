@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lab.bench.page import COMMANDS, PAGE, section_of, write_page
+from jobs.lab.bench.page import COMMANDS, PAGE, write_page
+from jobs.lab.bench.result import result_of
 from models.errors import ConfigurationError
 
 ENVELOPE = {
@@ -186,12 +187,12 @@ def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_section_of_nothing_shows_nothing(name: str) -> None:
+def test_a_result_of_nothing_shows_nothing(name: str) -> None:
     """As of a command that was cut short, or of contenders of which nothing is known: no verdict, row or picture."""
     for printed in ({}, {"outcomes": [{"policy": "p"}]}):
-        section = section_of(name, printed)
-        rows = [row for table in section.tables for row in table.rows if any(str(cell).strip("– ") for cell in row[1:])]
-        assert ([f for f in section.held if f.value is not None], rows, list(section.pictures)) == ([], [], [])
+        result = result_of(name, printed)
+        rows = [row for table in result.rows for row in table.rows if any(str(cell).strip("– ") for cell in row[1:])]
+        assert ([f for f in result.held_to if f.value is not None], rows, list(result.pictures)) == ([], [], [])
 
 
 def test_stages_before_and_now_stand_side_by_side(tmp_path: Path) -> None:
@@ -256,17 +257,17 @@ def test_command_prints_what_is_held_to_what(tmp_path: Path) -> None:
 def test_facts_are_held_to_the_split_that_nobody_looked_at() -> None:
     """Not to all messages together."""
     found = {"precision": 0.95, "recall": 0.9, "by_split": {"test": {"precision": 0.8, "recall": 0.75}}}
-    section = section_of("eval-facts", found)
+    result = result_of("eval-facts", found)
 
-    assert [(0.8, False), (0.75, True)] == [(held.value, held.reached) for held in section.held]
-    assert ("test", "0.8", "0.75", "") == tuple(section.tables[0].rows[1])
+    assert [(0.8, False), (0.75, True)] == [(held.value, held.reached) for held in result.held_to]
+    assert ("test", "0.8", "0.75", "") == tuple(result.rows[0].rows[1])
 
 
 def test_each_embedder_has_its_goal() -> None:
     """MiniLM must find more than wordllama."""
     recalls = {kind: {"1-4": {"recall@10": value}} for kind, value in (("turns", 0.71), ("sessions", 0.95))}
     verdicts = {
-        name: [held.reached for held in section_of("eval-retrieval", {"embedder": name, **recalls}).held]
+        name: [held.reached for held in result_of("eval-retrieval", {"embedder": name, **recalls}).held_to]
         for name in ("wordllama", "minilm")
     }
 
@@ -279,19 +280,19 @@ def test_latency_is_held_to_the_limits_that_the_bench_names() -> None:
         "rate": 200.0,
         "routes": [{"path": "/v1/retrieve", "p99_ms": 20.0, "rate": 200.0, "inside": {"p99_ms": 1.0}}],
     }
-    section = section_of("retrieve", measured)
+    result = result_of("retrieve", measured)
 
-    assert [False, True] == [held.reached for held in section.held]
-    assert ["/v1/retrieve"] == [row[0] for row in section.tables[0].rows]
+    assert [False, True] == [held.reached for held in result.held_to]
+    assert ["/v1/retrieve"] == [row[0] for row in result.rows[0].rows]
 
 
 def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
     """Not to all messages together, and the source's patterns stand beside."""
     figures = {"precision": 0.9, "recall": 0.7, "f1": 0.79, "gold": 10}
-    section = section_of(
+    result = result_of(
         "eval-extraction",
         {"all": figures | {"f1": 0.95}, "held_out": figures, "seed_patterns": figures | {"f1": 0.3}},
     )
 
-    assert [(0.79, False)] == [(held.value, held.reached) for held in section.held]
-    assert ["all", "held out", "source patterns, all"] == [row[0] for row in section.tables[0].rows]
+    assert [(0.79, False)] == [(held.value, held.reached) for held in result.held_to]
+    assert ["all", "held out", "source patterns, all"] == [row[0] for row in result.rows[0].rows]

@@ -9,8 +9,8 @@ import pytest
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.report import backtest_of, without_sessions
-from jobs.lab.bench.page import section_of
-from jobs.lab.bench.page_layout import Measured
+from jobs.lab.bench.layout import Measured
+from jobs.lab.bench.result import result_of
 from models.policy import Policy
 from tests.support.backtest_sessions import judged
 
@@ -39,7 +39,7 @@ def measured() -> Measured:
 
 def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
     """With intervals; a source stands in the table of its label alone."""
-    page = section_of("escalation", measured).as_markdown()
+    page = result_of("escalation", measured).as_markdown()
 
     assert "| old | 0.75 | 0.5 | 50.0% (" in page
     assert "| new | 1 | 0.5 | 100.0% (" in page
@@ -50,7 +50,7 @@ def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
 def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
     """By what the issue asks for."""
     found = {
-        figure.what.removeprefix("escalation, new: "): figure for figure in section_of("escalation", measured).held
+        figure.what.removeprefix("escalation, new: "): figure for figure in result_of("escalation", measured).held_to
     }
 
     assert {what: figure.value for what, figure in found.items()} == {
@@ -66,7 +66,7 @@ def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
 
 def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp_path: Path) -> None:
     """Four files, each naming the contenders; none of them knows a session."""
-    pictures = section_of("escalation", measured).pictures
+    pictures = result_of("escalation", measured).pictures
     for picture in pictures:
         picture.draw(tmp_path / picture.file)
     drawn = {file.stem.removeprefix("escalation-"): file.read_text("utf-8") for file in tmp_path.iterdir()}

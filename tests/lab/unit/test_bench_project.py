@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.page import publish, write_page
+from jobs.lab.bench.page import write_page
 from jobs.lab.bench.project import (
     FILLED,
     Log,
@@ -21,6 +21,7 @@ from jobs.lab.bench.project import (
     spoken,
     talk_of,
 )
+from jobs.lab.bench.result import publish
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
 
@@ -60,10 +61,10 @@ def test_turns_are_compared_by_tenths() -> None:
 
 def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Held to the limits of project memory; the page and the table show every figure."""
-    report = measure(Policy(), TINY, say=lambda _: None)
-    section = publish("project", OutputFormat.TABLE, lambda _: report)
+    report = measure(TINY, say=lambda _: None)
+    result = publish("project", OutputFormat.TABLE, lambda **_: report)
 
-    assert [(figure.what, figure.bound) for figure in section.held] == [
+    assert [(figure.what, figure.bound) for figure in result.held_to] == [
         ("retrieval, p99", 5.0),
         ("retrieval after a change, p99", 5.0),
         ("consolidation of 100 memories", 100.0),
@@ -79,7 +80,7 @@ def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.Capture
     printed = msgspec.to_builtins(report)
     (tmp_path / "project.json").write_text(json.dumps(printed))
     held = write_page(tmp_path)
-    assert [len(table.rows) for table in section.tables] == [2, 2, 1, 1]
-    assert held == section.held
+    assert [len(table.rows) for table in result.rows] == [2, 2, 1, 1]
+    assert held == result.held_to
     assert "## Memory of projects" in (tmp_path / "README.md").read_text()
     assert "retrieval after a change" in capsys.readouterr().out

@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
-from jobs.lab.bench import retrieve_http
+from jobs.lab.bench.http_load import Answered, figures_of
+from jobs.lab.bench.layout import HeldFigure
 from jobs.lab.bench.measuring import BenchFailed, Figures
-from jobs.lab.bench.page import publish, section_of
-from jobs.lab.bench.page_layout import HeldFigure
+from jobs.lab.bench.result import publish, result_of
 from jobs.lab.bench.retrieve_corpus import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -22,13 +23,9 @@ from jobs.lab.bench.retrieve_corpus import (
     user_of,
     users_for,
 )
-from jobs.lab.bench.retrieve_http import (
-    CONNECTIONS,
-    WARM_UP_S,
-    RequestLoad,
-    Timetable,
-)
+from jobs.lab.bench.traffic import paced
 from jobs.shared.output import OutputFormat
+from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
 from streams.index.edge import EdgeStore
@@ -53,18 +50,19 @@ def measured(*, end_to_end: Figures | None = None, inside_ms: float | None = Non
 
 def held_of(measured: Figures) -> Sequence[HeldFigure]:
     """What the page holds to a limit."""
-    return section_of("retrieve", measured).held
+    return result_of("retrieve", measured).held_to
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
     """About; episodes cover the turns without gap or overlap, up to those that are still at hand."""
-    made = corpus.user(3)
-    ranges = [(episode.first_turn, episode.last_turn) for episode in made.episodes]
-    facts = {(fact.category, fact.key) for fact in made.facts}
+    turns, outputs = corpus.user(3)
+    ranges = [(each.first_turn, each.last_turn) for each in outputs if isinstance(each, EpisodeCompressed)]
+    facts = {(each.category, each.key) for each in outputs if isinstance(each, FactChanged)}
+    stats = [each for each in outputs if isinstance(each, UserMemoryChanged)][-1]
 
-    assert len(made.turns) + len(made.episodes) + len(facts) == pytest.approx(MEMORIES_EACH, rel=0.01)
+    assert len(turns) + len(ranges) + len(facts) == pytest.approx(MEMORIES_EACH, rel=0.01)
     assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
-    assert TURNS_EACH - ranges[-1][1] <= len(made.stats.short_term[-1].turns)
+    assert TURNS_EACH - ranges[-1][1] <= len(stats.short_term[-1].turns)
     assert len(facts) > 15
 
 
@@ -73,7 +71,7 @@ def test_questions_follow_the_seed_and_users_that_are_there(corpus: Corpus) -> N
     again, other = Corpus(Policy()), Corpus(Policy(), seed=1)
 
     assert again.user(2) == corpus.user(2)
-    assert other.user(2).turns != corpus.user(2).turns
+    assert other.user(2)[0] != corpus.user(2)[0]
     assert list(islice(again.questions(5), 9)) == list(islice(corpus.questions(5), 9))
 
     asked = list(islice(corpus.questions(3), 60))
@@ -110,36 +108,24 @@ async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Pa
     assert [turn for run in stats.short_term for turn in run.turns] == list(range(20, 30))
 
 
-def test_requests_are_due_at_the_rate_from_the_start() -> None:
-    """Over all users one after the other, at equal distances, whatever the answers take."""
-    table = Timetable(RequestLoad("", [], rate=200.0, seconds=10.0), now_s=100.0)
-    due_s = sorted(table.due_s(user, n) for user in range(CONNECTIONS) for n in range(4))
-    gaps_s = [after - before for before, after in pairwise(due_s)]
+async def test_requests_are_due_at_the_rate_from_the_start() -> None:
+    """At equal distances, whatever is done meanwhile, and none is given before it is due."""
+    found = [(due_s, perf_counter()) async for due_s, _ in paced(range(20), 500.0, spin_s=0.002)]
 
-    assert due_s[0] == table.began_s > 100.0
-    assert gaps_s == pytest.approx([1 / 200.0] * (4 * CONNECTIONS - 1))
-    assert table.ends_s - table.began_s == WARM_UP_S + 10.0
+    assert [after[0] - before[0] for before, after in pairwise(found)] == pytest.approx([1 / 500.0] * 19)
+    assert all(given_s >= due_s for due_s, given_s in found)
 
 
-def test_a_run_is_measured_from_when_requests_were_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Percentiles, answers a second, CPUs as shares of the time; without answers it says what came instead."""
-    table = Timetable(RequestLoad("", [], rate=200.0, seconds=10.0), now_s=0.0)
-    table.note(table.began_s, table.began_s, "in the warm-up")
-    now_s = table.counts_from_s
-    for late_s in (1.0, 2.0):
-        monkeypatch.setattr(retrieve_http, "perf_counter", lambda late_s=late_s: now_s + late_s)
-        table.note(now_s, now_s + late_s / 2, "")
-    table.note(now_s, now_s, "503 ")
-    found = table.figures("/v1/retrieve", 0.5)
+def test_a_run_is_measured_from_when_requests_were_due() -> None:
+    """Percentiles and answers a second, the warm-up left out; without answers it says what came instead."""
+    warm_up, refused = Answered(0.0, 0.0, 9.0, "in the warm-up"), Answered(11.0, 11.0, 11.5, "503 ")
+    found = figures_of([warm_up, Answered(10.0, 10.5, 11.0), refused, Answered(10.0, 11.0, 12.0)], began_s=10.0)
 
     assert (found["requests"], found["rate"], found["errors"], found["error_kinds"]) == (2, 1.0, 1, ["503 "])
-    assert (found["p50_ms"], found["max_ms"], found["client_cpus"]) == (1_500.0, 2_000.0, 0.25)
+    assert (found["p50_ms"], found["max_ms"]) == (1_500.0, 2_000.0)
     assert found["answer_p99_ms"] < found["p99_ms"]
-
-    refused = Timetable(RequestLoad("", [], rate=200.0, seconds=10.0), now_s=-9.0)
-    refused.note(now_s, now_s, "401 ")
-    with pytest.raises(BenchFailed, match="401"):
-        refused.figures("/v1/retrieve", 0.0)
+    with pytest.raises(BenchFailed, match="503"):
+        figures_of([refused], began_s=10.0)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +149,9 @@ def test_what_was_measured_is_held_to_its_limit() -> None:
 
 def test_figures_are_printed_with_their_ratio(capsys: pytest.CaptureFixture[str]) -> None:
     """As JSON and as a table."""
-    publish("retrieve", OutputFormat.JSON, lambda _: measured(inside_ms=4.0))
+    publish("retrieve", OutputFormat.JSON, lambda **_: measured(inside_ms=4.0))
     as_json = json.loads(capsys.readouterr().out)
-    publish("retrieve", OutputFormat.TABLE, lambda _: measured(inside_ms=4.0))
+    publish("retrieve", OutputFormat.TABLE, lambda **_: measured(inside_ms=4.0))
     as_table = capsys.readouterr().out
 
     assert as_json["routes"][0]["ratio_p99"] == 2.5

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.scale_folds import (
+from jobs.lab.bench.scale import (
     POSITIONS,
     Population,
     does_not_fit,
@@ -46,8 +46,9 @@ def test_lines_bring_what_the_stages_before_the_fold_add(prepared: Prepared) -> 
 
 def test_medians_of_lengths_are_taken_within_runs() -> None:
     """Ratios pair the same words in the same run: a run that was slow by half changes none."""
-    costs = [[[1e-6, 2e-6, 3e-6], [2e-6, 3e-6, 6e-6]], [[2e-6, 4e-6, 6e-6], [4e-6, 6e-6, 12e-6]]]
-    found = summarise_lengths([run + run for run in costs], [[100, 200, 300, 400]] * 2)
+    probes = [[1e-6, 2e-6] * 2, [2e-6, 3e-6] * 2, [3e-6, 6e-6] * 2]
+    costs = [probes, [[2 * cost for cost in probe] for probe in probes]]
+    found = summarise_lengths(costs, [[100, 200, 300, 400]] * 2)
 
     assert [cost["turn"] for cost in found] == list(POSITIONS)
     assert [round(cost["ratio"], 6) for cost in found] == [1.0, 2.0, 1.0, 2.0]

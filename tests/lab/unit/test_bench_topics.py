@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.page import PAGE, section_of, write_page
-from jobs.lab.bench.topics import TopicSize, conversations_of, measure, packing_rows, strings_of, switched, unpack_ms
+from jobs.lab.bench.page import PAGE, write_page
+from jobs.lab.bench.result import result_of
+from jobs.lab.bench.topics import TopicSize, measure, packing_rows, strings_of, switched, unpack_ms
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
     LongSession,
@@ -21,7 +22,6 @@ from jobs.lab.bench.topics_work import (
     match_ms,
     walk,
 )
-from jobs.lab.bench.traffic import TurnTraffic
 from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
@@ -118,23 +118,20 @@ def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
 
 
 def test_ratio_compares_the_same_turns() -> None:
-    """Given conversations make the traffic; only topic memory is switched."""
-    ours, demo = TurnTraffic(0, conversations_of(read_dialogues([], {}))), TurnTraffic(0)
-
-    assert list(ours.backlog(50, ends_at=BEGINS)) == list(demo.backlog(50, ends_at=BEGINS))
+    """Only topic memory is switched."""
     off = switched(Policy(), with_topics=False)
     assert (off.topics.enabled, switched(off, with_topics=True)) == (False, Policy())
 
 
-async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
+async def test_report_holds_every_limit() -> None:
     """Without a broker all figures but the role's are there, each verdict is that of its numbers."""
     size = TopicSize(sessions=1, runs=1, fold_turns=100, role_turns=0)
     said: list[str] = []
     dialogues = read_dialogues([], {})
 
-    report = await measure(dialogues, embedder, policy_of(load_settings()), size, environment=None, say=said.append)
+    report = await measure(size, dialogues=dialogues, say=said.append)
 
-    held = section_of("topics", msgspec.to_builtins(report)).held
+    held = result_of("topics", msgspec.to_builtins(report)).held_to
     figures = {figure.what.removeprefix("topics: ") for figure in held}
     assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures
     assert "saved at 50 messages, gzip and base64" in figures
@@ -162,8 +159,8 @@ def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) ->
     assert (tmp_path / "eval-topics-wordllama.svg").is_file()
     held = json.loads(printed)["held"]
     assert [(f.what, f.reached) for f in figures] == [(row["figure"], row["reached"]) for row in held]
-    assert not section_of("eval-topics", {}).pictures
-    assert not section_of("topics", {}).held
+    assert not result_of("eval-topics", {}).pictures
+    assert not result_of("topics", {}).held_to
 
 
 def test_command_prints_every_key(printed: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from statistics import mean
 from typing import Any
 
-from jobs.lab.bench.page_layout import Measured, at, entries_at, figure, number, rows_at
+from jobs.lab.bench.layout import Measured, at, entries_at, figure, number, rows_at
 
 CONTENDERS = {
     "sessions_role": "sessions role",
@@ -19,14 +19,14 @@ CONTENDERS = {
     "bytewax": "the same fold, Bytewax, recovery on",
     "raw_read": "read and decode only",
 }
-"""Contender → what it is called on the page."""
+"""Contender → its name on the page."""
 KEPT_UP = 0.98
 """Share of the wanted rate: at the end of a run some requests are still due."""
 _OURS = "sessions_role"
 _WRONG = ("lost", "doubled", "alerts_missing", "alerts_false")
 _MOST_MILESTONES = 6
 _AFTER_TIMEOUT_S = 1.0
-"""So much later than the session time-out may an alert come after a kill."""
+"""An alert may come this much later than the session time-out after a kill."""
 _RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1)
 _GOAL_RATE = 0.05
 _TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
@@ -49,16 +49,11 @@ def _stream(measured: Measured) -> dict[str, Any]:
         }
         for name, rate in entries_at(measured, "absolute_turns_per_s").items()
     ]
-    names = sorted({**now, **before}, key=lambda name: -before.get(name, now.get(name, 0.0)))
     total = sum(now.values())
     stages = [
-        {
-            "name": name,
-            "before": before.get(name),
-            "now": now.get(name),
-            "share": f"{now.get(name, 0.0) / total:.0%}" if total else "",
-        }
-        for name in names
+        {"name": name, "before": before.get(name), "now": now.get(name), "share": f"{now.get(name, 0.0) / total:.0%}"}
+        for name in sorted({**now, **before}, key=lambda name: -before.get(name, now.get(name, 0.0)))
+        if total
     ]
     of_all = {"name": "all", "before": sum(before.values()) or None, "now": total}
     turn_bytes, latency = figure(measured, "turn_bytes"), entries_at(measured, "alert_latency_ms")
@@ -91,26 +86,24 @@ def _recovery(measured: Measured) -> dict[str, Any]:
 
 def _scale(measured: Measured) -> dict[str, Any]:
     cpus, partitions = figure(measured, "cpus"), figure(measured, "partitions")
-    lengths = rows_at(measured, "session_length")
-    notes = list(at(measured, "notes") or [])
+    lengths, notes = rows_at(measured, "session_length"), list(at(measured, "notes") or [])
     if cpus is not None and rows_at(measured, "workers"):
         shared = f" They share {number(partitions)} partitions." if partitions is not None else ""
         notes.insert(
             0, f"The machine has {number(cpus)} CPUs, and the broker uses them too: more workers than CPUs cannot be "
             f"faster.{shared}",
         )  # fmt: skip
+    sizes = ("memory", "state")
     return {
         "also": _rounds(measured),
         "notes": notes,
         "longest": f"turn {number(figure(lengths[-1], 'turn'))}" if lengths else "",
-        "in_mib": [_in_mib(row) for row in rows_at(measured, "sessions")],
+        "in_mib": [
+            {"sessions": row.get("sessions"), **{key: (figure(row, f"{key}_bytes") or 0) / 2**20 for key in sizes}}
+            for row in rows_at(measured, "sessions")
+        ],
         "on_cpus": f", on {number(cpus)} CPUs" if cpus is not None else "",
     }
-
-
-def _in_mib(row: Measured) -> dict[str, float | None]:
-    sizes = {key: figure(row, f"{key}_bytes") for key in ("memory", "state")}
-    return {"sessions": figure(row, "sessions"), **{key: size and size / 2**20 for key, size in sizes.items()}}
 
 
 def _memory(measured: Measured) -> dict[str, Any]:
@@ -142,8 +135,7 @@ def _chaos(measured: Measured) -> dict[str, Any]:
     for key in dict.fromkeys(key for result in finished for key in result):
         if values := [value for result in finished if (value := figure(result, key)) is not None]:
             total[key] = max(values) if key.startswith("worst") else sum(values)
-    seeds = [number(figure(run, "seed")) for run in runs]
-    named = zip(seeds, results, strict=True)
+    named = zip([number(figure(run, "seed")) for run in runs], results, strict=True)
     rows = [{**(result or {}), "name": seed if result else f"{seed} (not finished)"} for seed, result in named]
     lengths = dict.fromkeys((figure(run, "minutes"), figure(run, "turns_per_s")) for run in runs)
     timeout_s = figure(measured, "session_timeout_s")
@@ -171,7 +163,7 @@ def _retrieve(measured: Measured) -> dict[str, Any]:
 
 
 def _archive(measured: Measured) -> dict[str, Any]:
-    peaks = [at(measured, "landing_peak_mb"), at(measured, "query_peak_mb")]
+    peaks = [figure(measured, "landing_peak_mb"), figure(measured, "query_peak_mb")]
     known = [peak for peak in (*peaks, *entries_at(measured, "job_peak_mb").values()) if peak is not None]
     return {
         "slowest_view_s": max(entries_at(measured, "query_s").values(), default=None),
@@ -189,6 +181,7 @@ def _escalation(measured: Measured) -> dict[str, Any]:
     rates = [figure(each, "false_alarm_ratio") for each in entries_at(last, "by_app").values()]
     areas = entries_at(last, "roc_auc_by_app").values()
     recalls = [row["recall"] for row in _curve(last, "curve") if row["rate"] == _GOAL_RATE]
+    curves = [*((name, outcome, "curve") for name, outcome in named.items()), (f"{policy}, {_ALONE}", last, _FIRST)]
     return {
         "policy": policy,
         "last": {
@@ -206,45 +199,40 @@ def _escalation(measured: Measured) -> dict[str, Any]:
             }
             for outcome in named.values()
         ],
-        "false_alarms": [*_by_source(named, "false_alarm", _with_interval)],
-        "recalls": [*_by_source(named, "recall", _with_interval)],
-        "false_alarm_ratios": [*_by_source(named, "false_alarm", _ratio, sessions=False)],
-        "recall_ratios": [*_by_source(named, "recall", _ratio, sessions=False)],
+        "false_alarms": [{"sessions": n, **row} for n, row in _by_source(named, "false_alarm", _with_interval)],
+        "recalls": [{"sessions": n, **row} for n, row in _by_source(named, "recall", _with_interval)],
+        "false_alarm_ratios": [row for _, row in _by_source(named, "false_alarm", _ratio)],
+        "recall_ratios": [row for _, row in _by_source(named, "recall", _ratio)],
         "reliability": [
             {
                 "policy": name,
                 "sessions": row.get("sessions"),
-                "predicted": f"{figure(row, 'predicted') or 0.0:.1%}",
-                "observed": f"{figure(row, 'observed') or 0.0:.1%}",
+                **{key: f"{figure(row, key) or 0.0:.1%}" for key in ("predicted", "observed")},
                 "base_rate": f"{figure(outcome, 'base_rate') or 0.0:.1%}",
             }
             for name, outcome in named.items()
             for row in rows_at(outcome, "reliability")
         ],
-        "curves": [
-            {"judged_by": name, **row}
-            for name, rows in (
-                *((name, _curve(outcome, "curve")) for name, outcome in named.items()),
-                (f"{policy}, first turn alone", _curve(last, "first_turn")),
-            )
-            for row in rows
-        ],
+        "curves": [{"judged_by": name, **row} for name, outcome, key in curves for row in _curve(outcome, key)],
         "delays": [
-            {"name": tenth, **{name: _counts(outcome)[n] or None for name, outcome in named.items()}}
+            {"name": tenth, **{name: each["delays"][n] or None for name, each in named.items() if each.get("delays")}}
             for n, tenth in enumerate(_TENTHS)
         ],
     }
 
 
+_ALONE, _FIRST = "first turn alone", "first_turn"
+
+
 def _by_source(
-    named: Mapping[str, Measured], kind: str, shown: Callable[[Any, str], Any], *, sessions: bool = True
-) -> Iterator[dict[str, Any]]:
-    """Sources that have such a ratio, with it by each way of judging."""
+    named: Mapping[str, Measured], kind: str, shown: Callable[[Any, str], Any]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Sources that have such a ratio, by sessions, with it by each way of judging."""
     for app in entries_at(next(iter(named.values())), "by_app"):
         parts = {name: entries_at(outcome, "by_app").get(app) for name, outcome in named.items()}
         if any(_ratio(part, kind) is not None for part in parts.values()):
-            first = {"sessions": at(next(iter(parts.values())), "sessions")} if sessions else {}
-            yield {"name": app, **first, **{name: shown(part, kind) for name, part in parts.items()}}
+            row = {"name": app, **{name: shown(part, kind) for name, part in parts.items()}}
+            yield at(next(iter(parts.values())), "sessions"), row
 
 
 def _ratio(part: Any, kind: str) -> float | None:
@@ -264,12 +252,7 @@ def _curve(outcome: Measured, key: str) -> list[dict[str, float]]:
     return [{"rate": rate, "recall": recall} for rate, recall in best.items()] if known else []
 
 
-def _counts(outcome: Measured) -> Sequence[float]:
-    counts = at(outcome, "delays")
-    return counts if isinstance(counts, list) and len(counts) == len(_TENTHS) else [0] * len(_TENTHS)
-
-
-ROWS: Mapping[str, Callable[[Measured], dict[str, Any]]] = {
+DERIVED: Mapping[str, Callable[[Measured], dict[str, Any]]] = {
     "stream": _stream,
     "recovery": _recovery,
     "scale": _scale,

@@ -1,4 +1,4 @@
-"""Layout of a section of the page, as `sections.toml` has it: figures that are held to a limit, tables, pictures.
+"""Layout of a section of the measurements page, as `sections.toml` has it: held figures, tables and pictures.
 
 A path is one or more keys with points between them. What is missing at a path, or of another kind, is left out.
 """
@@ -16,7 +16,7 @@ from msgspec import Struct
 from jobs.shared.charts import Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
 
 Measured = Mapping[str, Any]
-"""What a measuring command printed, or a part of it."""
+"""Output of a measuring command, or a part of it."""
 
 
 def at(measured: Any, path: str) -> Any:
@@ -75,15 +75,15 @@ def filled_in(text: str, measured: Measured, **more: str) -> str:
 
 
 class HeldFigure(Struct, frozen=True):
-    """A figure and what it is held to.
+    """A figure and its limit.
 
     Attributes:
         what: Name of the figure.
         value: Measured.
-        bound: What it is held to.
-        at_least: Whether the bound is a least value; else it is a greatest.
+        bound: The limit.
+        at_least: Whether the limit is a least value; else it is a greatest.
         unit: Of both.
-        valid: Whether the measurement may reach its bound at all.
+        valid: Whether the measurement may reach its limit at all.
     """
 
     what: str
@@ -95,7 +95,7 @@ class HeldFigure(Struct, frozen=True):
 
     @property
     def reached(self) -> bool:
-        """Whether the figure is on the right side of its bound.
+        """Whether the figure is on the right side of its limit.
 
         >>> HeldFigure("p99", 80.0, 75.0).reached, HeldFigure("ratio", 6.0, 5.0, at_least=True).reached
         (False, True)
@@ -104,18 +104,12 @@ class HeldFigure(Struct, frozen=True):
 
     def printed(self) -> dict[str, Any]:
         """As JSON and CSV have it."""
-        return {
-            "figure": self.what,
-            "measured": self.value,
-            "limit": self.bound,
-            "at_least": self.at_least,
-            "unit": self.unit,
-            "reached": self.reached,
-        }
+        shown = {"measured": self.value, "limit": self.bound, "at_least": self.at_least, "unit": self.unit}
+        return {"figure": self.what, **shown, "reached": self.reached}
 
 
 class PageTable(Struct, frozen=True):
-    """Columns and rows of text; columns in which nothing stands are left out when it is written."""
+    """Columns and rows of text; empty columns are left out when it is written."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -135,13 +129,7 @@ class PageTable(Struct, frozen=True):
 
 
 class PagePicture(Struct, frozen=True):
-    """A file beside the page.
-
-    Attributes:
-        file: Its name.
-        shows: Text for those who do not see it.
-        draw: Writes it.
-    """
+    """A file beside the page: its name, its text for those who do not see it, and the function that writes it."""
 
     file: str
     shows: str
@@ -149,18 +137,18 @@ class PagePicture(Struct, frozen=True):
 
 
 class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
-    """Figures with a bound.
+    """Figures with a limit.
 
     Attributes:
         what: Their name; braces name keys of the measurement, `{name}` is the row's.
         value: Path of the figure.
-        at_least: The bound, or the path of it.
+        at_least: The limit, or the path of it.
         at_most: Likewise.
-        unit: Of figure and bound.
+        unit: Of figure and limit.
         each: List whose rows have one each; none: the measurement itself.
         name: Key of a row's name.
         only: Only rows of these names; none: all.
-        valid: Path of a flag: without it the bound is not reached; none: it may be reached.
+        valid: Path of a flag: without it the limit is not reached; none: it may be reached.
     """
 
     what: str
@@ -194,23 +182,19 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         first: Heading of the names.
-        each: List whose objects are rows, named by their key `name` with `unit`; of each its `part`, if that is given.
-        parts: Objects that are a row each.
-        lists: Lists whose objects are rows, all of one name.
+        rows: Paths. An object is a row, a number one whose column is `value`, a list has a row for each of its objects.
+        name: Key by which the rows of a list are named, with `unit`; none: all by the heading of the list.
+        part: Of each object of a list the part that is shown; none: the whole.
         entries: Mappings; a row is a key of the first one, a column a mapping.
-        listed: Single numbers, whose column is `value`.
     """
 
     first: str
     columns: list[str]
-    each: str = ""
+    rows: list[str] = []
     name: str = ""
     unit: str = ""
     part: str = ""
-    parts: list[str] = []
-    lists: list[str] = []
     entries: list[str] = []
-    listed: list[str] = []
 
     def table(self, measured: Measured) -> PageTable:
         """The table of what was measured."""
@@ -228,19 +212,16 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
         yield from ((key, "", key) for key in dict.fromkeys(key for _, row in rows for key in row) if key not in named)
 
     def _rows(self, measured: Measured) -> Iterator[tuple[str, Measured]]:
-        for row in rows_at(measured, self.each) if self.each else ():
-            if isinstance(part := at(row, self.part), Mapping):
-                yield cell(row, self.name, self.unit), part
-        for key, name in map(_named, self.parts):
-            if isinstance(part := at(measured, key), Mapping):
-                yield name, part
-        for key, name in map(_named, self.lists):
-            yield from ((name, row) for row in rows_at(measured, key))
+        for path, heading in map(_named, self.rows):
+            if isinstance(row := at(measured, path), Mapping):
+                yield heading, row
+            elif (value := figure(measured, path)) is not None:
+                yield heading, {"value": value}
+            for row in rows_at(measured, path):
+                if isinstance(part := at(row, self.part), Mapping):
+                    yield cell(row, self.name, self.unit) if self.name else heading, part
         for name in entries_at(measured, self.entries[0]) if self.entries else ():
             yield name, {key: entries_at(measured, key).get(name) for key in self.entries}
-        for key, name in map(_named, self.listed):
-            if (value := figure(measured, key)) is not None:
-                yield name, {"value": value}
 
 
 class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
@@ -287,15 +268,17 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
         rows = rows_at(measured, self.each)
         looks: dict[str, Any] = {"title": filled_in(self.title, measured), "x_label": self.x_label}
         if self.kind == "curves":
-            curves = list(self._curves(rows))
-            looks |= {"y_label": self.y_label, "curves": curves, "log_x": self.log_x, "log_y": self.log_y}
-            looks |= {"label_points": self.label_points, "limit": self._limit(curves)}
+            draw: Callable[..., None] = draw_curves
+            shown: Sequence[Any] = list(self._curves(rows))
+            looks |= {"y_label": self.y_label, "curves": shown, "log_x": self.log_x, "log_y": self.log_y}
+            looks |= {"label_points": self.label_points, "limit": self._limit(shown)}
         elif self.kind == "bars":
-            looks["bars"] = list(self._bars(rows, held))
+            draw, shown = draw_bars, list(self._bars(rows, held))
+            looks["bars"] = shown
         else:
-            looks |= {"series": list(self._series(rows)), "rows": [cell(row, self.name) for row in rows]}
-        draw, shown = _DRAWN[self.kind]
-        if looks[shown]:
+            draw, shown = draw_grouped_bars, list(self._series(rows))
+            looks |= {"series": shown, "rows": [cell(row, self.name) for row in rows]}
+        if shown:
             yield PagePicture(filled_in(self.file, measured), self.shows, partial(draw, **looks))
 
     def _curves(self, rows: Sequence[Measured]) -> Iterator[Curve]:
@@ -325,14 +308,6 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
             values = [figure(row, key) for row in rows]
             if any(values):
                 yield Series(heading, values)
-
-
-_DRAWN: Mapping[str, tuple[Callable[..., None], str]] = {
-    "curves": (draw_curves, "curves"),
-    "bars": (draw_bars, "bars"),
-    "grouped": (draw_grouped_bars, "series"),
-}
-"""Kind of a picture → what draws it, and the name of what must not be empty."""
 
 
 def _named(written: str) -> tuple[str, str]:

@@ -1,0 +1,184 @@
+"""Requests at a steady rate, sent from a process of its own to a server in another.
+
+The times at which requests are due are fixed before the first one is sent, and a time runs from there: where the server
+(or the sending process) falls behind, the wait counts.
+
+`python -m jobs.lab.bench.http_load PORT`: the API of the index role without its indexing, over the Qdrant Edge store of
+the data directory, with the same limits and tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Sequence
+from itertools import cycle
+from time import perf_counter, process_time
+
+import httpx
+from msgspec import Struct
+
+from jobs.lab.bench.apart import apart
+from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, spread_ms
+from jobs.lab.bench.traffic import paced
+from jobs.operate.worker import run_until_stopped
+from jobs.shared.role_process import RoleProcess
+from streams.api.assembly import memory_api
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
+from streams.index.edge import EdgeStore
+from streams.observe.telemetry import configure_logging, metrics
+from streams.settings import load_settings
+from streams.settings.http import HttpSettings
+from streams.wiring import embedder_of, policy_of
+
+CONNECTIONS = 32
+"""Half of what the API answers at once by default."""
+WARM_UP_S = 3.0
+"""Not counted: connections, caches, first allocations."""
+_LATE_S = 5.0
+"""A request that is so far behind its time ends the run: the rate is not reached, more tells nothing."""
+_SPIN_S = 0.002
+"""A sleep ends up to a millisecond late; the rest is waited for turn by turn of the loop."""
+_MOST_ERRORS = 5
+_SPARE_S = 60.0
+_ENDS_WITHIN_S = 30.0
+
+
+class RequestLoad(Struct, frozen=True):
+    """A steady load on one route.
+
+    Attributes:
+        url: Whole address of the route.
+        bodies: JSON of the requests, taken in turn; none: GET.
+        rate: Requests a second.
+        seconds: For how long, the warm-up left out.
+    """
+
+    url: str
+    bodies: list[str]
+    rate: float
+    seconds: float
+
+
+class Answered(Struct, frozen=True):
+    """A request: when it was due, sent and answered (`perf_counter`), and the error that came instead of status 200."""
+
+    due_s: float
+    sent_s: float
+    ended_s: float
+    error: str = ""
+
+
+async def time_http(server: RoleProcess, route: str, corpus: Sequence[str], *, rate: float, seconds: float) -> Figures:
+    """A route of a server under load.
+
+    Args:
+        server: Process that answers.
+        route: Path.
+        corpus: Bodies of the requests; none: GET.
+        rate: Requests a second.
+        seconds: For how long.
+
+    Raises:
+        BenchFailed: The sending process ended badly, or nothing was answered.
+    """
+    load, began_s = RequestLoad(server.url + route, list(corpus), rate, seconds), cpu_s(server.pid)
+    too_slow = "end: is the machine overloaded?"
+    found, client_s = await apart("the sender", _send, load, within_s=seconds + _SPARE_S, too_slow=too_slow)
+    return {
+        "path": route,
+        **figures_of(found, began_s=found[0].due_s + WARM_UP_S),
+        "client_cpus": client_s / (seconds + WARM_UP_S),
+        "server_cpus": (cpu_s(server.pid) - began_s) / (seconds + WARM_UP_S),
+    }
+
+
+def figures_of(found: Sequence[Answered], *, began_s: float) -> Figures:
+    """Percentiles of those that were due after the warm-up; `answer_p99_ms` runs from sending.
+
+    Raises:
+        BenchFailed: Not one was answered.
+    """
+    counted = [each for each in found if each.due_s >= began_s]
+    answered, errors = [each for each in counted if not each.error], [each.error for each in counted if each.error]
+    if not answered:
+        raise BenchFailed(f"no answer: {'; '.join(sorted(set(errors))[:_MOST_ERRORS]) or 'nothing was sent'}")
+    times_ms = [(each.ended_s - each.due_s) * 1_000 for each in answered]
+    return {
+        "requests": len(answered),
+        "rate": len(answered) / (max(each.ended_s for each in counted) - began_s),
+        "errors": len(errors),
+        "error_kinds": sorted(set(errors))[:_MOST_ERRORS],
+        **spread_ms(times_ms)._asdict(),
+        "max_ms": max(times_ms),
+        "answer_p99_ms": spread_ms([(each.ended_s - each.sent_s) * 1_000 for each in answered]).p99_ms,
+    }
+
+
+def _send(load: RequestLoad) -> tuple[list[Answered], float]:
+    """Everything that was sent from this process, and its CPU seconds."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a pause here would be read as one of the server
+    return asyncio.run(_sent(load)), process_time()
+
+
+async def _sent(load: RequestLoad) -> list[Answered]:
+    found, bodies = list[Answered](), cycle(load.bodies or [""])
+    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+
+    async def ask(client: httpx.AsyncClient, due_s: float) -> None:
+        sent_s, body = perf_counter(), next(bodies)
+        try:
+            answer = await (client.post(load.url, content=body) if body else client.get(load.url))
+            error = "" if answer.status_code == httpx.codes.OK else f"{answer.status_code} {answer.reason_phrase}"
+        except httpx.HTTPError as broken:
+            error = type(broken).__name__
+        found.append(Answered(due_s, sent_s, perf_counter(), error))
+
+    requests = range(round((WARM_UP_S + load.seconds) * load.rate))
+    headers = {"Content-Type": "application/json"}
+    async with (
+        httpx.AsyncClient(limits=limits, timeout=httpx.Timeout(_LATE_S), headers=headers) as client,
+        asyncio.TaskGroup() as sending,
+    ):
+        async for due_s, _ in paced(requests, load.rate, spin_s=_SPIN_S):
+            if found and perf_counter() - found[-1].due_s > _LATE_S:
+                break
+            sending.create_task(ask(client, due_s))
+    return sorted(found, key=lambda each: each.due_s)
+
+
+class StoreServer(RoleProcess):
+    """The API over the store in the data directory, as a process of its own."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", __spec__.name, str(self.port)]
+
+
+async def _serve(port: int, stop: asyncio.Event) -> None:
+    settings, http = load_settings(), HttpSettings()  # no tokens: those who ask have none
+    embedder = embedder_of(settings)
+    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
+    served = memory_api(store, embedder, policy_of(settings), http, topic_prefix=settings.topic_prefix)
+    api = create_api(
+        ready=lambda: (True, "ready"),
+        registry=metrics.registry,
+        routes=served.routes,
+        access=access_of(http),
+        endpoints=served.endpoints,
+        limits=http,
+    )
+    try:
+        async with serve(api, port=port):
+            gc.freeze()  # as a role does once it is started
+            await stop.wait()
+    finally:
+        await store.close()
+
+
+if __name__ == "__main__":
+    configure_logging(level="warning")
+    run_until_stopped(lambda stop: _serve(int(sys.argv[1]), stop), exit_with_parent=True, within_s=_ENDS_WITHIN_S)
