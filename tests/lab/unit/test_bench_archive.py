@@ -77,8 +77,8 @@ def test_what_was_made_is_in_the_archive(filled: tuple[Path, LakePaths, Filled])
     with reading(paths) as con:
         counted = con.execute(
             "SELECT (SELECT count(*) FROM raw.turns), (SELECT count(*) FROM raw.episodes), "
-            "(SELECT count(*) FROM raw.turns SEMI JOIN raw.episodes USING (session_id) WHERE role = 'user') "
-            "- (SELECT count(*) FROM raw.risk_points SEMI JOIN raw.episodes USING (session_id)), "
+            "(SELECT count(*) FROM raw.turns SEMI JOIN raw.controls USING (session_id) WHERE role = 'user') "
+            "- (SELECT count(*) FROM raw.risk_points SEMI JOIN raw.controls USING (session_id)), "
             "(SELECT count(*) FROM raw.skipped)"
         ).fetchall()
 
