@@ -29,8 +29,7 @@ from streams.archive.schema import TABLES
 from streams.settings import load_settings
 from streams.settings.archive import ArchiveSettings
 
-FULL = ArchiveSize()
-QUICK = ArchiveSize(sessions=1_250, turns_per_session=400, days=7)
+QUICK = {"size": ArchiveSize(sessions=1_250, turns_per_session=400, days=7)}
 _LANDED = ArchiveSize(sessions=5_000, turns_per_session=400, days=14)
 _LANDED_CHUNKS = (4, 12)
 """From-to, of the traffic that landing is timed on: the first ones hold nothing but beginnings."""
@@ -42,7 +41,7 @@ _MB = 1_000_000
 _Result = TypeVar("_Result")
 
 
-def measure(size: ArchiveSize, *, data_dir: Path, progress: Progress, say: Say) -> Figures:
+def measure(*, size: ArchiveSize = ArchiveSize(), data_dir: Path, progress: Progress, say: Say) -> Figures:
     """Measure everything.
 
     Raises:

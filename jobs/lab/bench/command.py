@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,17 +34,12 @@ def _command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]
     return app.command(epilog=examples(*(f"turntide lab bench {line}" for line in lines)))
 
 
-def _run(
-    bench: str, output: OutputFormat, *, quick: bool = False, on_kafka: bool = False, more: Any = None, **size: object
-) -> Result:
-    """Run a bench of the module of its name, at its quick or its full size, the latter with these fields, and print."""
-    from msgspec.structs import replace
-
+def _run(bench: str, output: OutputFormat, *, quick: bool = False, on_kafka: bool = False, **size: object) -> Result:
+    """Run a bench, the module of its name, and print; its quick size wins over the one given."""
     from jobs.lab.bench.result import publish
 
     module = import_module(f"jobs.lab.bench.{bench}")
-    wanted = module.QUICK if quick else replace(module.FULL, **size) if size else module.FULL
-    return publish(bench, output, module.measure, wanted, on_kafka=on_kafka, **(more or {}))
+    return publish(bench, output, module.measure, on_kafka=on_kafka, **size | (module.QUICK if quick else {}))
 
 
 @_command("stream --quick", "stream --output json")
@@ -148,7 +143,7 @@ def memory(
     Needs no Kafka: fold and table in this process. `mb_per_10000_sessions` is what open sessions of twelve turns take,
     `is_level` whether the second half of the run needed no more than 5 % above its middle.
     """
-    _run("memory", output, quick=quick, sessions=sessions, open=open_at_once)
+    _run("memory", output, quick=quick, sessions=sessions, open_at_once=open_at_once)
 
 
 @_command("recovery --quick", "recovery --keys 100000 --output json")
@@ -165,10 +160,7 @@ def recovery(
     Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
-    from jobs.lab.bench.recovery import measure, sizes_of
-    from jobs.lab.bench.result import publish
-
-    publish("recovery", output, measure, sizes_of(keys or [], quick=quick), on_kafka=True)
+    _run("recovery", output, quick=quick, on_kafka=True, wanted_keys=keys or ())
 
 
 @_command(
@@ -200,8 +192,7 @@ def topics(
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
 
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
-    more = {"dialogues": dialogues, "environment": own_environment() if role else None}
-    _run("topics", output, quick=quick, more=more)
+    _run("topics", output, quick=quick, dialogues=dialogues, environment=own_environment() if role else None)
 
 
 @_command("retrieve --quick", "retrieve --end-to-end --output json > deploy/measurements/retrieve.json")
@@ -221,8 +212,7 @@ def retrieve(
     Requests are sent from a process of its own. Times run from the moment a request is due, so that a server that
     stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this machine.
     """
-    more = {"end_to_end": end_to_end}
-    _run("retrieve", output, quick=quick, more=more, memories=memories, rate=rate, seconds=seconds)
+    _run("retrieve", output, quick=quick, memories=memories, rate=rate, seconds=seconds, end_to_end=end_to_end)
 
 
 @_command("memories --quick", "memories --output json > deploy/measurements/memories.json")
@@ -301,4 +291,4 @@ def archive(
         TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder,
         progress_bar("turns") as bar,
     ):
-        _run("archive", output, quick=quick, more={"data_dir": data_dir or Path(folder), "progress": bar})
+        _run("archive", output, quick=quick, data_dir=data_dir or Path(folder), progress=bar)

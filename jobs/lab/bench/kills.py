@@ -22,7 +22,6 @@ from functools import partial
 from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from msgspec import Struct
 
 from jobs.lab.bench.contender import DURABLE, ContenderProcess, missing_package
 from jobs.lab.bench.machine import BenchEnvironment
@@ -56,17 +55,6 @@ _QUIET_S = 5.0
 _MAX_CRASHES = 20
 
 
-class KillsSize(Struct, frozen=True):
-    """How much is measured: contenders by name, kills of each, and the seed of turns and moments."""
-
-    names: list[str]
-    kills: int = 10
-    seed: int = 1
-
-
-FULL = KillsSize([])
-
-
 def contenders() -> list[str]:
     """Those whose packages are installed, the sessions role first."""
     return [SESSIONS_ROLE, *(name for name in DURABLE if missing_package(name) is None)]
@@ -82,20 +70,30 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(environment: BenchEnvironment, size: KillsSize, *, say: Say) -> Figures:
-    """Kill each contender in turn."""
+async def measure(
+    environment: BenchEnvironment, *, names: Sequence[str], kills: int = 10, seed: int = 1, say: Say
+) -> Figures:
+    """Kill each contender in turn.
+
+    Args:
+        environment: Where.
+        names: Contenders.
+        kills: How often each is killed.
+        seed: Of turns and moments.
+        say: Told what is going on.
+    """
     rows = []
-    for name in size.names:
-        say(f"{name}: {size.kills} kills")
+    for name in names:
+        say(f"{name}: {kills} kills")
         settings = environment.settings(
             "kills", home=environment.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
         await apply_topics(settings)
         async with _outputs(settings) as outputs:
-            row = await _Run(name, settings, outputs, size, say).row()
+            row = await _Run(name, settings, outputs, seed=seed, kills=kills, say=say).row()
         say("  lost {lost}, doubled {doubled}, alerts missing {alerts_missing} of {alerts}".format(**row))
         rows.append(row)
-    return {"seed": size.seed, "rows": rows}
+    return {"seed": seed, "rows": rows}
 
 
 class _Outputs:
@@ -138,15 +136,14 @@ async def _outputs(settings: Settings) -> AsyncIterator[_Outputs]:
 class _Run:
     """One contender from its first start to its row."""
 
-    def __init__(self, name: str, settings: Settings, outputs: _Outputs, size: KillsSize, say: Say) -> None:
+    def __init__(self, name: str, settings: Settings, outputs: _Outputs, *, seed: int, kills: int, say: Say) -> None:
         self._name, self._settings, self._outputs, self._say = name, settings, outputs, say
-        self._moments_s = kill_moments_s(size.seed, size.kills)
-        kind = RoleProcess if name == SESSIONS_ROLE else ContenderProcess
-        role = "sessions" if name == SESSIONS_ROLE else name
+        self._moments_s = kill_moments_s(seed, kills)
+        kind, role = (RoleProcess, "sessions") if name == SESSIONS_ROLE else (ContenderProcess, name)
         self._process = kind(role, settings, log=settings.data_dir / f"{name}.log")
         self._crashes = 0
-        count = FIRST_BURST_TURNS + size.kills * (BURST_TURNS + STEADY_TURNS)
-        self._turns = list(TurnTraffic(size.seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
+        count = FIRST_BURST_TURNS + kills * (BURST_TURNS + STEADY_TURNS)
+        self._turns = list(TurnTraffic(seed).backlog(count, ends_at=datetime.now(UTC), spacing=_SPAN / count))
 
     async def row(self) -> Figures:
         """Run, kill, settle, count."""

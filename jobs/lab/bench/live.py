@@ -13,7 +13,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 import psutil
-from msgspec import Struct, structs
+from msgspec import structs
 
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.measuring import Figures, Say
@@ -26,19 +26,6 @@ from streams.settings.live import LiveSettings
 
 STEPS_PER_S = 20
 _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-class LivePlan(Struct, frozen=True, kw_only=True):
-    """What is measured."""
-
-    sessions: int = 10_000
-    pages: int = 20
-    stuck: int = 20
-    updates_per_s: int = 60
-    seconds: int = 30
-
-
-FULL = LivePlan()
 
 
 class _CountingPage:
@@ -91,26 +78,38 @@ def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
     return profile
 
 
-async def measure(plan: LivePlan, *, say: Say) -> Figures:
-    """Run it."""
-    say(f"{plan.sessions:,} sessions, {plan.pages} pages that read, {plan.stuck} that stop, for {plan.seconds} s")
-    board, profile = LiveBoard(max_sessions=max(100, plan.sessions)), _profiles()
-    names = [f"session-{n:06d}" for n in range(plan.sessions)]
+async def measure(
+    *, sessions: int = 10_000, pages: int = 20, stuck: int = 20, updates_per_s: int = 60, seconds: int = 30, say: Say
+) -> Figures:
+    """Run it.
+
+    Args:
+        sessions: Open sessions.
+        pages: Pages that read.
+        stuck: Pages that stop reading.
+        updates_per_s: Sessions that change in a second.
+        seconds: For how long.
+        say: Told what is going on.
+    """
+    plan = {"sessions": sessions, "pages": pages, "stuck": stuck, "updates_per_s": updates_per_s, "seconds": seconds}
+    say(f"{sessions:,} sessions, {pages} pages that read, {stuck} that stop, for {seconds} s")
+    board, profile = LiveBoard(max_sessions=max(100, sessions)), _profiles()
+    names = [f"session-{n:06d}" for n in range(sessions)]
     spark = [RiskPoint(n, _NOW, 0.1, 0.123 + n / 100, Mode.CALM, "model") for n in range(40)]
     for name in names:
         board.take_profile(structs.replace(profile(name, 40, 0.5), risk_points=spark), 1)
-    hub = Hub(board, LiveSettings(max_streams=plan.pages + plan.stuck))
+    hub = Hub(board, LiveSettings(max_streams=pages + stuck))
     ticking, memory_mb = asyncio.create_task(hub.run()), {"all_sessions": _resident_mb()}
     began_s = perf_counter()
-    pages = [_CountingPage(hub, stuck=False) for _ in range(plan.pages)]
-    stuck = [_CountingPage(hub, stuck=True) for _ in range(plan.stuck)]
-    await asyncio.gather(*[page.complete.wait() for page in pages])
+    reading = [_CountingPage(hub, stuck=False) for _ in range(pages)]
+    stopped = [_CountingPage(hub, stuck=True) for _ in range(stuck)]
+    await asyncio.gather(*[page.complete.wait() for page in reading])
     snapshot_ms = (perf_counter() - began_s) * 1_000
     memory_mb["snapshots"] = _resident_mb()
-    sent, cpu_s, began_s = sum(page.bytes for page in pages), process_time(), perf_counter()
-    chance, changed, steps = random.Random(1), 0, plan.seconds * STEPS_PER_S  # noqa: S311 - the same ones each time
+    sent, cpu_s, began_s = sum(page.bytes for page in reading), process_time(), perf_counter()
+    chance, changed, steps = random.Random(1), 0, seconds * STEPS_PER_S  # noqa: S311 - the same ones each time
     for step in range(1, steps + 1):
-        while changed < step * plan.updates_per_s // STEPS_PER_S:
+        while changed < step * updates_per_s // STEPS_PER_S:
             changed += 1
             board.take_profile(profile(chance.choice(names), 40 + changed, chance.random()), changed)
         if step == steps // 2:
@@ -121,18 +120,18 @@ async def measure(plan: LivePlan, *, say: Say) -> Figures:
         hub.tick()
         await asyncio.sleep(2 / STEPS_PER_S)
     memory_mb["end"] = _resident_mb()
-    dropped = sum(page.answering.done() for page in stuck)
-    for page in [*pages, *stuck]:
+    dropped = sum(page.answering.done() for page in stopped)
+    for page in [*reading, *stopped]:
         page.leave()
-    await asyncio.gather(*[page.answering for page in [*pages, *stuck]])
+    await asyncio.gather(*[page.answering for page in [*reading, *stopped]])
     ticking.cancel()
     return {
         "plan": plan,
         "snapshot_ms": round(snapshot_ms, 1),
         "cpu_us_per_update": round(cpu_s / changed * 1e6, 1),
         "cpu_ratio": round(cpu_s / elapsed_s, 4),
-        "bytes_per_page_s": round((sum(page.bytes for page in pages) - sent) / plan.pages / elapsed_s, 1),
-        "missed": sum(board.version != page.version() for page in pages),
+        "bytes_per_page_s": round((sum(page.bytes for page in reading) - sent) / pages / elapsed_s, 1),
+        "missed": sum(board.version != page.version() for page in reading),
         "memory_mb": memory_mb,
         "dropped": dropped,
     }

@@ -52,60 +52,52 @@ _END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 """Of a sentence."""
 
 
-class AppMemorySize(Struct, frozen=True):
-    """How much is measured.
+QUICK = {"turns": 2_000, "rounds": 1, "walked": 40, "apps": 200, "asked": 200}
 
-    Attributes:
+
+async def measure(
+    *, turns: int = 10_000, rounds: int = 5, walked: int = 100, apps: int = 1_000, asked: int = 2_000, say: Say
+) -> Figures:
+    """Measure everything, without a broker and without a language model.
+
+    Args:
         turns: Of the conversations that are folded, each round …
         rounds: … and how often.
         walked: Apps on each of which a hundred conversations end.
         apps: Apps in the store, with as many memories each as the policy keeps.
         asked: Questions of each kind.
+        say: Told what is going on.
     """
-
-    turns: int = 10_000
-    rounds: int = 5
-    walked: int = 100
-    apps: int = 1_000
-    asked: int = 2_000
-
-
-FULL = AppMemorySize()
-QUICK = AppMemorySize(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
-
-
-async def measure(size: AppMemorySize, *, say: Say) -> Figures:
-    """Measure everything, without a broker and without a language model."""
     settings = load_settings()
     policy, embedder = policy_of(settings), embedder_of(settings)
     policy = replace(policy, apps=replace(policy.apps, ask=False))
-    say(f"folding {size.turns:,} turns of the demo's conversations, {size.rounds} times")
-    arrivals = arrivals_of(size.turns, policy, embedder)
-    share, ended = share_of_work(arrivals, policy, rounds=size.rounds)
-    say(f"{ENDS} conversations end on each of {size.walked} apps")
-    walked = walk(ended, policy, apps=size.walked)
-    memories = memories_for(walked, size.apps, policy.apps.most)
-    say(f"indexing {len(memories):,} memories of {size.apps:,} apps")
+    say(f"folding {turns:,} turns of the demo's conversations, {rounds} times")
+    arrivals = arrivals_of(turns, policy, embedder)
+    share, ended = share_of_work(arrivals, policy, rounds=rounds)
+    say(f"{ENDS} conversations end on each of {walked} apps")
+    work = walk(ended, policy, apps=walked)
+    memories = memories_for(work, apps, policy.apps.most)
+    say(f"indexing {len(memories):,} memories of {apps:,} apps")
     with TemporaryDirectory() as folder:
         began_s = perf_counter()
         store = AppMemoryIndex(EdgeStore(Path(folder), embedder=embedder.name), embedder)
         for first in range(0, len(memories), _BATCH_POINTS):
             await store.add_changes(list(zip(memories[first : first + _BATCH_POINTS], count(first), strict=False)))
         fill_s = perf_counter() - began_s
-        say(f"asking {size.asked:,} times each")
-        reading = await _read(store, policy, size)
-    compacted_s = share["ended"] * mean(walked.compacted_ms) / 1000
+        say(f"asking {asked:,} times each")
+        reading = await _read(store, policy, apps, asked)
+    compacted_s = share["ended"] * mean(work.compacted_ms) / 1000
     others_s = share["sessions_s"] + share["memory_s"] - share["spaces_s"]
     return {
         "embedder": embedder.name,
-        "apps": size.apps,
+        "apps": apps,
         "memories": len(memories),
-        "work": [times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
+        "work": [times("creation", work.created_ms), times("creation and compaction", work.compacted_ms)],
         "reading": reading,
-        "ends": {"ended": ENDS, "left": walked.left[1], "most": walked.most, **walked.causes(size.walked)},
+        "ends": {"ended": ENDS, "left": work.left[1], "most": work.most, **work.causes(walked)},
         "share": share,
         "own_words_percent": 100 * compacted_s / (others_s + compacted_s),
-        "ratio_compaction": spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,
+        "ratio_compaction": spread_ms(work.compacted_ms).p50_ms / spread_ms(work.created_ms).p50_ms,
         "ratio_context": reading[1]["p99_ms"] / reading[0]["p99_ms"],
         "fill_s": fill_s,
     }
@@ -242,7 +234,7 @@ def app_of(number: int) -> str:
     return f"stored-app-{number}"
 
 
-async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> list[Figures]:
+async def _read(store: AppMemoryIndex, policy: Policy, apps: int, asked: int) -> list[Figures]:
     """Memories of a space, the source's context of it, and searching it; other apps every time."""
     context, rng = AppContext(store, policy.apps), random.Random(0)  # noqa: S311 - repeatable, not secret
 
@@ -261,8 +253,8 @@ async def _read(store: AppMemoryIndex, policy: Policy, size: AppMemorySize) -> l
         "the source's context": source_context,
         "hybrid search of a space": found,
     }
-    apps = [app_of(rng.randrange(size.apps)) for _ in range(size.asked)]
-    return [times(what, await _asked(ask, apps, what)) for what, ask in kinds.items()]
+    names = [app_of(rng.randrange(apps)) for _ in range(asked)]
+    return [times(what, await _asked(ask, names, what)) for what, ask in kinds.items()]
 
 
 async def _asked(ask: Callable[[str], Awaitable[bool]], apps: Sequence[str], what: str) -> list[float]:

@@ -13,7 +13,6 @@ from datetime import timedelta
 from itertools import islice
 
 import psutil
-from msgspec import Struct
 
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say
@@ -34,22 +33,7 @@ _REPLY_AFTER_SESSIONS = 7
 _MB = 1_000_000
 
 
-class FootprintSize(Struct, frozen=True):
-    """How much is measured.
-
-    Attributes:
-        sessions: Sessions that stream by.
-        open: Of them open at any time, at most.
-        filled: Sessions filled in to see what one takes.
-    """
-
-    sessions: int = 1_000_000
-    open: int = 50_000
-    filled: int = 10_000
-
-
-FULL = FootprintSize()
-QUICK = FootprintSize(sessions=40_000, open=2_000, filled=2_000)
+QUICK = {"sessions": 40_000, "open_at_once": 2_000, "filled": 2_000}
 
 
 def streaming(sessions: int, spacing: timedelta) -> Iterator[DecodedArrival]:
@@ -71,20 +55,27 @@ def take_turns(held: InMemory, arrivals: Iterator[DecodedArrival], turns: int) -
     return bool(batch)
 
 
-def measure(size: FootprintSize, *, say: Say) -> Figures:
-    """Fill, then stream."""
-    say(f"filling {size.filled:,} sessions of {FILLED_TURNS} turns")
-    filled = asyncio.run(cost_apart(size.filled, FILLED_TURNS))
-    if filled["memory_bytes"] <= 0:
-        raise BenchFailed(f"{size.filled} sessions are too few to see in the process's memory: fill more")
-    milestones = list(_stream(size, policy_of(load_settings()), say))
+def measure(*, sessions: int = 1_000_000, open_at_once: int = 50_000, filled: int = 10_000, say: Say) -> Figures:
+    """Fill, then stream.
+
+    Args:
+        sessions: Sessions that stream by.
+        open_at_once: Of them open at any time, at most.
+        filled: Sessions filled in to see what one takes.
+        say: Told what is going on.
+    """
+    say(f"filling {filled:,} sessions of {FILLED_TURNS} turns")
+    cost = asyncio.run(cost_apart(filled, FILLED_TURNS))
+    if cost["memory_bytes"] <= 0:
+        raise BenchFailed(f"{filled} sessions are too few to see in the process's memory: fill more")
+    milestones = list(_stream(sessions, open_at_once, policy_of(load_settings()), say))
     rss = [milestone["rss_mb"] for milestone in milestones]
     middle = len(rss) // 2
     level = max(rss[middle:]) / rss[middle]
     return {
-        "sessions": size.sessions,
-        "mb_per_10000_sessions": filled["memory_bytes"] / _MB / size.filled * 10_000,
-        "state_bytes_per_session": filled["state_bytes"] / size.filled,
+        "sessions": sessions,
+        "mb_per_10000_sessions": cost["memory_bytes"] / _MB / filled * 10_000,
+        "state_bytes_per_session": cost["state_bytes"] / filled,
         "filled_turns": FILLED_TURNS,
         "level_ratio": level,
         "is_level": level <= LEVEL_RATIO,
@@ -94,13 +85,13 @@ def measure(size: FootprintSize, *, say: Say) -> Figures:
     }
 
 
-def _stream(size: FootprintSize, policy: Policy, say: Say) -> Iterator[Figures]:
+def _stream(sessions: int, open_at_once: int, policy: Policy, say: Say) -> Iterator[Figures]:
     """Counts after so many sessions had begun; the memory is that of the whole process."""
-    spacing = policy.session.timeout / max(1, size.open - 2 * _REPLY_AFTER_SESSIONS)
-    arrivals, held = streaming(size.sessions, spacing), InMemory(policy)
-    step, seen = size.sessions // _MILESTONES, 0
+    spacing = policy.session.timeout / max(1, open_at_once - 2 * _REPLY_AFTER_SESSIONS)
+    arrivals, held = streaming(sessions, spacing), InMemory(policy)
+    step, seen = sessions // _MILESTONES, 0
     while take_turns(held, arrivals, 2 * step):
-        seen = min(seen + step, size.sessions)
+        seen = min(seen + step, sessions)
         milestone = {
             "seen": seen,
             "open": held.fold.open_sessions,

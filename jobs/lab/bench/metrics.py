@@ -6,26 +6,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
 
-from msgspec import Struct
-
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import Figures, Say, in_turns
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
 
-
-class MetricsCostSize(Struct, frozen=True):
-    """How much is measured of metrics: rounds of two runs each, and turns of a run."""
-
-    rounds: int
-    turns: int
+QUICK = {"rounds": 1, "turns": 4_000}
 
 
-FULL, QUICK = MetricsCostSize(rounds=5, turns=20_000), MetricsCostSize(rounds=1, turns=4_000)
-
-
-async def measure(environment: BenchEnvironment, size: MetricsCostSize, *, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, *, rounds: int = 5, turns: int = 20_000, say: Say) -> Figures:
     """Run the sessions role with its metrics, and with a registry that counts nothing, in turns over the same backlog.
 
     Other work on the machine disturbs throughput more than a few percent, so processor time is shown beside it.
@@ -35,14 +25,14 @@ async def measure(environment: BenchEnvironment, size: MetricsCostSize, *, say: 
     async def run(number: int, counted: bool) -> dict[str, float]:
         settings = environment.settings()
         await apply_topics(settings)
-        await send_all(settings, TurnTraffic(number).backlog(size.turns, ends_at=datetime.now(UTC)))
-        taken = await take_backlog(settings, size.turns, counted=counted)
+        await send_all(settings, TurnTraffic(number).backlog(turns, ends_at=datetime.now(UTC)))
+        taken = await take_backlog(settings, turns, counted=counted)
         rate, cpu_us = taken.timing.turns_per_s, taken.cpu_us_per_turn
         name = "counted" if counted else "silent"
         say(f"round {number + 1}, {name}: {rate:,.0f} turns/s, {cpu_us:,.0f} µs CPU a turn")
         return {"turns_per_s": rate, "cpu_us_per_turn": cpu_us}
 
-    return summarise(await in_turns(size.rounds, run), size.turns)
+    return summarise(await in_turns(rounds, run), turns)
 
 
 def summarise(pairs: Sequence[dict[bool, dict[str, float]]], turns: int) -> Figures:

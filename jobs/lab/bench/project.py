@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from statistics import mean
 from time import perf_counter
 
-from msgspec import Struct
-
 from jobs.demo.conversations import load_project_conversation
 from jobs.lab.bench.folds import CommandLog
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, times
@@ -49,48 +47,46 @@ _TENTH = 10
 _WARM_UP_LOT = 1_000_000
 
 
-class ProjectSize(Struct, frozen=True):
-    """How much is measured.
+QUICK = {"memories": 1_000, "asked": 200, "spoken_turns": ((250, 2),)}
 
-    Attributes:
+
+def measure(
+    *,
+    memories: int = 10_000,
+    asked: int = 2_000,
+    spoken_turns: Sequence[tuple[int, int]] = ((250, 10), (2_500, 2)),
+    say: Say,
+) -> Figures:
+    """Measure everything, in this process.
+
+    Args:
         memories: Of the filled project.
         asked: Questions of each kind.
-        talks: Lengths of conversations and how many of each, in projects of their own; the shortest first.
+        spoken_turns: Lengths of conversations and how many of each, in projects of their own; the shortest first.
+        say: Told what is going on.
     """
-
-    memories: int = 10_000
-    asked: int = 2_000
-    talks: tuple[tuple[int, int], ...] = ((250, 10), (2_500, 2))
-
-
-FULL = ProjectSize()
-QUICK = ProjectSize(memories=1_000, asked=200, talks=((250, 2),))
-
-
-def measure(size: ProjectSize, *, say: Say) -> Figures:
-    """Measure everything, in this process."""
     policy, talks, means = policy_of(load_settings()), list[Figures](), list[float]()
-    spoken(Log(policy), "warm-up", size.talks[0][0], lot=_WARM_UP_LOT)
-    for turns, count in size.talks:
+    spoken(Log(policy), "warm-up", spoken_turns[0][0], lot=_WARM_UP_LOT)
+    for turns, count in spoken_turns:
         say(f"{count} conversations of {turns:,} turns")
         runs = [spoken(Log(policy), "empty", turns, lot=turns * n) for n in range(count)]
         talks.append(talk_of(f"{turns:,} turns", runs))
         means.append(mean(ms for taken, _ in runs for ms in taken))
-    say(f"a project of {size.memories:,} memories")
-    log, view, fill_ms = filled(policy, size.memories)
-    turns, _ = size.talks[0]
+    say(f"a project of {memories:,} memories")
+    log, view, fill_ms = filled(policy, memories)
+    turns, _ = spoken_turns[0]
     run = spoken(log, FILLED, turns, lot=_WARM_UP_LOT + 1)
     read(view, run[1])
-    talks.append(talk_of(f"{turns:,} turns into {size.memories:,} memories", [run]))
-    say(f"asking {size.asked:,} times each")
-    retrieved(view, size.asked // 10, changed_by=log)
+    talks.append(talk_of(f"{turns:,} turns into {memories:,} memories", [run]))
+    say(f"asking {asked:,} times each")
+    retrieved(view, asked // 10, changed_by=log)
     reading = [
-        times("retrieval", retrieved(view, size.asked)),
-        times("retrieval after a change", retrieved(view, size.asked, changed_by=log)),
+        times("retrieval", retrieved(view, asked)),
+        times("retrieval after a change", retrieved(view, asked, changed_by=log)),
     ]
     say("consolidating")
     return {
-        "memories": size.memories,
+        "memories": memories,
         "reading": reading,
         "consolidation": consolidated(log),
         "talks": talks,

@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any
 
 import faust
-from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import BenchEnvironment
@@ -36,71 +35,65 @@ PARTITIONS = 4
 VALUE_BYTES = 256
 TAIL_RATIO = 0.01
 """Of the keys are written once more before the warm start: what another worker has done meanwhile."""
-_WRITE_KEYS = 10_000
+_WRITE_KEYS, _LARGE_KEYS = 10_000, 1_000_000
+_STOCK = "stock_faust"
 _LEAST_KEYS_PER_S = 300
 _START_WITHIN_S = 120.0
 
 
-class RecoverySize(Struct, frozen=True):
-    """How much is measured.
-
-    Attributes:
-        keys: Of the state.
-        runs: Rounds.
-        stock_runs: Rounds in which stock Faust takes part.
-    """
-
-    keys: int
-    runs: int
-    stock_runs: int
+QUICK = {"keys": (20_000,), "runs": 1}
 
 
-FULL = (RecoverySize(100_000, runs=3, stock_runs=3), RecoverySize(1_000_000, runs=3, stock_runs=1))
-QUICK = (RecoverySize(20_000, runs=1, stock_runs=1),)
-
-
-def sizes_of(keys: Sequence[int], *, quick: bool) -> Sequence[RecoverySize]:
-    """The sizes to measure: these numbers of keys, or those of the quick or the full run."""
-    sizes: Sequence[RecoverySize] = QUICK if quick else FULL
-    runs = sizes[0].runs
-    own = [RecoverySize(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys]
-    return own or sizes
-
-
-def row_of(size: RecoverySize, rounds: Sequence[dict[str, float]]) -> Figures:
+def row_of(keys: int, rounds: Sequence[dict[str, float]]) -> Figures:
     """Medians over rounds of seconds by contender; the ratio is taken within a round.
 
     >>> once = {"turntide": 1.0, "stock_faust": 20.0, "rocksdb": 2.0, "warm": 0.1}
     >>> later = {"turntide": 3.0, "rocksdb": 2.0, "warm": 0.1}
-    >>> row_of(RecoverySize(1000, runs=2, stock_runs=1), [once, later])["recovery_ratio"]
+    >>> row_of(1000, [once, later])["recovery_ratio"]
     20.0
     """
-    seconds = medians(rounds)
+    seconds, ratios = medians(rounds), [each[_STOCK] / each["turntide"] for each in rounds if _STOCK in each]
     return {
-        "keys": size.keys,
-        "recovery_ratio": median(each["stock_faust"] / each["turntide"] for each in rounds if "stock_faust" in each),
-        "records_per_s": size.keys / seconds["turntide"],
-        "stock_records_per_s": size.keys / seconds["stock_faust"],
+        "keys": keys,
+        "recovery_ratio": median(ratios),
+        "records_per_s": keys / seconds["turntide"],
+        "stock_records_per_s": keys / seconds[_STOCK],
         "seconds": seconds["turntide"],
-        "stock_seconds": seconds["stock_faust"],
+        "stock_seconds": seconds[_STOCK],
         "rocksdb_seconds": seconds["rocksdb"],
         "warm_seconds": seconds["warm"],
-        "runs": size.runs,
-        "stock_runs": size.stock_runs,
+        "runs": len(rounds),
+        "stock_runs": len(ratios),
     }
 
 
-async def measure(environment: BenchEnvironment, sizes: Sequence[RecoverySize], *, say: Say) -> Figures:
-    """Run everything."""
+async def measure(
+    environment: BenchEnvironment,
+    *,
+    wanted_keys: Sequence[int] = (),
+    keys: Sequence[int] = (100_000, 1_000_000),
+    runs: int = 3,
+    say: Say,
+) -> Figures:
+    """Run everything.
+
+    Args:
+        environment: Where.
+        wanted_keys: Of the states …
+        keys: … and where none are wanted.
+        runs: Rounds; of a large state stock Faust takes part in one.
+        say: Told what is going on.
+    """
     rows = []
-    for size in sizes:
+    for count in wanted_keys or keys:
         settings, rounds = environment.settings(partitions=PARTITIONS), []
-        say(f"{size.keys:,} keys: writing both changelogs")
-        await _write(settings, size.keys)
-        for number in range(size.runs):
-            say(f"{size.keys:,} keys: run {number + 1} of {size.runs}")
-            rounds.append(await _round(settings, size.keys, with_stock=number < size.stock_runs, say=say))
-        rows.append(row_of(size, rounds))
+        say(f"{count:,} keys: writing both changelogs")
+        await _write(settings, count)
+        for number in range(runs):
+            say(f"{count:,} keys: run {number + 1} of {runs}")
+            with_stock = not number or count < _LARGE_KEYS
+            rounds.append(await _round(settings, count, with_stock=with_stock, say=say))
+        rows.append(row_of(count, rounds))
     first = {key: rows[0][key] for key in ("keys", "recovery_ratio", "records_per_s")}
     return {**first, "rows": rows, "value_bytes": VALUE_BYTES}
 
@@ -121,7 +114,7 @@ async def _round(settings: Settings, keys: int, *, with_stock: bool, say: Say) -
 
     await note("turntide", "turntide", settings)
     if with_stock:
-        await note("stock_faust", "stock_faust", settings)
+        await note(_STOCK, _STOCK, settings)
     local = settings.model_copy(update={"state": StateSettings(store="rocksdb")})
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / "state", ignore_errors=True)
     await note("rocksdb", "turntide", local)
@@ -253,4 +246,4 @@ def _recover(name: str, keys: int) -> tuple[int, float]:
     configure_logging(level="warning")
     logging.getLogger().setLevel(logging.ERROR)
     settings = load_settings()
-    return asyncio.run(_stock_faust(settings, keys) if name == "stock_faust" else _turntide(settings))
+    return asyncio.run(_stock_faust(settings, keys) if name == _STOCK else _turntide(settings))

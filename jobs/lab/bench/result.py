@@ -140,22 +140,21 @@ def held_table(figures: Sequence[HeldFigure]) -> PageTable:
 
 
 def publish(
-    name: str, output: OutputFormat, measure: Callable[..., Any], *sizes: object, on_kafka: bool = False, **more: Any
+    name: str, output: OutputFormat, measure: Callable[..., Any], *, on_kafka: bool = False, **size: object
 ) -> Result:
     """Measure and print.
 
     Args:
         name: Of the section.
         output: How the figures are printed.
-        measure: Gives the figures, at once or as a coroutine. Called with the environment, if there is one, the
-            sizes, `say` and more.
-        sizes: How much is measured.
+        measure: Gives the figures, at once or as a coroutine. Called with the environment, if there is one, `say` and
+            the size by name.
         on_kafka: Whether to measure on a Kafka of its own in a temporary folder.
-        more: Further arguments by name.
+        size: How much is measured.
     """
     printed, load_average = Printer(output), os.getloadavg()[0]
     with own_environment() if on_kafka else nullcontext() as environment:
-        found = measure(*([environment] if environment else []), *sizes, say=printed.message, **more)
+        found = measure(*([environment] if environment else []), say=printed.message, **size)
         figures = msgspec.to_builtins(asyncio.run(found) if iscoroutine(found) else found)
     figures |= {"load_average_at_start": load_average, "cpus": os.cpu_count() or 1}
     result = result_of(name, figures)

@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 from aiokafka import AIOKafkaProducer
-from msgspec import Struct, json
+from msgspec import json
 from msgspec.structs import replace
 
 from jobs.lab.bench.http_load import StoreServer, time_http
@@ -79,71 +79,58 @@ _ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[An
 """Route → its work without HTTP, and the part that an answer must not lack."""
 
 
-class RetrieveSize(Struct, frozen=True):
-    """How much is measured.
+QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100}
 
-    Attributes:
+
+async def measure(
+    *,
+    memories: int = 100_000,
+    rate: float = 200.0,
+    seconds: float = 30.0,
+    asked: int = 1_000,
+    end_to_end: bool = False,
+    say: Say,
+) -> Figures:
+    """Measure everything.
+
+    Args:
         memories: Facts, episodes and turns together.
         rate: Requests a second.
         seconds: For each route.
         asked: Questions inside the process, for each route.
-    """
-
-    memories: int = 100_000
-    rate: float = 200.0
-    seconds: float = 30.0
-    asked: int = 1_000
-
-
-FULL = RetrieveSize()
-QUICK = RetrieveSize(memories=5_000, rate=50.0, seconds=3.0, asked=100)
-
-
-async def measure(size: RetrieveSize, *, end_to_end: bool, say: Say) -> Figures:
-    """Measure everything.
-
-    Args:
-        size: How much.
         end_to_end: Whether roles are started too, on a Kafka of their own.
         say: Told what is going on.
-        BenchFailed: A process failed, or memory gave no answers.
     """
     with own_environment() if end_to_end else nullcontext() as environment, TemporaryDirectory() as folder:
-        if environment is None:
-            settings = load_settings(data_dir=Path(folder))
-        else:
-            settings = load_settings(kafka={"bootstrap": environment.bootstrap}, data_dir=environment.home / "data")
-            settings.data_dir.mkdir()
-        found = await _measured(settings, size, say)
-        last = await question_to_context(settings, size.seconds, say=say) if end_to_end else None
-    return {**found, "end_to_end": last, "load_average_at_end": os.getloadavg()[0]}
-
-
-async def _measured(settings: Settings, size: RetrieveSize, say: Say) -> Figures:
-    embedder, corpus, users = embedder_of(settings), Corpus(policy_of(settings)), users_for(size.memories)
-    say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
-    began_s, store = perf_counter(), EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
-    try:
-        await fill(store, embedder, corpus, users)
-    finally:
-        await store.close()
-    fill_s = perf_counter() - began_s
-    questions = list(islice(corpus.questions(users), _QUESTIONS))
-    say("asking inside the process")
-    inside = await _inside(settings, questions, size.asked)
-    routes = await _over_http(settings, questions, size, say)
+        kafka = {"bootstrap": environment.bootstrap} if environment else {}
+        settings = load_settings(kafka=kafka, data_dir=Path(folder))
+        embedder, corpus, users = embedder_of(settings), Corpus(policy_of(settings)), users_for(memories)
+        say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
+        began_s, store = perf_counter(), EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
+        try:
+            await fill(store, embedder, corpus, users)
+        finally:
+            await store.close()
+        fill_s = perf_counter() - began_s
+        questions = list(islice(corpus.questions(users), _QUESTIONS))
+        say("asking inside the process")
+        inside = await _inside(settings, questions, asked)
+        routes = await _over_http(settings, questions, rate=rate, seconds=seconds, say=say)
+        last = await question_to_context(settings, seconds, say=say) if end_to_end else None
     return {
         "memories": users * MEMORIES_EACH,
         "users": users,
         "embedder": embedder.name,
-        "rate": size.rate,
-        "seconds": size.seconds,
+        "rate": rate,
+        "seconds": seconds,
         "fill_s": fill_s,
         "http_alone": routes.pop(HTTP_ALONE),
         "routes": [
             {**route, "inside": inside[path], "ratio_p99": route["p99_ms"] / inside[path]["p99_ms"]}
             for path, route in routes.items()
         ],
+        "end_to_end": last,
+        "load_average_at_end": os.getloadavg()[0],
     }
 
 
@@ -174,7 +161,7 @@ async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQues
 
 
 async def _over_http(
-    settings: Settings, questions: Sequence[CorpusQuestion], size: RetrieveSize, say: Say
+    settings: Settings, questions: Sequence[CorpusQuestion], *, rate: float, seconds: float, say: Say
 ) -> dict[str, Figures]:
     """Each route, and one that touches no memory."""
     bodies, found = [json.encode(question).decode() for question in questions], dict[str, Figures]()
@@ -186,9 +173,9 @@ async def _over_http(
                 if answer.status_code != httpx.codes.OK:
                     raise BenchFailed(f"POST {path} answers {answer.status_code}: {answer.text[:500]}")
         for path in (HTTP_ALONE, *_ASKED):
-            say(f"{path} at {size.rate:g} requests/s for {size.seconds:g} s")
+            say(f"{path} at {rate:g} requests/s for {seconds:g} s")
             corpus = [] if path == HTTP_ALONE else bodies
-            found[path] = await time_http(server, path, corpus, rate=size.rate, seconds=size.seconds)
+            found[path] = await time_http(server, path, corpus, rate=rate, seconds=seconds)
     return found
 
 

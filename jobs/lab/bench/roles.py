@@ -23,12 +23,11 @@ from streams.kafka.client import read_to_end
 from streams.settings import Settings
 
 PARTITIONS = 4
-FULL, QUICK = 60_000, 3_000
-"""Turns."""
+QUICK = {"turns": 3_000}
 _FLUSH_AGE = "PT15S"
 
 
-async def measure(environment: BenchEnvironment, turns: int, *, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, *, turns: int = 60_000, say: Say) -> Figures:
     """Run all roles over one backlog."""
     settings = environment.settings("roles", partitions=PARTITIONS)
     await apply_topics(settings)

@@ -20,7 +20,6 @@ from statistics import median
 import httpx
 import numpy as np
 import psutil
-from msgspec import Struct
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
@@ -59,61 +58,63 @@ _WITHIN_S = 600.0
 _COSTED_WITHIN_S = 3_600.0
 
 
-class ScaleSize(Struct, frozen=True):
-    """How much is measured.
+QUICK = {"runs": 1, "probes": 16, "sessions": (1_000, 10_000), "passes": 5, "backlog_turns": 8_000}
 
-    Attributes:
+
+async def measure(
+    environment: BenchEnvironment,
+    *,
+    runs: int = 3,
+    probes: int = 64,
+    sessions: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000),
+    turns_each: int = 2,
+    passes: int = 31,
+    workers: Sequence[int] = (1, 2, 4),
+    backlog_turns: int = 30_000,
+    say: Say,
+) -> Figures:
+    """Run everything, one after the other.
+
+    Args:
+        environment: Where.
         runs: Of each measurement, of which the median is taken.
         probes: Runs of words per position of a session.
         sessions: Numbers of open sessions.
-        passes: Measured micro-batches at each number of sessions.
-        backlog_turns: Turns that the workers take.
-        workers: Numbers of workers.
         turns_each: Turns that each open session has had.
+        passes: Measured micro-batches at each number of sessions.
+        workers: Numbers of workers.
+        backlog_turns: Turns that the workers take.
+        say: Told what is going on.
     """
-
-    runs: int
-    probes: int
-    sessions: tuple[int, ...]
-    passes: int
-    backlog_turns: int
-    workers: tuple[int, ...] = (1, 2, 4)
-    turns_each: int = 2
-
-
-FULL = ScaleSize(runs=3, probes=64, sessions=(1_000, 10_000, 100_000, 1_000_000), passes=31, backlog_turns=30_000)
-QUICK = ScaleSize(runs=1, probes=16, sessions=(1_000, 10_000), passes=5, backlog_turns=8_000)
-
-
-async def measure(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -> Figures:
-    """Run everything, one after the other."""
-    workers = await measure_workers(environment, size, say=say)
-    lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
-    sessions, notes = await measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
+    by_workers = await measure_workers(environment, workers, runs=runs, turns=backlog_turns, say=say)
+    lengths = measure_lengths(runs=runs, probes=probes, say=say)
+    costs, notes = await measure_sessions(sessions, turns_each=turns_each, passes=passes, say=say)
     return {
         "ratio_long_session": lengths[-1]["ratio"],
         "session_length": lengths,
-        "sessions": sessions,
-        "workers": workers,
+        "sessions": costs,
+        "workers": by_workers,
         "partitions": PARTITIONS,
         "notes": notes,
-        "runs": size.runs,
+        "runs": runs,
     }
 
 
-async def measure_workers(environment: BenchEnvironment, size: ScaleSize, *, say: Say) -> list[Figures]:
+async def measure_workers(
+    environment: BenchEnvironment, counts: Sequence[int], *, runs: int, turns: int, say: Say
+) -> list[Figures]:
     """Throughput by number of workers."""
-    timings: dict[int, list[Timing]] = {count: [] for count in size.workers}
-    for run in range(size.runs):
-        say(f"workers, run {run + 1} of {size.runs}")
+    timings: dict[int, list[Timing]] = {count: [] for count in counts}
+    for run in range(runs):
+        say(f"workers, run {run + 1} of {runs}")
         for count, taken in timings.items():
-            taken.append(await _take_backlog(environment, count, run, size.backlog_turns))
+            taken.append(await _take_backlog(environment, count, run, turns))
             say(f"  {count} workers: {taken[-1].turns_per_s:,.0f} turns/s")
     return [
         {
             "workers": count,
             "turns_per_s": median(timing.turns_per_s for timing in taken),
-            "ratio": ratio(taken, timings[size.workers[0]]),
+            "ratio": ratio(taken, timings[counts[0]]),
         }
         for count, taken in timings.items()
     ]

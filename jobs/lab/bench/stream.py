@@ -36,24 +36,7 @@ _TICK_S = 0.01
 _PER_EVENT = ("per_event_faust", "quix")
 
 
-class StreamSize(Struct, frozen=True):
-    """How much is measured.
-
-    Attributes:
-        runs: Rounds.
-        turns: Length of each round's log.
-        per_event_turns: After how many of them the contenders that work per event stop.
-        latency_seconds: How long turns are sent for the alert latency, after a warm-up.
-    """
-
-    runs: int
-    turns: int
-    per_event_turns: int
-    latency_seconds: float
-
-
-FULL = StreamSize(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
-QUICK = StreamSize(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
+QUICK = {"runs": 1, "turns": 5_000, "per_event_turns": 1_000, "latency_seconds": 2.0}
 
 
 class Round(Struct, frozen=True):
@@ -115,30 +98,42 @@ def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
     }
 
 
-async def measure(environment: BenchEnvironment, size: StreamSize, *, say: Say) -> Figures:
-    """Run everything."""
+async def measure(
+    environment: BenchEnvironment,
+    *,
+    runs: int = 3,
+    turns: int = 20_000,
+    per_event_turns: int = 4_000,
+    latency_seconds: float = 10.0,
+    say: Say,
+) -> Figures:
+    """Run everything.
+
+    Args:
+        environment: Where.
+        runs: Rounds.
+        turns: Length of each round's log.
+        per_event_turns: After how many of them the contenders that work per event stop.
+        latency_seconds: How long turns are sent for the alert latency, after a warm-up.
+        say: Told what is going on.
+    """
     rounds = []
-    for run in range(size.runs):
-        say(f"run {run + 1} of {size.runs}")
-        rounds.append(await _round(environment, size, run, say))
-    return summarise(rounds, turns=size.turns)
-
-
-async def _round(environment: BenchEnvironment, size: StreamSize, run: int, say: Say) -> Round:
-    settings, timings = environment.settings(), dict[str, Timing]()
-    await apply_topics(settings)
-    turn_bytes = await send_all(settings, TurnTraffic(run).backlog(size.turns, ends_at=datetime.now(UTC)))
-    for name in order(run):
-        if name == SESSIONS_ROLE:
-            backlog = await take_backlog(settings, size.turns)
-            timings[name] = backlog.timing
-        else:
-            turns = size.per_event_turns if name in _PER_EVENT else size.turns
-            timings[name] = await run_contender(name, settings, turns)
-        say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
-    alerting = environment.settings()
-    await apply_topics(alerting)
-    return Round(timings, await alert_latencies_ms(alerting, size.latency_seconds), backlog, turn_bytes)
+    for run in range(runs):
+        say(f"run {run + 1} of {runs}")
+        settings, timings = environment.settings(), dict[str, Timing]()
+        await apply_topics(settings)
+        turn_bytes = await send_all(settings, TurnTraffic(run).backlog(turns, ends_at=datetime.now(UTC)))
+        for name in order(run):
+            if name == SESSIONS_ROLE:
+                backlog = await take_backlog(settings, turns)
+                timings[name] = backlog.timing
+            else:
+                timings[name] = await run_contender(name, settings, per_event_turns if name in _PER_EVENT else turns)
+            say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
+        alerting = environment.settings()
+        await apply_topics(alerting)
+        rounds.append(Round(timings, await alert_latencies_ms(alerting, latency_seconds), backlog, turn_bytes))
+    return summarise(rounds, turns=turns)
 
 
 def order(number: int) -> list[str]:

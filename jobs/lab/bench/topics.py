@@ -15,7 +15,6 @@ from time import thread_time
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.demo.conversations import DemoConversation
@@ -45,45 +44,34 @@ _FOLD_RUNS = 3
 _KB = 1_000
 
 
-class TopicSize(Struct, frozen=True):
-    """How much is measured.
-
-    Attributes:
-        sessions: Long sessions at the most.
-        runs: Rounds of the sessions role.
-        fold_turns: Turns of each round of the fold.
-        role_turns: Turns of each round of the sessions role.
-    """
-
-    sessions: int
-    runs: int
-    fold_turns: int
-    role_turns: int
-
-
-FULL = TopicSize(sessions=16, runs=3, fold_turns=10_000, role_turns=20_000)
-QUICK = TopicSize(sessions=3, runs=1, fold_turns=2_000, role_turns=3_000)
+QUICK = {"most_sessions": 3, "runs": 1, "fold_turns": 2_000, "role_turns": 3_000}
 
 
 async def measure(
-    size: TopicSize,
     *,
     dialogues: Sequence[TopicDialogue],
     environment: AbstractContextManager[BenchEnvironment] | None = None,
+    most_sessions: int = 16,
+    runs: int = 3,
+    fold_turns: int = 10_000,
+    role_turns: int = 20_000,
     say: Say,
 ) -> Figures:
     """Measure everything.
 
     Args:
-        size: How much.
         dialogues: Conversations.
         environment: Where the sessions role runs; None: it is left out.
+        most_sessions: Long sessions at the most.
+        runs: Rounds of the sessions role.
+        fold_turns: Turns of each round of the fold.
+        role_turns: Turns of each round of the sessions role.
         say: Told what is going on.
         BenchFailed: The conversations are too short, or the role failed.
     """
     settings = load_settings()
     policy, embedder = policy_of(settings), embedder_of(settings)
-    sessions = long_sessions(dialogues, embedder, size.sessions)
+    sessions = long_sessions(dialogues, embedder, most_sessions)
     turns = sum(len(session.turns) for session in sessions)
     say(f"{len(sessions)} long sessions of {turns:,} turns, message by message")
     walked = walk(sessions, policy)
@@ -103,7 +91,7 @@ async def measure(
     else:
         say("the sessions role with topics and without")
         with environment as place:
-            role = await role_ratio(place, conversations, policy, size, say=say)
+            role = await role_ratio(place, conversations, policy, runs=runs, turns=role_turns, say=say)
     probes = sum(lineage.probes for lineage in walked.compactions)
     found = sum(lineage.probes_found for lineage in walked.compactions)
     return {
@@ -123,15 +111,15 @@ async def measure(
         "kb_for_20_topics": _kilobytes(walked.twenty_topics_bytes),
         "most_topics": walked.most_topics,
         "ratio_throughput": role,
-        "ratio_fold": await fold_ratio(conversations, policy, embedder, turns=size.fold_turns),
-        "ratio_fold_traffic": await fold_ratio((), policy, embedder, turns=size.fold_turns),
+        "ratio_fold": await fold_ratio(conversations, policy, embedder, turns=fold_turns),
+        "ratio_fold_traffic": await fold_ratio((), policy, embedder, turns=fold_turns),
         "probes": {
             "compactions": len(walked.compactions),
             "probes": probes,
             "loss": 1 - found / probes if probes else 0.0,
         },
         "notes": notes,
-        "runs": size.runs,
+        "runs": runs,
     }
 
 
@@ -222,8 +210,9 @@ async def role_ratio(
     environment: BenchEnvironment,
     conversations: Sequence[DemoConversation],
     policy: Policy,
-    size: TopicSize,
     *,
+    runs: int,
+    turns: int,
     say: Say,
 ) -> Figures:
     """The sessions role on a backlog of these conversations, each time as a process of its own on fresh topics.
@@ -238,13 +227,13 @@ async def role_ratio(
         file.write_bytes(msgspec.json.encode(switched(policy, with_topics=with_topics)))
         settings = environment.settings().model_copy(update={"policy_file": file})
         await apply_topics(settings)
-        backlog = TurnTraffic(number, conversations).backlog(size.role_turns, ends_at=datetime.now(UTC))
+        backlog = TurnTraffic(number, conversations).backlog(turns, ends_at=datetime.now(UTC))
         await send_all(settings, backlog)
-        rate = (await take_backlog(settings, size.role_turns)).timing.turns_per_s
+        rate = (await take_backlog(settings, turns)).timing.turns_per_s
         say(f"  sessions role {named}: {rate:,.0f} turns/s")
         return rate
 
-    return _ratio(await in_turns(size.runs, taken_per_s))
+    return _ratio(await in_turns(runs, taken_per_s))
 
 
 def _ratio(rates: Sequence[dict[bool, float]]) -> Figures:

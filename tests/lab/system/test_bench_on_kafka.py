@@ -9,16 +9,13 @@ import msgspec
 import pytest
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package
-from jobs.lab.bench.kills import KillsSize
 from jobs.lab.bench.kills import measure as measure_kills
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.recovery import RecoverySize
 from jobs.lab.bench.recovery import measure as measure_recovery
 from jobs.lab.bench.result import result_of
-from jobs.lab.bench.scale import POSITIONS, ScaleSize
+from jobs.lab.bench.scale import POSITIONS
 from jobs.lab.bench.scale import measure as measure_scale
-from jobs.lab.bench.stream import StreamSize, measure
-from jobs.lab.bench.topics import TopicSize
+from jobs.lab.bench.stream import measure
 from jobs.lab.bench.topics import measure as measure_topics
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy
@@ -31,9 +28,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.system]
 async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
     """Each contender folds its turns, each alarming turn's alert is read, and each ratio is positive."""
     said: list[str] = []
-    size = StreamSize(runs=1, turns=3_000, per_event_turns=200, latency_seconds=0.5)
+    size = {"runs": 1, "turns": 3_000, "per_event_turns": 200}
 
-    report = await measure(BenchEnvironment(kafka, tmp_path), size, say=said.append)
+    report = await measure(BenchEnvironment(kafka, tmp_path), **size, latency_seconds=0.5, say=said.append)
 
     wanted = {"sessions_role", *(name for name in CONTENDERS if missing_package(name) is None)}
     assert set(report["absolute_turns_per_s"]) == wanted
@@ -53,7 +50,7 @@ async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) 
     """Role and Faust agent killed once each in mid-stream: both are counted, and the role lost and doubled nothing."""
     names = ["sessions_role", "per_event_faust_guarded"]
 
-    report = await measure_kills(BenchEnvironment(kafka, tmp_path), KillsSize(names, 1, 3), say=lambda _: None)
+    report = await measure_kills(BenchEnvironment(kafka, tmp_path), names=names, kills=1, seed=3, say=lambda _: None)
 
     assert [(row["contender"], row["kills"], row["turns"]) for row in report["rows"]] == [
         (name, 1, 1_100) for name in names
@@ -68,9 +65,7 @@ async def test_every_contender_recovers_every_key(kafka: str, tmp_path: Path) ->
     """Ours in memory, in an empty RocksDB and in a warm one, and stock Faust, each in a process of its own."""
     said: list[str] = []
 
-    report = await measure_recovery(
-        BenchEnvironment(kafka, tmp_path), [RecoverySize(1_000, runs=1, stock_runs=1)], say=said.append
-    )
+    report = await measure_recovery(BenchEnvironment(kafka, tmp_path), keys=[1_000], runs=1, say=said.append)
 
     (row,) = report["rows"]
     assert (1_000, 1_000) == (report["keys"], row["keys"])
@@ -82,9 +77,18 @@ async def test_every_contender_recovers_every_key(kafka: str, tmp_path: Path) ->
 async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
     """Two workers share the partitions and take the whole backlog; the page's pictures come from this report."""
     said: list[str] = []
-    size = ScaleSize(runs=1, probes=1, sessions=(200,), turns_each=1, passes=1, workers=(2,), backlog_turns=800)
 
-    report = await measure_scale(BenchEnvironment(kafka, tmp_path), size, say=said.append)
+    report = await measure_scale(
+        BenchEnvironment(kafka, tmp_path),
+        runs=1,
+        probes=1,
+        sessions=(200,),
+        turns_each=1,
+        passes=1,
+        workers=(2,),
+        backlog_turns=800,
+        say=said.append,
+    )
     result = result_of("scale", msgspec.to_builtins(report))
 
     assert [(each["workers"], each["turns_per_s"] > 0) for each in report["workers"]] == [(2, True)]
@@ -104,11 +108,13 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
     """Both take the whole backlog, and the ratio is that of their throughputs."""
     said: list[str] = []
     settings = load_settings()
-    size = TopicSize(sessions=1, runs=1, fold_turns=100, role_turns=3_000)
 
     report = await measure_topics(
-        size,
         dialogues=read_dialogues([], {}),
+        most_sessions=1,
+        runs=1,
+        fold_turns=100,
+        role_turns=3_000,
         environment=nullcontext(BenchEnvironment(kafka, tmp_path)),
         say=said.append,
     )

@@ -10,7 +10,6 @@ import pytest
 
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.memories import (
-    AppMemorySize,
     AppMemoryWork,
     app_of,
     arrivals_of,
@@ -26,8 +25,6 @@ from models.events import ConversationEnded
 from models.policy import Policy
 from models.policy.app import AppPolicy
 from streams.inference.wordllama import WordLlamaEmbedder
-
-TINY = AppMemorySize(turns=1_000, rounds=1, walked=1, apps=20, asked=5)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +80,7 @@ def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder)
 
 async def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As often as wanted, held to the limits of app memory; the page and the table show every figure."""
-    report = await measure(TINY, say=lambda _: None)
+    report = await measure(turns=1_000, rounds=1, walked=1, apps=20, asked=5, say=lambda _: None)
     result = publish("memories", OutputFormat.TABLE, lambda **_: report)
 
     assert [(each["what"], each["count"]) for each in [*report["work"], *report["reading"]]] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from jobs.lab.bench.folds import InMemory
-from jobs.lab.bench.memory import FILLED_TURNS, FootprintSize, measure, streaming, take_turns
+from jobs.lab.bench.memory import FILLED_TURNS, measure, streaming, take_turns
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD
 from models.policy import PartitionPolicy, Policy
 
@@ -38,7 +38,7 @@ def test_sessions_that_went_leave_nothing_behind() -> None:
 def test_the_report_says_what_a_session_takes_and_whether_it_is_level() -> None:
     """Twenty milestones; the wanted number is open; every figure is there."""
     said: list[str] = []
-    report = measure(FootprintSize(sessions=600, open=100, filled=500), say=said.append)
+    report = measure(sessions=600, open_at_once=100, filled=500, say=said.append)
 
     assert report["sessions"] == report["milestones"][-1]["seen"] == 600
     assert len(report["milestones"]) == 20

@@ -12,7 +12,6 @@ from jobs.lab.bench.page import write_page
 from jobs.lab.bench.project import (
     FILLED,
     Log,
-    ProjectSize,
     consolidated,
     filled,
     measure,
@@ -24,8 +23,6 @@ from jobs.lab.bench.project import (
 from jobs.lab.bench.result import publish
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
-
-TINY = ProjectSize(memories=80, asked=5, talks=((40, 1),))
 
 
 def test_a_filled_project_holds_what_was_put_into_it() -> None:
@@ -61,7 +58,7 @@ def test_turns_are_compared_by_tenths() -> None:
 
 def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Held to the limits of project memory; the page and the table show every figure."""
-    report = measure(TINY, say=lambda _: None)
+    report = measure(memories=80, asked=5, spoken_turns=((40, 1),), say=lambda _: None)
     result = publish("project", OutputFormat.TABLE, lambda **_: report)
 
     assert [(figure.what, figure.bound) for figure in result.held_to] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.lab.bench.recovery import RecoverySize, row_of
+from jobs.lab.bench.recovery import row_of
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -21,7 +21,7 @@ def seconds(ours: float, stock: float | None = None) -> dict[str, float]:
 
 def test_ratio_is_taken_where_both_ran_and_medians_over_all() -> None:
     """Stock Faust may take part in fewer rounds; the ratio pairs what ran side by side."""
-    row = row_of(RecoverySize(1_000, runs=3, stock_runs=1), [seconds(4.0, 80.0), seconds(1.0), seconds(2.0)])
+    row = row_of(1_000, [seconds(4.0, 80.0), seconds(1.0), seconds(2.0)])
 
     assert (20.0, 2.0, 80.0) == (row["recovery_ratio"], row["seconds"], row["stock_seconds"])
     assert (500.0, 12.5) == (row["records_per_s"], row["stock_records_per_s"])

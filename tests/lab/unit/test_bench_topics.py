@@ -14,7 +14,7 @@ from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.page import PAGE, write_page
 from jobs.lab.bench.result import result_of
-from jobs.lab.bench.topics import TopicSize, measure, packing_rows, strings_of, switched, unpack_ms
+from jobs.lab.bench.topics import measure, packing_rows, strings_of, switched, unpack_ms
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
     LongSession,
@@ -125,11 +125,10 @@ def test_ratio_compares_the_same_turns() -> None:
 
 async def test_report_holds_every_limit() -> None:
     """Without a broker all figures but the role's are there, each verdict is that of its numbers."""
-    size = TopicSize(sessions=1, runs=1, fold_turns=100, role_turns=0)
     said: list[str] = []
     dialogues = read_dialogues([], {})
 
-    report = await measure(size, dialogues=dialogues, say=said.append)
+    report = await measure(dialogues=dialogues, most_sessions=1, runs=1, fold_turns=100, say=said.append)
 
     held = result_of("topics", msgspec.to_builtins(report)).held_to
     figures = {figure.what.removeprefix("topics: ") for figure in held}
