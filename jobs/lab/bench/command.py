@@ -119,7 +119,7 @@ def page(
     Keep each command's `--output json` in a file of its name; those that are missing are left out. An earlier
     stream.json kept as stream-before.json shows what a turn cost before. What is held to what is printed as well.
     """
-    from jobs.lab.bench.page import PAGE, write_page
+    from jobs.lab.bench.result import PAGE, write_page
 
     printed = Printer(output)
     rows = [

@@ -16,7 +16,6 @@ itself leaves.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 import threading
@@ -24,16 +23,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.util import find_spec
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import faust
 import msgspec
-from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.apart import apart
-from jobs.lab.bench.folds import record_of
+from jobs.lab.bench.folds import plain_fold, raw_read, record_of
 from jobs.lab.bench.measuring import Stopwatch, Timing
 from jobs.lab.bench.recovery import faust_app
 from jobs.shared.role_process import RoleProcess, environment_of
@@ -41,13 +38,11 @@ from models.entities import TOPIC_OF
 from models.events import ClockTicked, DeadLetter, OutputEvent
 from models.events.topics import TURNS
 from models.partition.sessions import DecodedArrival
-from models.policy import Policy
 from models.session.fold import SessionState, fold
 from models.wire.arrival import SessionInput
-from models.wire.codec import decode_input, encode
+from models.wire.codec import encode
 from streams.inference.intake import Intake
-from streams.kafka.client import consumer, read_to_end, require_topic
-from streams.oracle.replay import SessionReplay
+from streams.kafka.client import require_topic
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -56,8 +51,6 @@ CONTENDERS = ("raw_read", "plain_fold", "per_event_faust", "quix", "bytewax")
 DURABLE = ("per_event_faust", "per_event_faust_guarded", "quix_at_least_once", "quix_exactly_once", "bytewax")
 """Compared with it under kills."""
 _PACKAGES = {"quix": "quixstreams", "bytewax": "bytewax"}
-BATCH_RECORDS = 1_000
-"""As the sessions role polls by default."""
 _WITHIN_S = 600.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INTERVAL = timedelta(seconds=0.5)
@@ -97,9 +90,9 @@ def work(name: str, turns: int | None) -> Timing:
     """Take the first turns of the log as a contender does, or work without end."""
     settings, kind = load_settings(), name.partition("_")[0]
     if name == "raw_read":
-        return asyncio.run(_raw_read(settings, turns or 0))
+        return asyncio.run(raw_read(settings, turns or 0))
     if name == "plain_fold":
-        return asyncio.run(_plain_fold(settings, turns or 0))
+        return asyncio.run(plain_fold(settings, turns or 0))
     adapter: type[EventFold] = {"per": _Faust, "quix": _Quix, "bytewax": _Bytewax}[kind]
     return adapter(settings, turns, name=name).run()
 
@@ -360,49 +353,6 @@ class _Bytewax(EventFold):
         ]
         self.stopwatch.took_one()
         return folded.parts or None, messages
-
-
-async def _plain_fold(settings: Settings, turns: int) -> Timing:
-    """Decode, score, embed and fold records that are in memory already, in batches, into state in memory.
-
-    The first batch is not counted, as with the sessions role.
-    """
-    by_partition, left = dict[int, list[ConsumerRecord]](), turns
-    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
-        if left:
-            by_partition.setdefault(record.partition, []).append(record)
-            left -= 1
-    embedder = stream_embedder_of(settings)
-    replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
-    batches = [
-        (partition, records[first : first + BATCH_RECORDS])
-        for partition, records in by_partition.items()
-        for first in range(0, len(records), BATCH_RECORDS)
-    ]
-    gc.collect()
-    gc.freeze()  # what was read beforehand is no garbage of the fold's
-    replay.fold(*batches[0])
-    began, began_s = replay.result().turns, perf_counter()
-    for partition, records in batches[1:]:
-        replay.fold(partition, records)
-    return Timing(replay.result().turns - began, perf_counter() - began_s)
-
-
-async def _raw_read(settings: Settings, turns: int) -> Timing:
-    """Fetch and decode with aiokafka alone, from the assignment to the last turn."""
-    topic = TURNS.full_name(settings.topic_prefix)
-    places = [TopicPartition(topic, partition) for partition in await require_topic(settings.kafka, topic)]
-    intake, taken = Policy().intake, 0
-    async with consumer(settings.kafka, auto_offset_reset="earliest", max_poll_records=BATCH_RECORDS) as client:
-        began_s = perf_counter()
-        client.assign(places)
-        while taken < turns:
-            for records in (await client.getmany(timeout_ms=1_000)).values():
-                for record in records:
-                    appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-                    decode_input(record.value, record.key, appended_at, intake)
-                taken += len(records)
-        return Timing(taken, perf_counter() - began_s)
 
 
 def _end_with_parent() -> None:

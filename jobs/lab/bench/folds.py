@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import msgspec
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
+from jobs.lab.bench.measuring import Timing
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.events import CommandEvent, EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS
@@ -23,14 +26,18 @@ from models.user.fold import fold as fold_user
 from models.user.fold import summarise_episode
 from models.user.state import UserState
 from models.wire.arrival import Command
-from models.wire.codec import encode
+from models.wire.codec import decode_input, encode
 from streams.inference.intake import Intake
-from streams.settings import load_settings
+from streams.kafka.client import consumer, read_to_end, require_topic
+from streams.oracle.replay import SessionReplay
+from streams.settings import Settings, load_settings
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
-from streams.wiring import stream_embedder_of
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 BATCH_RECORDS = 500
+POLLED_RECORDS = 1_000
+"""As the sessions role polls by default."""
 BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """Event time of the first turn."""
 
@@ -192,3 +199,46 @@ def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
         summary=summarise_episode([Passage(turn.content) for turn in request.turns], policy).text or "(no text)",
         summarised_by="extractive",
     )
+
+
+async def plain_fold(settings: Settings, turns: int) -> Timing:
+    """Decode, score, embed and fold records that are in memory already, in batches, into state in memory.
+
+    The first batch is not counted, as with the sessions role.
+    """
+    by_partition, left = dict[int, list[ConsumerRecord]](), turns
+    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
+        if left:
+            by_partition.setdefault(record.partition, []).append(record)
+            left -= 1
+    embedder = stream_embedder_of(settings)
+    replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
+    batches = [
+        (partition, records[first : first + POLLED_RECORDS])
+        for partition, records in by_partition.items()
+        for first in range(0, len(records), POLLED_RECORDS)
+    ]
+    gc.collect()
+    gc.freeze()  # what was read beforehand is no garbage of the fold's
+    replay.fold(*batches[0])
+    began, began_s = replay.result().turns, perf_counter()
+    for partition, records in batches[1:]:
+        replay.fold(partition, records)
+    return Timing(replay.result().turns - began, perf_counter() - began_s)
+
+
+async def raw_read(settings: Settings, turns: int) -> Timing:
+    """Fetch and decode with aiokafka alone, from the assignment to the last turn."""
+    topic = TURNS.full_name(settings.topic_prefix)
+    places = [TopicPartition(topic, partition) for partition in await require_topic(settings.kafka, topic)]
+    intake, taken = Policy().intake, 0
+    async with consumer(settings.kafka, auto_offset_reset="earliest", max_poll_records=POLLED_RECORDS) as client:
+        began_s = perf_counter()
+        client.assign(places)
+        while taken < turns:
+            for records in (await client.getmany(timeout_ms=1_000)).values():
+                for record in records:
+                    appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+                    decode_input(record.value, record.key, appended_at, intake)
+                taken += len(records)
+        return Timing(taken, perf_counter() - began_s)

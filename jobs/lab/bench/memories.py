@@ -6,9 +6,8 @@ import random
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from functools import partial
-from itertools import count, cycle
+from itertools import count
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
@@ -76,7 +75,9 @@ async def measure(
     share, ended = share_of_work(arrivals, policy, rounds=rounds)
     say(f"{ENDS} conversations end on each of {walked} apps")
     work = walk(ended, policy, apps=walked)
-    memories = memories_for(work, apps, policy.apps.most)
+    if not work.compacted_ms:
+        raise BenchFailed(f"nothing was compacted: {work.most} memories at the most of {ENDS} conversations")
+    memories = walk(ended, policy, apps=apps, ends=policy.apps.most).memories
     say(f"indexing {len(memories):,} memories of {apps:,} apps")
     with TemporaryDirectory() as folder:
         began_s = perf_counter()
@@ -171,8 +172,8 @@ class AppMemoryWork(Struct, frozen=True):
         return {"made": made // apps, "merged": actions["edit"] // apps, "deleted": actions["delete"] // apps}
 
 
-def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> AppMemoryWork:
-    """Let a hundred of these conversations end on each app, one command at a time as when little is to do.
+def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int, ends: int = ENDS) -> AppMemoryWork:
+    """Let so many of these conversations end on each app, one command at a time as when little is to do.
 
     Apps take turns, and every conversation has words of its own: what the rules know of a sentence by heart is of
     little use, as with many apps.
@@ -180,8 +181,8 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Ap
     log, created_ms, compacted_ms = CommandLog(policy), list[float](), list[float]()
     memories, compactions = list[AppMemoryChanged](), list[AppMemoriesCompacted]()
     held, most = dict[str, set[int]](), 0
-    for n in range(apps * ENDS):
-        app_id = f"bench-app-{n % apps}"
+    for n in range(apps * ends):
+        app_id = app_of(n % apps)
         event = _as(ended[n // apps % len(ended)], app_id, n)
         taken_ms, outputs = log.put(event, event.timestamp)
         slots = held.setdefault(app_id, set())
@@ -192,8 +193,6 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Ap
         found = [output for output in outputs if isinstance(output, AppMemoriesCompacted)]
         (compacted_ms if found else created_ms).append(taken_ms)
         compactions += found
-    if not compacted_ms:
-        raise BenchFailed(f"nothing was compacted: {most} memories at the most of {ENDS} conversations")
     left = [len(slots) for slots in held.values()]
     return AppMemoryWork(created_ms, compacted_ms, most, (min(left), max(left)), memories, compactions)
 
@@ -211,27 +210,9 @@ def _as(ended: ConversationEnded, app_id: str, n: int) -> ConversationEnded:
     )
 
 
-def memories_for(walked: AppMemoryWork, apps: int, each: int) -> list[AppMemoryChanged]:
-    """Memories of many apps: what was made, over and over, under other names.
-
-    Raises:
-        BenchFailed: Nothing was made.
-    """
-    made = [change for change in walked.memories if change.active]
-    if not made:
-        raise BenchFailed("no conversation became a memory")
-    stored = []
-    for n, memory in zip(range(apps * each), cycle(made), strict=False):
-        slot, later = n % each, timedelta(days=n % each)
-        dated = replace(memory, created_at=memory.created_at + later, updated_at=memory.updated_at + later)
-        placed = {"id": f"stored-{n}", "source": Position(COMMANDS.name, 0, n)}
-        stored.append(replace(dated, app_id=app_of(n // each), slot=slot, memory_id=slot + 1, **placed))
-    return stored
-
-
 def app_of(number: int) -> str:
     """Id of the app of this number."""
-    return f"stored-app-{number}"
+    return f"bench-app-{number}"
 
 
 async def _read(store: AppMemoryIndex, policy: Policy, apps: int, asked: int) -> list[Figures]:

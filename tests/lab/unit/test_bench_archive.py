@@ -13,8 +13,7 @@ import pytest
 from jobs.lab.bench.archive import read_views, stored
 from jobs.lab.bench.archive_landing import Filled, fill, speed
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
-from jobs.lab.bench.page import write_page
-from jobs.lab.bench.result import result_of
+from jobs.lab.bench.result import result_of, write_page
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy

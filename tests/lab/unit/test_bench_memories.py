@@ -14,12 +14,10 @@ from jobs.lab.bench.memories import (
     app_of,
     arrivals_of,
     measure,
-    memories_for,
     share_of_work,
     walk,
 )
-from jobs.lab.bench.page import write_page
-from jobs.lab.bench.result import publish
+from jobs.lab.bench.result import publish, write_page
 from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy
@@ -59,14 +57,11 @@ def test_a_hundred_ends_are_ten_memories(walked: AppMemoryWork) -> None:
     assert {change.app_id for change in walked.memories} == {"bench-app-0", "bench-app-1"}
 
 
-def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(walked: AppMemoryWork) -> None:
-    """Each under a number and a place of its own."""
-    made = memories_for(walked, 3, 10)
+def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(ended: list[ConversationEnded]) -> None:
+    """Made by the fold like all others: each app's first ten conversations, each a memory of its own."""
+    made = walk(ended, Policy(), apps=3, ends=10).memories
 
-    assert [change.app_id for change in made] == [app_of(n // 10) for n in range(30)]
-    assert {(change.app_id, change.slot, change.memory_id) for change in made} == {
-        (app_of(n // 10), n % 10, n % 10 + 1) for n in range(30)
-    }
+    assert {(each.app_id, each.memory_id) for each in made} == {(app_of(n), m + 1) for n in range(3) for m in range(10)}
     assert all(change.active and change.content for change in made)
 
 

@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lab.bench.page import COMMANDS, PAGE, write_page
-from jobs.lab.bench.result import result_of
+from jobs.lab.bench.result import COMMANDS, PAGE, result_of, write_page
 from models.errors import ConfigurationError
 
 ENVELOPE = {

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.page import write_page
 from jobs.lab.bench.project import (
     FILLED,
     Log,
@@ -20,7 +19,7 @@ from jobs.lab.bench.project import (
     spoken,
     talk_of,
 )
-from jobs.lab.bench.result import publish
+from jobs.lab.bench.result import publish, write_page
 from jobs.shared.output import OutputFormat
 from models.policy import Policy
 

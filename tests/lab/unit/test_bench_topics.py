@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.page import PAGE, write_page
-from jobs.lab.bench.result import result_of
+from jobs.lab.bench.result import PAGE, result_of, write_page
 from jobs.lab.bench.topics import measure, packing_rows, strings_of, switched, unpack_ms
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
