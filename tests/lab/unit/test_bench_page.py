@@ -253,45 +253,29 @@ def test_command_prints_what_is_held_to_what(tmp_path: Path) -> None:
     assert (tmp_path / PAGE).is_file()
 
 
-def test_facts_are_held_to_the_split_that_nobody_looked_at() -> None:
-    """Not to all messages together."""
-    found = {"precision": 0.95, "recall": 0.9, "by_split": {"test": {"precision": 0.8, "recall": 0.75}}}
-    result = result_of("eval-facts", found)
-
-    assert [(0.8, False), (0.75, True)] == [(held.value, held.reached) for held in result.held_to]
-    assert ("test", "0.8", "0.75", "") == tuple(result.rows[0].rows[1])
+FOUND = {"precision": 0.9, "recall": 0.7, "f1": 0.79, "gold": 10}
+RECALLS = {kind: {"1-4": {"recall@10": value}} for kind, value in (("turns", 0.71), ("sessions", 0.95))}
+ROUTE = {"path": "/v1/retrieve", "p99_ms": 20.0, "rate": 200.0, "inside": {"p99_ms": 1.0}}
 
 
-def test_each_embedder_has_its_goal() -> None:
-    """MiniLM must find more than wordllama."""
-    recalls = {kind: {"1-4": {"recall@10": value}} for kind, value in (("turns", 0.71), ("sessions", 0.95))}
-    verdicts = {
-        name: [held.reached for held in result_of("eval-retrieval", {"embedder": name, **recalls}).held_to]
-        for name in ("wordllama", "minilm")
-    }
+@pytest.mark.parametrize(
+    ("name", "measured", "verdicts", "rows"),
+    [
+        # Facts and statements: held to what the rules were not mended by, not to all messages together.
+        ("eval-facts", FOUND | {"by_split": {"test": {"precision": 0.8, "recall": 0.75}}}, [False, True], "all, test"),
+        ("eval-extraction", {"all": FOUND | {"f1": 0.95}, "held_out": FOUND}, [False], "all, held out"),
+        # Each embedder has its goal: MiniLM must find more than wordllama.
+        ("eval-retrieval", {"embedder": "wordllama", **RECALLS}, [True, True], "1-4"),
+        ("eval-retrieval", {"embedder": "minilm", **RECALLS}, [False, True], "1-4"),
+        # Latency is held to the limits that the bench names.
+        ("retrieve", {"rate": 200.0, "routes": [ROUTE]}, [False, True], "/v1/retrieve"),
+    ],
+)
+def test_each_section_holds_the_right_part_to_its_limit(
+    name: str, measured: dict[str, Any], verdicts: list[bool], rows: str
+) -> None:
+    """Of the right part of what was printed; its rows stand in the first table."""
+    result = result_of(name, measured)
 
-    assert {"wordllama": [True, True], "minilm": [False, True]} == verdicts
-
-
-def test_latency_is_held_to_the_limits_that_the_bench_names() -> None:
-    """A route's row has the rate beside it."""
-    measured = {
-        "rate": 200.0,
-        "routes": [{"path": "/v1/retrieve", "p99_ms": 20.0, "rate": 200.0, "inside": {"p99_ms": 1.0}}],
-    }
-    result = result_of("retrieve", measured)
-
-    assert [False, True] == [held.reached for held in result.held_to]
-    assert ["/v1/retrieve"] == [row[0] for row in result.rows[0].rows]
-
-
-def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
-    """Not to all messages together, and the source's patterns stand beside."""
-    figures = {"precision": 0.9, "recall": 0.7, "f1": 0.79, "gold": 10}
-    result = result_of(
-        "eval-extraction",
-        {"all": figures | {"f1": 0.95}, "held_out": figures, "seed_patterns": figures | {"f1": 0.3}},
-    )
-
-    assert [(0.79, False)] == [(held.value, held.reached) for held in result.held_to]
-    assert ["all", "held out", "source patterns, all"] == [row[0] for row in result.rows[0].rows]
+    assert [held.reached for held in result.held_to] == verdicts
+    assert {row[0] for row in result.rows[0].rows} == set(rows.split(", "))
