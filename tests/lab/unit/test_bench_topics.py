@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
@@ -13,7 +12,7 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.result import PAGE, result_of, write_page
-from jobs.lab.bench.topics import measure, packing_rows, strings_of, switched, unpack_ms
+from jobs.lab.bench.topics import packing_rows, strings_of, switched, unpack_ms
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
     LongSession,
@@ -116,30 +115,10 @@ def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
         match_ms(few, Policy())
 
 
-def test_ratio_compares_the_same_turns() -> None:
-    """Only topic memory is switched."""
+def test_only_topic_memory_is_switched() -> None:
+    """The policy is the same otherwise."""
     off = switched(Policy(), with_topics=False)
     assert (off.topics.enabled, switched(off, with_topics=True)) == (False, Policy())
-
-
-async def test_report_holds_every_limit() -> None:
-    """Without a broker all figures but the role's are there, each verdict is that of its numbers."""
-    said: list[str] = []
-    dialogues = read_dialogues([], {})
-
-    report = await measure(dialogues=dialogues, most_sessions=1, runs=1, fold_turns=100, say=said.append)
-
-    held = result_of("topics", msgspec.to_builtins(report)).held_to
-    figures = {figure.what.removeprefix("topics: ") for figure in held}
-    assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures
-    assert "saved at 50 messages, gzip and base64" in figures
-    assert "ratio_throughput" not in figures
-    for figure in held:
-        reached = figure.value >= figure.bound if figure.at_least else figure.value <= figure.bound
-        assert figure.printed()["reached"] is figure.reached is reached
-    assert (len(report["ratio_fold"]["rounds"]), report["ratio_throughput"]) == (3, None)
-    assert 0.0 <= report["probes"]["loss"] <= 1.0
-    assert any("base64 costs 33 %" in note for note in report["notes"])
 
 
 def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) -> None:
@@ -161,8 +140,8 @@ def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) ->
     assert not result_of("topics", {}).held_to
 
 
-def test_command_prints_every_key(printed: str) -> None:
-    """JSON has the report, its rows and its envelope, and no message."""
+def test_command_prints_every_key_and_holds_every_limit(printed: str) -> None:
+    """JSON has the report, its rows and its envelope, and no message; without a broker all figures but the role's."""
     fields = json.loads(printed)
 
     envelope = {"held", "load_average_at_start", "cpus", "command", "measured_at", "machine"}
@@ -170,3 +149,14 @@ def test_command_prints_every_key(printed: str) -> None:
     assert {"messages", "gzip_base64_saves_percent", "deflate_saves_percent"} < fields["packing"][0].keys()
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
     assert not any(content in printed for content in said)
+
+    figures = {each["figure"].removeprefix("topics: "): each for each in fields["held"]}
+    assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures.keys()
+    assert "saved at 50 messages, gzip and base64" in figures
+    assert "ratio_throughput" not in figures
+    for each in figures.values():
+        measured, limit = each["measured"], each["limit"]
+        assert each["reached"] is (measured >= limit if each["at_least"] else measured <= limit)
+    assert (len(fields["ratio_fold"]["rounds"]), fields["ratio_throughput"]) == (3, None)
+    assert 0.0 <= fields["probes"]["loss"] <= 1.0
+    assert any("base64 costs 33 %" in note for note in fields["notes"])
