@@ -176,29 +176,16 @@ def folded_user(
 
 
 def _user_turn(turn: Turn, place: int) -> UserTurnAdded:
-    return UserTurnAdded(
-        id=f"{turn.user_id}/{place}",
-        session_id=turn.session_id,
-        user_id=turn.user_id,
-        app_id=turn.app_id,
-        timestamp=turn.timestamp,
-        source=Position(TURNS.name, 0, place),
-        turn=turn.turn,
-        role=turn.role,
-        content=turn.content,
-    )
+    same = ("session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
+    fields: dict[str, Any] = {name: getattr(turn, name) for name in same}
+    return UserTurnAdded(id=f"{turn.user_id}/{place}", source=Position(TURNS.name, 0, place), **fields)
 
 
 def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
-    return EpisodeSummarised(
-        app_id=request.app_id,
-        user_id=request.user_id,
-        timestamp=request.timestamp,
-        first_turn=request.first_turn,
-        last_turn=request.last_turn,
-        summary=summarise_episode([Passage(turn.content) for turn in request.turns], policy).text or "(no text)",
-        summarised_by="extractive",
-    )
+    same = ("app_id", "user_id", "timestamp", "first_turn", "last_turn")
+    fields: dict[str, Any] = {name: getattr(request, name) for name in same}
+    summary = summarise_episode([Passage(turn.content) for turn in request.turns], policy).text
+    return EpisodeSummarised(summary=summary or "(no text)", summarised_by="extractive", **fields)
 
 
 async def plain_fold(settings: Settings, turns: int) -> Timing:
