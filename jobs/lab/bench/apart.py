@@ -26,7 +26,7 @@ async def apart(
     too_slow: str,
     environment: Mapping[str, str] | None = None,
 ) -> _Result:
-    """What a function of a module gives in a process of its own, which is killed if it does not end in time.
+    """Result of a function of a module in a process of its own, which is killed if it does not end in time.
 
     Args:
         what: Whose work it is, for messages.

@@ -83,7 +83,7 @@ def measure(*, size: ArchiveSize = ArchiveSize(), data_dir: Path, progress: Prog
 def _apart(
     work: Callable[..., _Result], *arguments: object, environment: dict[str, str] | None = None
 ) -> tuple[_Result, float]:
-    """What it gives in a process of its own, and the most memory that the process had, in MB."""
+    """Result in a process of its own, and the most memory that the process had, in MB."""
     return asyncio.run(
         apart("measuring", _with_peak, work, *arguments, within_s=_WITHIN_S, too_slow="end", environment=environment)
     )
@@ -99,7 +99,7 @@ def _landing(folder: Path, settings: ArchiveSettings) -> tuple[Spent, Spent]:
 
 
 def stored(paths: LakePaths) -> tuple[Figures, date]:
-    """What lies in the archive: bytes, files, bytes by table, the turns' bytes as JSON; and the last day with turns."""
+    """Content of the archive: bytes, files, bytes by table, the turns' bytes as JSON; and the last day with turns."""
     with reading(paths) as con:
         rows = con.execute(
             "SELECT t.table_name, count(*), sum(f.file_size_bytes)::BIGINT "

@@ -98,7 +98,7 @@ def work(name: str, turns: int | None) -> Timing:
 
 
 class EventFolded(NamedTuple):
-    """What one turn amounts to.
+    """Result of one folded turn.
 
     Attributes:
         outputs: In order.

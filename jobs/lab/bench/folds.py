@@ -156,7 +156,7 @@ def _as(line: DecodedArrival, session_id: str, turn: int, offset: int, after: ti
 def folded_user(
     turns: Iterable[Turn], policy: Policy, *, first_turn: int = 0, first_offset: int = 0
 ) -> Iterator[UserOutput]:
-    """What the fold of one user gives for these turns; what it asks for is answered before the next, extractively.
+    """Outputs of the fold of one user for these turns; its requests are answered before the next turn, extractively.
 
     Args:
         turns: In their order, at least one.

@@ -110,7 +110,7 @@ class _Outputs:
         return sum((await self._client.end_offsets(self._client.assignment())).values())
 
     async def beyond(self, written: int) -> bool:
-        """Whether more records were written than that."""
+        """True if more records were written than that."""
         return await self.written() > written
 
     async def closes(self, sessions: set[str]) -> bool:

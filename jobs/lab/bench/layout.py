@@ -95,7 +95,7 @@ class HeldFigure(Struct, frozen=True):
 
     @property
     def reached(self) -> bool:
-        """Whether the figure is on the right side of its limit.
+        """True if the figure is on the right side of its limit.
 
         >>> HeldFigure("p99", 80.0, 75.0).reached, HeldFigure("ratio", 6.0, 5.0, at_least=True).reached
         (False, True)

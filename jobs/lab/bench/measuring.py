@@ -19,7 +19,7 @@ SESSIONS_ROLE = "sessions_role"
 Say = Callable[[str], None]
 """Called with what is going on."""
 Figures = dict[str, Any]
-"""What a benchmark found, as JSON has it; `sections.toml` says what its keys mean."""
+"""Figures of a benchmark, as JSON has them; `sections.toml` says what its keys mean."""
 
 
 _T = TypeVar("_T")
@@ -107,7 +107,7 @@ class Stopwatch:
 
     @property
     def endless(self) -> bool:
-        """Whether no turn is the last."""
+        """True if no turn is the last."""
         return self._turns is None
 
     def took_one(self) -> bool:

@@ -113,7 +113,7 @@ def arrivals_of(turns: int, policy: Policy, embedder: Embedder) -> list[DecodedA
 def share_of_work(
     arrivals: Sequence[DecodedArrival], policy: Policy, *, rounds: int
 ) -> tuple[Figures, list[ConversationEnded]]:
-    """What memories of apps take of both folds over the same conversations, CPU time; and those that ended.
+    """Share of memories of apps in the CPU time of both folds over the same conversations; and those that ended.
 
     Raises:
         BenchFailed: None ended.

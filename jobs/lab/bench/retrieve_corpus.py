@@ -49,12 +49,12 @@ _SAID = (
     "I have two cats.",
     "I am only available in the mornings.",
 )
-"""What users say of themselves, one after the other."""
+"""Facts that users tell of themselves, one after the other."""
 _SAYS_EVERY = 10
 
 
 class CorpusQuestion(Struct, frozen=True):
-    """What somebody asks of a user's memory; it is about something that was said."""
+    """A question to a user's memory about something that was said."""
 
     app_id: str
     user_id: str

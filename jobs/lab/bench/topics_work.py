@@ -44,7 +44,7 @@ class LongSession(Struct, frozen=True):
 
 
 class TopicWork(Struct):
-    """What one or more sessions cost and held.
+    """Cost and content of topic memory over some sessions.
 
     Attributes:
         taken_ms: Milliseconds of each addition, by what it did beside adding: `compacted`, `unpacked` or nothing.
@@ -128,7 +128,7 @@ def walk(sessions: Sequence[LongSession], policy: Policy) -> TopicWork:
 def _add(
     stored: dict[str, bytes], message: CountedMessage, policy: Policy
 ) -> tuple[list[TopicChange], dict[str, bytes | None]]:
-    """What topic memory tells of a message, and the parts that it changes."""
+    """Changes that topic memory emits for a message, and the parts that it changes."""
     emitted, parts = _TopicRecorder(), Parts(stored)
     topics = ConversationTopics(parts, policy.topics, policy.risk.risky_topics)
     topics.add(message, lambda: f"topic-{message.turn.turn}", emitted)

@@ -93,7 +93,7 @@ class TurnTraffic:
         return _turn(said, f"alarming-{session}", turn, timestamp, risk)
 
     def alarms(self, n: int) -> bool:
-        """Whether turn `n` of the alarming sessions is one that alerts."""
+        """True if turn `n` of the alarming sessions is one that alerts."""
         return n % TURNS_PER_ALARM == TURNS_PER_ALARM - 1
 
 
