@@ -111,9 +111,9 @@ def figures_of(found: Sequence[Answered], *, began_s: float) -> Figures:
         "rate": len(answered) / (max(each.ended_s for each in counted) - began_s),
         "errors": len(errors),
         "error_kinds": sorted(set(errors))[:_MOST_ERRORS],
-        **spread_ms(times_ms)._asdict(),
+        **spread_ms(times_ms),
         "max_ms": max(times_ms),
-        "answer_p99_ms": spread_ms([(each.ended_s - each.sent_s) * 1_000 for each in answered]).p99_ms,
+        "answer_p99_ms": spread_ms([(each.ended_s - each.sent_s) * 1_000 for each in answered])["p99_ms"],
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import psutil
@@ -45,17 +45,6 @@ class Timing(Struct, frozen=True):
         if self.turns <= 0 or self.seconds <= 0:
             raise BenchFailed(f"{self.turns} turns in {self.seconds:g} s is no measurement: run with more turns")
         return self.turns / self.seconds
-
-
-def ratio(ours: Sequence[Timing], theirs: Sequence[Timing]) -> float:
-    """Median over rounds of our throughput divided by theirs in the same round.
-
-    Pairing leaves out what slows a whole round, such as a busy machine.
-
-    >>> ratio([Timing(100, 1.0), Timing(30, 1.0)], [Timing(50, 1.0), Timing(10, 1.0)])
-    2.5
-    """
-    return median(a.turns_per_s / b.turns_per_s for a, b in zip(ours, theirs, strict=True))
 
 
 def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -124,26 +113,18 @@ class Stopwatch:
         return Timing(self._taken - self._warm_up, self._ended_s - self._began_s)
 
 
-class Spread(NamedTuple):
-    """Milliseconds (`numpy.percentile`, linear)."""
+def spread_ms(times_ms: Sequence[float]) -> dict[str, float]:
+    """Median, and the slowest of twenty and of a hundred, milliseconds (`numpy.percentile`, linear).
 
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-
-
-def spread_ms(times_ms: Sequence[float]) -> Spread:
-    """Median, and the slowest of twenty and of a hundred.
-
-    >>> spread_ms([1.0, 2.0, 3.0]).p50_ms
+    >>> spread_ms([1.0, 2.0, 3.0])["p50_ms"]
     2.0
     """
-    return Spread(*np.percentile(times_ms, (50, 95, 99)).tolist())
+    return dict(zip(("p50_ms", "p95_ms", "p99_ms"), np.percentile(times_ms, (50, 95, 99)).tolist(), strict=True))
 
 
 def times(what: str, values_ms: Sequence[float]) -> Figures:
     """Percentiles of something."""
-    return {"what": what, **spread_ms(values_ms)._asdict(), "count": len(values_ms)}
+    return {"what": what, **spread_ms(values_ms), "count": len(values_ms)}
 
 
 def cpu_s(pid: int) -> float:

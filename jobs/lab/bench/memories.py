@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, records_of, time_fold
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, spread_ms, times
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, times
 from jobs.lab.bench.traffic import TurnTraffic
 from models.events import (
     AppMemoriesCompacted,
@@ -98,7 +98,7 @@ async def measure(
         "ends": {"ended": ENDS, "left": work.left[1], "most": work.most, **work.causes(walked)},
         "share": share,
         "own_words_percent": 100 * compacted_s / (others_s + compacted_s),
-        "ratio_compaction": spread_ms(work.compacted_ms).p50_ms / spread_ms(work.created_ms).p50_ms,
+        "ratio_compaction": median(work.compacted_ms) / median(work.created_ms),
         "ratio_context": reading[1]["p99_ms"] / reading[0]["p99_ms"],
         "fill_s": fill_s,
     }

@@ -157,7 +157,7 @@ async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQues
         times_ms.append((perf_counter() - began_s) * 1_000)
         if not getattr(found, wanted):
             raise BenchFailed(f"{path} gives no {wanted} of {questions[n % len(questions)].user_id}: was it filled?")
-    return spread_ms(times_ms[-asked:])._asdict()
+    return spread_ms(times_ms[-asked:])
 
 
 async def _over_http(
@@ -217,7 +217,7 @@ async def question_to_context(settings: Settings, seconds: float, *, say: Say) -
         return {
             "asked": len(times_ms),
             "turns_per_s": sum(at_s >= counts_from_s for at_s in sent) / seconds,
-            **spread_ms(times_ms)._asdict(),
+            **spread_ms(times_ms),
             "max_ms": max(times_ms),
             "role_cpus": {role.role: (cpu_s(role.pid) - used_s[role.role]) / seconds for role in roles},
             "without_turn": without_turn,

@@ -24,7 +24,7 @@ import psutil
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing, ratio
+from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
 from jobs.lab.bench.traffic import TurnTraffic, send_all
 from jobs.operate.topics import apply_topics
@@ -114,7 +114,7 @@ async def measure_workers(
         {
             "workers": count,
             "turns_per_s": median(timing.turns_per_s for timing in taken),
-            "ratio": ratio(taken, timings[counts[0]]),
+            "ratio": median(a.turns_per_s / b.turns_per_s for a, b in zip(taken, timings[counts[0]], strict=True)),
         }
         for count, taken in timings.items()
     ]

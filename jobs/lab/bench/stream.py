@@ -67,8 +67,8 @@ class Round(Struct, frozen=True):
         return {
             "turns_per_s": rates[SESSIONS_ROLE],
             **{f"ratio_{name}": rates[SESSIONS_ROLE] / rates[name] for name in CONTENDERS if name in rates},
-            "alert_latency_ms_p50": alerts.p50_ms,
-            "alert_latency_ms_p99": alerts.p99_ms,
+            "alert_latency_ms_p50": alerts["p50_ms"],
+            "alert_latency_ms_p99": alerts["p99_ms"],
             "changelog_bytes_per_turn": self.backlog.changelog_bytes_per_turn,
             "mb_per_10000_sessions": self.backlog.mb_per_10000_sessions,
             **{f"{name}_turns_per_s": rate for name, rate in rates.items()},
