@@ -130,7 +130,7 @@ async def send(producer: AIOKafkaProducer, settings: Settings, event: Turn | Ses
 
 
 async def paced(
-    items: Iterable[_Item], per_s: float | None, *, tick_s: float = 0.0, spin_s: float = 0.0
+    items: Iterable[_Item], per_s: float | None, *, tick_s: float = 0.0
 ) -> AsyncIterator[tuple[float, _Item]]:
     """Each item when it is due, with that time (`perf_counter`), so that a sender that falls behind hides nothing.
 
@@ -138,15 +138,12 @@ async def paced(
         items: One after the other.
         per_s: So many a second; none: at once.
         tick_s: Shortest sleep.
-        spin_s: Time before each is due that is not slept through but waited for turn by turn of the loop.
     """
     began_s = perf_counter()
     for n, item in enumerate(items):
         due_s = began_s if per_s is None else began_s + n / per_s
         if per_s is not None and (early_s := due_s - perf_counter()) > 0:
-            await asyncio.sleep(max(early_s - spin_s, tick_s))
-            while spin_s and perf_counter() < due_s:  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(0)
+            await asyncio.sleep(max(early_s, tick_s))
         yield due_s, item
 
 

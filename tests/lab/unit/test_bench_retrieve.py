@@ -110,7 +110,7 @@ async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Pa
 
 async def test_requests_are_due_at_the_rate_from_the_start() -> None:
     """At equal distances, whatever is done meanwhile, and none is given before it is due."""
-    found = [(due_s, perf_counter()) async for due_s, _ in paced(range(20), 500.0, spin_s=0.002)]
+    found = [(due_s, perf_counter()) async for due_s, _ in paced(range(20), 500.0)]
 
     assert [after[0] - before[0] for before, after in pairwise(found)] == pytest.approx([1 / 500.0] * 19)
     assert all(given_s >= due_s for due_s, given_s in found)
