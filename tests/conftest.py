@@ -37,6 +37,10 @@ hypothesis.settings.load_profile("turntide")
 _PROCESS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw-1").removeprefix("gw")) + 1
 broker_config.PORTS = broker_config.PORTS[_PROCESS::16]
 
+# Test processes use all cores between them: a pool of threads in each spends its time waiting for the others.
+for _library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
 # Brokers live for seconds or minutes: what the second compiler costs never pays.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
@@ -138,11 +142,12 @@ def _network_only_where_meant(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """New archives are copies of one that was made in this process (`tests/support/made_archive.py`)."""
+    """New archives are copies of one that was made in this process; their engine has one thread."""
     with pytest.MonkeyPatch.context() as patch:
         if "streams.archive.writer" in sys.modules:  # of a test that was collected
-            from tests.support.made_archive import Copies, stand_in  # noqa: PLC0415
+            from tests.support.made_archive import Copies, on_one_thread, stand_in  # noqa: PLC0415
 
+            on_one_thread(patch)
             stand_in(Copies(tmp_path_factory.mktemp("archives")).open, patch)
         yield
 

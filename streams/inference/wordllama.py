@@ -8,6 +8,7 @@ to its longest. Pooling all texts in one `reduceat` took 77 / 49 / 41.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,12 +46,7 @@ class WordLlamaEmbedder:
     episode_distance = 0.7
 
     def __init__(self) -> None:
-        folder = _folder()
-        weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
-        self._token_vectors = weights["embedding.weight"].astype(np.float32)
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length=HEAD_TOKENS)
+        self._token_vectors, self._tokenizer = _loaded(_folder())
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch: `(n_texts, 256)` float32, rows of unit length or zero."""
@@ -62,6 +58,18 @@ class WordLlamaEmbedder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         np.divide(vectors, lengths, out=vectors, where=lengths > 0)
         return vectors
+
+
+@cache
+def _loaded(folder: Path) -> tuple[Vectors, Tokenizer]:
+    """Token vectors `(n_tokens, 256)` float32 and the tokenizer, which the embedders of a process share."""
+    weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length=HEAD_TOKENS)
+    token_vectors = weights["embedding.weight"].astype(np.float32)
+    token_vectors.setflags(write=False)
+    return token_vectors, tokenizer
 
 
 def _folder() -> Path:

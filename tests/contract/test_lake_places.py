@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 from pydantic import SecretStr
 
@@ -22,6 +23,7 @@ from streams.archive.postgres import AdvisoryLock, vacuum
 from streams.archive.verify import verify
 from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
+from tests.support import made_archive
 from tests.support.lake_places import Bucket, Database, Place, bucket, database, place
 from tests.support.lake_records import NOW, PREFIX, buffer_of, turn
 
@@ -161,9 +163,10 @@ def test_nothing_goes_before_its_time(writer: LakeWriter) -> None:
 
 
 def test_readers_do_not_notice_landings_and_merges(
-    writer: LakeWriter, here: Place, request: pytest.FixtureRequest
+    writer: LakeWriter, here: Place, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever moment a reader asks: rows and offsets of one moment, twice the same."""
+    monkeypatch.setattr(duckdb, "connect", made_archive.connected)  # only threads of one engine can disagree
     done = threading.Event()
     wrong: list[object] = []
     asked: list[int] = []
