@@ -7,9 +7,9 @@ import hmac
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +22,7 @@ from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import DeliveryRetry, Poster
 from streams.notify.webhook import WebhookSink
 from streams.ports import AlertSink
+from tests.support.http_server import Request, answering
 from tests.support.traced import TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
@@ -44,49 +45,33 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """An HTTP server that answers with the given statuses, then with 200; None answers never."""
+    """Answers with the given statuses, then with 200; None answers never."""
 
     def __init__(self) -> None:
         self.received: list[Received] = []
         self.answers: list[int | None] = []
         self.closing = threading.Event()
-        receiver = self
+        self.open = ExitStack()
+        self.url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                receiver.received.append(Received(self.path, headers, body))
-                status = receiver.answers.pop(0) if receiver.answers else 200
-                if status is None:
-                    receiver.closing.wait(30)
-                    return
-                self.send_response(status)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server.server_port}"
+    def answer(self, request: Request) -> None:
+        """Note a request and answer it."""
+        self.received.append(Received(request.path, request.names_and_values(), request.body()))
+        status = self.answers.pop(0) if self.answers else 200
+        if status is None:
+            self.closing.wait(30)
+        else:
+            request.reply(status)
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """A running receiver."""
     running = Receiver()
-    thread = threading.Thread(target=running.server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield running
-    running.closing.set()
-    running.server.shutdown()
-    running.server.server_close()
-    thread.join()
+    with running.open:
+        running.url = running.open.enter_context(answering(running.answer))
+        running.open.callback(running.closing.set)
+        yield running
 
 
 def webhook(url: str, poster: Callable[[str, str], Poster]) -> AlertSink:
@@ -186,7 +171,7 @@ async def test_gives_up(sink: AlertSink, receiver: Receiver, pauses: list[float]
 
 async def test_nobody_listens(sink: AlertSink, receiver: Receiver, pauses: list[float]) -> None:
     """A refused connection is tried again, then told, without the path, which may hold a secret."""
-    receiver.server.socket.close()
+    receiver.open.close()
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1") as refusal:
         await sink.deliver([alert(1)])
 

@@ -14,9 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import psutil
@@ -41,6 +39,7 @@ from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 from tests.support.fault_driver import recorded, send, until
+from tests.support.http_server import Request, answering
 
 pytestmark = [pytest.mark.kafka]
 
@@ -147,27 +146,13 @@ async def _wrong_token(_: Setup) -> AsyncIterator[Environment]:
 
 @contextmanager
 def _server(status: int, *, ahead: timedelta = timedelta(0)) -> Iterator[int]:
-    """An HTTP server that answers everything so, by a clock of its own."""
+    """Port of a server that answers everything so, by a clock of its own."""
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
+    def answer(request: Request) -> None:
+        request.reply(status, headers={"date": format_datetime(datetime.now(UTC) + ahead, usegmt=True)})
 
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            _ = timestamp
-            return format_datetime(datetime.now(UTC) + ahead, usegmt=True)
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Answering)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(answer) as url:
+        yield int(url.rpartition(":")[2])
 
 
 @asynccontextmanager

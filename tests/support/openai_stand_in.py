@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from streams.inference.llm_client import judge
 from streams.inference.resilience import Breaker, CallGuard, CallRetry
 from streams.ports import Vectors
+from tests.support.http_server import Request, answering
 
 SECRET = "sk-top-secret"  # noqa: S105 - made up
 Say = Callable[[str, str], str]
@@ -62,6 +62,7 @@ class StandIn:
     """The server.
 
     Attributes:
+        base_url: Where it answers, with the version.
         modes: What is wrong with each request in turn; then `mode` is.
         asked: Every request that came.
         say: The model.
@@ -84,27 +85,12 @@ class StandIn:
         self.most_texts = 2_048
         self.closing = threading.Event()
         self._embed = embed
-        stand_in = self
+        self.base_url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                stand_in.asked.append(Asked(self.path, headers, body))
-                stand_in.answer(self, body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    @property
-    def base_url(self) -> str:
-        """Where it answers, with the version."""
-        return f"http://127.0.0.1:{self.server.server_port}/v1"
-
-    def answer(self, request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    def answer(self, request: Request) -> None:
         """Answer a request as told."""
+        body: dict[str, Any] = json.loads(request.body())
+        self.asked.append(Asked(request.path, request.names_and_values(), body))
         mode = self.modes.pop(0) if self.modes else self.mode
         if mode is Mode.HANG:
             self.closing.wait(30)
@@ -151,7 +137,7 @@ class StandIn:
         rows.reverse()  # the order is the index's to say
         return {"object": "list", "model": "any", "data": rows[1:] if mode is Mode.TOO_FEW else rows, "usage": {}}
 
-    def _trickle(self, request: BaseHTTPRequestHandler) -> None:
+    def _trickle(self, request: Request) -> None:
         request.send_response(200)
         request.send_header("content-type", "application/json")
         request.send_header("content-length", "1000000")
@@ -164,28 +150,20 @@ class StandIn:
                 return
 
 
-def _send(request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-    request.send_response(status)
-    for name, value in {"content-type": "application/json", **(headers or {})}.items():
-        request.send_header(name, value)
-    request.send_header("content-length", str(len(body)))
-    request.end_headers()
-    request.wfile.write(body)
+def _send(request: Request, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    request.reply(status, body, {"content-type": "application/json", **(headers or {})})
 
 
 @contextmanager
 def standing_in(embed: EmbedTexts = lambda texts: np.ones((len(texts), 4), dtype=np.float32)) -> Iterator[StandIn]:
     """A server that works until told otherwise."""
     stand_in = StandIn(embed)
-    thread = threading.Thread(target=stand_in.server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield stand_in
-    finally:
-        stand_in.closing.set()
-        stand_in.server.shutdown()
-        stand_in.server.server_close()
-        thread.join()
+    with answering(stand_in.answer) as url:
+        stand_in.base_url = f"{url}/v1"
+        try:
+            yield stand_in
+        finally:
+            stand_in.closing.set()
 
 
 def guarding(*, tries: int = 2, timeout: float = 30.0, failures: int = 100) -> CallGuard:

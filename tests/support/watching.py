@@ -8,7 +8,6 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ import httpx
 import msgspec
 
 from jobs.shared.broker_config import free_port
+from tests.support.http_server import Request, answering
 from tests.support.tools import tool
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -40,29 +40,21 @@ class Told(NamedTuple):
 
 
 class Receiver:
-    """What Alertmanager notifies."""
+    """What Alertmanager notifies.
+
+    Attributes:
+        url: Where it listens.
+        told: Notifications in the order they came.
+    """
 
     def __init__(self) -> None:
+        self.url = ""
         self.told: list[Told] = []
-        receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.told.append(Told(self.path, json.loads(body)))
-                self.send_response(200)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server.server_port}"
+    def answer(self, request: Request) -> None:
+        """Note a notification."""
+        self.told.append(Told(request.path, json.loads(request.body())))
+        request.reply(200)
 
     def of(self, job: str) -> list[Told]:
         """Notifications of one role, in the order they came."""
@@ -73,14 +65,8 @@ class Receiver:
 def receiving() -> Iterator[Receiver]:
     """A receiver that listens."""
     receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with answering(receiver.answer) as receiver.url:
         yield receiver
-    finally:
-        receiver.server.shutdown()
-        receiver.server.server_close()
-        thread.join()
 
 
 @contextmanager
