@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from msgspec.structs import replace
 
 from jobs.alerts.command import label_alerts, latest_alerts
 from jobs.alerts.labels import latest_labels
@@ -16,14 +15,13 @@ from jobs.replay.alert import replay_alert
 from jobs.replay.command import folding
 from models.errors import ConfigurationError
 from models.events import AlertStatus, InputEvent, SessionEnded, Turn
-from models.events.topics import PROFILES
-from models.policy import AlertPolicy, Policy, ProfilePolicy
+from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import policy_of, stream_embedder_of
-from tests.support.fault_driver import events, recorded, said, send, working
+from tests.support.fault_driver import recorded, said, send, working
 
 pytestmark = pytest.mark.kafka
 
@@ -70,13 +68,6 @@ async def until(settings: Settings, status: AlertStatus) -> str:
         await asyncio.sleep(0.2)  # poll the topic
 
 
-async def until_profile(settings: Settings, *, last_turn: int) -> None:
-    """Return once the rising session's turns up to this one are folded."""
-    place = ("rising", last_turn)
-    while place not in [(each.session_id, each.last_turn) for each in await events(settings, PROFILES)]:  # noqa: ASYNC110
-        await asyncio.sleep(0.2)  # poll the topic
-
-
 async def test_an_alert_is_made_again_bit_for_bit(settings: Settings) -> None:
     """Raised among other conversations, resolved by the session's end; labelled afterwards, which changes nothing."""
     policy = policy_of(settings)
@@ -91,24 +82,6 @@ async def test_an_alert_is_made_again_bit_for_bit(settings: Settings) -> None:
     assert ["raised", "worsened", "resolved"] == [change.recorded for change in found.changes]
     assert (True, "history", [policy_digest(policy)]) == (found.equal, found.rules, found.policies)
     assert (True, "tried it on", "rising") == (label.escalating, label.reason, label.session_id)
-
-
-async def test_a_role_started_anew_with_another_policy_is_followed(settings: Settings) -> None:
-    """The first turns were folded by one policy, the alert came of another: the history has both."""
-    policy = policy_of(settings)
-    silent = AlertPolicy(min_scored_turns=100, min_evidence_turns=1000, single_turn_risk=1.0)
-    deaf = replace(policy, version="deaf", alerts=silent, profile=ProfilePolicy(every_turns=1))
-    await send(settings, map(recorded, among_others(turns_of("rising", 0, [0.8] * 5))))
-    async with running(settings, deaf):
-        await until_profile(settings, last_turn=4)
-    await send(settings, map(recorded, turns_of("rising", 5, [0.8])))
-    async with running(settings, policy):
-        alert_id = await until(settings, AlertStatus.FIRING)
-    found = await replay_alert(settings, alert_id, bar=folding)
-
-    assert (True, "history") == (found.equal, found.rules)
-    assert [policy_digest(deaf), policy_digest(policy)] == found.policies
-    assert 5 == found.changes[0].turn
 
 
 async def test_alerts_do_not_wait_for_versions(settings: Settings) -> None:

@@ -1,8 +1,10 @@
-"""What the routes refuse, and what they say then: never what was sent, and nothing is asked of a memory or written."""
+"""What routes refuse beyond their schema, and what they say then: never what was sent; nothing is asked or written.
+
+What the schema forbids is refused by `test_api_conformance`.
+"""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -14,30 +16,13 @@ from models.events import Role
 from tests.support.api_doubles import Served
 
 PRIVATE = "something private"
-LONG = "x" * 8_001
-ASKING = [
-    ("query", ""),
-    ("query", " \n"),
-    ("query", LONG),
-    ("query", 7),
-    ("user_id", ""),
-    ("user_id", "x" * 257),
-    ("user_id", ["u"]),
-    ("app_id", {"$ne": PRIVATE}),
+ASKING: list[tuple[dict[str, Any], str]] = [
+    ({"query": " \n"}, "query"),
+    ({"app_id": {"$ne": PRIVATE}}, "app_id"),
+    ({PRIVATE: 1}, ""),
 ]
 OF_USERS: list[tuple[str, dict[str, Any], str]] = [
-    *((f"/v1/{path}", {name: value}, name) for path in ("retrieve", "context", "search") for name, value in ASKING),
-    *((f"/v1/{path}", {PRIVATE: 1}, "") for path in ("retrieve", "context", "search")),
-    ("/v1/retrieve", {"top_k_episodes": 0}, "top_k_episodes"),
-    ("/v1/retrieve", {"top_k_episodes": 101}, "top_k_episodes"),
-    ("/v1/retrieve", {"max_distance": -0.1}, "max_distance"),
-    ("/v1/retrieve", {"min_importance": 1.1}, "min_importance"),
-    ("/v1/retrieve", {"after": {"session_id": "s", "turn": 1, "timeout_ms": 10_001}}, "after.timeout_ms"),
-    ("/v1/retrieve", {"after": {"session_id": "s"}}, "after"),
-    ("/v1/context", {"token_budget": 63}, "token_budget"),
-    ("/v1/context", {"recent_turns": 101}, "recent_turns"),
-    ("/v1/context", {"injection_point": "elsewhere"}, "injection_point"),
-    ("/v1/context", {"app_memories": "yes"}, "app_memories"),
+    *((f"/v1/{path}", change, field) for path in ("retrieve", "context", "search") for change, field in ASKING),
     ("/v1/context", {"injection_point": "conversation_review"}, "app_id"),  # of all apps that a caller may read?
     ("/v1/search", {"kind": PRIVATE}, "kind"),
     ("/v1/search", {"user_id": None}, "user_id"),  # there is no query over everything
@@ -51,16 +36,11 @@ NO_WEIGHTS = dict.fromkeys(("semantic", "keyword", "recency", "importance"), 0)
 BODIES: list[tuple[str, dict[str, Any] | None, str]] = [
     *((f"POST {path}", {"user_id": "u", "query": PRIVATE, **change}, field) for path, change, field in OF_USERS),
     (EDIT, {}, ""),
-    (EDIT, {"content": "x" * 50_000}, "content"),
     (EDIT, {"content": "x" * 401}, "content"),
     (EDIT, {"content": "  "}, "content"),
-    (EDIT, {"importance": 11}, "importance"),
-    (EDIT, {"importance": "7"}, "importance"),
-    (EDIT, {"tags": ["t"] * 6}, "tags"),
     (EDIT, {"tags": [""]}, "tags[0]"),
     (EDIT, {"sharedWith": ["a"]}, "sharedWith"),
     (EDIT, {"sharedWith": ["b\n"]}, "sharedWith"),
-    (EDIT, {"sharedWith": [f"b{n}" for n in range(17)]}, "sharedWith"),
     (EDIT, {PRIVATE: 1}, ""),
     *((f"{method} /apps/a%01b/memories", None, "app_id") for method in ("GET", "DELETE")),  # no event can have it
     *((f"{method} /apps/a/memories?user_id=%00", None, "user_id") for method in ("GET", "DELETE")),
@@ -68,9 +48,7 @@ BODIES: list[tuple[str, dict[str, Any] | None, str]] = [
     ("POST /v1/erase", {"purge_logs": True}, ""),
     ("POST /v1/erase", {"session_id": "s", "user_id": "u"}, "session_id"),
     ("POST /v1/erase", {"session_id": "s", "app_id": "a"}, "session_id"),
-    ("POST /v1/erase", {"user_id": ""}, "user_id"),
     ("POST /v1/erase", {"user_id": "a\x00"}, "user_id"),
-    ("POST /v1/erase", {"everything": True}, ""),
     ("GET /v1/projects/p/standing", None, "app_id"),  # the same project id in two apps is two projects
     ("POST " + PROJECT("memories"), {"content": "x", "type": PRIVATE}, "type"),
     ("POST " + PROJECT("memories"), {"content": " ", "type": "fact"}, "content"),
@@ -85,7 +63,6 @@ BODIES: list[tuple[str, dict[str, Any] | None, str]] = [
     ("PUT " + PROJECT("relationships"), {"source_id": "m-1", "target_id": "m-2", "relation": "Not A Name"}, "relation"),
     ("PUT " + PROJECT("conversations/s/status"), {"status": PRIVATE}, "status"),
     ("POST " + PROJECT("import"), {"pending": [{"id": "p-1"}]}, "pending[0]"),
-    ("POST " + PROJECT("retrieve"), {"query": "x", "filters": {"min_importance": 2}}, "filters.min_importance"),
     ("POST " + PROJECT("retrieve"), {"query": "x", "filters": {PRIVATE: 1}}, "filters"),
     ("POST " + PROJECT("retrieve"), {"query": "x", "weights": NO_WEIGHTS}, "weights"),
     ("POST " + PROJECT("retrieve"), {"query": "x", "filters": NO_DAYS}, "filters.date_to"),
@@ -118,29 +95,6 @@ async def test_what_is_no_request_is_refused(client: httpx.AsyncClient, body: by
     answer = await client.post("/v1/retrieve", content=body)
 
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("users/u/facts?category=mood", "users/u/episodes?limit=0", "users/u/recent?last=101"),
-        *("users/u/facts?include_past=perhaps", "sessions/s/similar", "sessions/s/similar?q="),
-        *(f"sessions/s/similar?q={LONG}", "sessions/s/similar?q=a&top_k=0", "sessions/s/similar?q=a&top_k=101"),
-        *("sessions/s/similar?q=a&top_k=five", "sessions/s/turns?last=0", "sessions/s/turns?last=1001"),
-        *(f"sessions/{LONG[:257]}/turns", "sessions//turns", f"sessions/{LONG[:257]}/topics", "sessions//topics"),
-        *("sessions//topics/x", f"sessions/s/topics/{LONG[:257]}", "sessions/s/topics?include_gone=perhaps"),
-        *("sessions/s/history?include_packed=perhaps", "sessions/s/stats?topic=", "sessions/s/topics/search"),
-        *("sessions/s/topics/search?q=", f"sessions/s/topics/search?q={LONG}"),
-        *("sessions/s/topics/search?q=a&top_k=0", "sessions/s/topics/search?q=a&top_k=101"),
-    ],
-    ids=lambda path: path[:40],
-)
-async def test_wrong_parameters_are_refused(client: httpx.AsyncClient, path: str) -> None:
-    """422 problem details without the value."""
-    answer, value = await client.get(f"/v1/{path}"), re.split("[=/?]", path)[-1]
-
-    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
-    assert len(value) < 4 or value not in answer.text
 
 
 @pytest.mark.parametrize(
