@@ -74,18 +74,25 @@ def test_killed_at_any_moment_it_loses_and_doubles_nothing(tmp_path: Path) -> No
 )
 @pytest.mark.fault("F10")
 def test_full_disk_is_a_clear_error_and_commits_nothing(tmp_path: Path, file_limit: int, meaning: str) -> None:
-    """F10: the process exits non-zero and says what to do; the archive stays whole and is readable."""
+    """F10: the process exits non-zero and says what to do; the archive stays whole, and the next one lands the rest."""
     writer = LakeWriter(paths(tmp_path))
     writer.land(buffer_of([turn(0)]), now=NOW)
     writer.close()
 
     process = child(tmp_path, _LONGER_THAN_ANY, file_limit)
     _, said = process.communicate()
-
     again = LakeWriter(paths(tmp_path))
-    assert process.returncode == 1
+    stands, findings = again.offsets()[_TURNS].next, verify(again.con, prefix=PREFIX, now=NOW).findings
+    again.close()
+    roomy = child(tmp_path, 1)
+    roomy.communicate()
+    con = open_reader(paths(tmp_path))
+    landed = con.execute("SELECT count(*), count(DISTINCT kafka_offset) FROM raw.turns").fetchall()
+    findings += verify(con, prefix=PREFIX, now=NOW).findings
+    con.close()
+
+    assert (process.returncode, stands, roomy.returncode) == (1, 1, 0)
     assert "models.errors.StoreUnavailable: " in said
     assert meaning in said
-    assert again.offsets()[_TURNS].next == 1
-    assert verify(again.con, prefix=PREFIX, now=NOW).findings == []
-    again.close()
+    assert landed == [(1 + ROWS, 1 + ROWS)]
+    assert findings == []
