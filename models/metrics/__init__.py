@@ -1,21 +1,19 @@
-"""Every metric, as data: what it counts, what it means and what to do about it.
+"""Metrics of all roles, as data: what each counts, what it means and what to do about it.
 
-Names carry their unit and no prefix; the shell exports them as `turntide_<name>`. Labels come from a closed list: an
-id of a session, user or app is never one, since each value is a time series for ever (and ids are personal data).
-`deploy/metrics.md` is made of this (`turntide ops metrics`). Read first: `metric.py`, then `flow.py`.
+The catalogue is `catalogue.toml`. Names carry their unit and no prefix; the shell exports them as `turntide_<name>`.
+Labels come from a closed list: an id of a session, user or app is never one, since each value is a time series for
+ever (and ids are personal data). `deploy/metrics.md` is made of this (`turntide ops metrics`). CPU, memory, open files
+and the start time come beside these from Prometheus' client (`process_…`).
 """
 
 from __future__ import annotations
 
-from models.metrics.flow import FOLDING, FURTHER_STAGES, LAG, STAGES
-from models.metrics.memory import APP_METRICS, PROJECT_METRICS, TOPIC_METRICS, USER_METRICS
-from models.metrics.metric import Metric, MetricKind
-from models.metrics.risk import JUDGE_METRICS, RISK_METRICS
-from models.metrics.serving import LLM_METRICS, SERVING_METRICS
-from models.metrics.state import PROCESS_METRICS, STATE_METRICS
-from models.metrics.stores import STORE_METRICS
+import tomllib
+from enum import StrEnum
+from importlib.resources import files
 
-__all__ = ["FURTHER_STAGES", "LABELS", "METRICS", "METRIC_OF", "PARTS", "STAGES", "Metric", "MetricKind"]
+import msgspec
+from msgspec import Struct
 
 LABELS = frozenset(
     {
@@ -24,20 +22,41 @@ LABELS = frozenset(
     }
 )
 """The only label names there are; each takes few values."""
+STAGES = ("decode", "embed", "score", "fold", "outputs", "state")
+"""Values of the label `stage`: where a micro-batch of a folding role spends its time. Other roles have their own:
+`answer` (enrich and judge), `upsert` (index), `land` (archive) and `deliver` (notify)."""
 
+
+class MetricKind(StrEnum):
+    """How a metric behaves: it only rises, is what it is now, or shows how its values are spread."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Metric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One metric.
+
+    Attributes:
+        unit: What one means: `turns`, `seconds`, `bytes`, …
+        what_to_do: What its reader should do when it stands out.
+        buckets: Upper bounds of a histogram, in `unit`.
+    """
+
+    name: str
+    kind: MetricKind
+    unit: str
+    help: str
+    what_to_do: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+_CATALOGUE = tomllib.loads(files(__package__).joinpath("catalogue.toml").read_text(encoding="utf-8"))
 PARTS: dict[str, tuple[Metric, ...]] = {
-    "Records on their way": (*FOLDING, *LAG),
-    "Risk and alerts": RISK_METRICS,
-    "Judge": JUDGE_METRICS,
-    "Conversation topics": TOPIC_METRICS,
-    "Memory of users": USER_METRICS,
-    "Memories of apps": APP_METRICS,
-    "Memory of projects": PROJECT_METRICS,
-    "State and recovery": STATE_METRICS,
-    "Index, archive, sinks": STORE_METRICS,
-    "Language models": LLM_METRICS,
-    "HTTP": SERVING_METRICS,
-    "The process": PROCESS_METRICS,
+    part: tuple(msgspec.convert({"name": name, **row}, Metric) for name, row in rows.items())
+    for part, rows in _CATALOGUE.items()
 }
 """All of them, as they are shown."""
 
