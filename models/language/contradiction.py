@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from models.language.facts.extraction import extract
 from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
-from models.language.tables import PatternTables
 from models.text.summary import SENTENCE
+from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set
 
 _RE = PatternTables("statements_patterns").section("contradiction")

@@ -27,9 +27,9 @@ from models.events.ids import sortable_id
 from models.events.project_items import SUPERSEDES, EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory
 from models.language.narrative_sentences import NarrativeSentence, own_sentences, tellings, valence
 from models.language.notable import clipped
-from models.language.tables import PatternTables
 from models.policy.project import NarrativePolicy
 from models.text.keywords import topic_names
+from models.text.tables import PatternTables
 from models.text.words import estimate_tokens, fold_text, word_set, words_of
 
 _RE = PatternTables("statements_patterns").section("narrative_detection")

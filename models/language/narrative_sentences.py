@@ -22,9 +22,9 @@ from models.events.base import Role
 from models.events.project_items import EpisodeKind
 from models.language.facts.attribution import own_words, plain
 from models.language.retelling import led_off
-from models.language.tables import PatternTables
-from models.text.patterns import QUESTION_OPENING
+from models.text.features import QUESTION_OPENING
 from models.text.summary import SENTENCE, ends_of
+from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set, words_of
 
 _RE = PatternTables("statements_patterns").section("narrative_sentences")

@@ -20,13 +20,12 @@ from models.events.app import NotableKind, NotableSentence
 from models.events.base import Role
 from models.language.facts.attribution import own_words, plain
 from models.language.retelling import is_order, led_off
-from models.language.tables import PatternTables
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from models.text.features import features_of, is_refusal, rewrites_rules
-from models.text.patterns import QUESTION_OPENING
+from models.text.features import QUESTION_OPENING, features_of, is_refusal, rewrites_rules
 from models.text.summary import SENTENCE, Said, ends_of, sentences_in
+from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set, words_of, words_of_each
 
 _RE = PatternTables("statements_patterns").section("notable")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from models.events.base import Role
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set
 
 _RE = PatternTables("statements_patterns").section("retelling")

@@ -9,45 +9,50 @@ alone; what grows over turns is the session's business. Of a long text the first
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.events import Turn
 from models.text.features import Words, probes_limits, rewrites_rules, supposes
-from models.text.lexicon import HARMLESS, PHRASE_TRIGGERS, PHRASES, WEIGHTS
-from models.text.words import fold_text, word_set, words_of
+from models.text.known_words import LEXICON
+from models.text.tables import PatternTables
+from models.text.words import fold_text, words_of
 
-_LEXICON = frozenset(WEIGHTS)
-_HARMLESS = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in HARMLESS))
-_PHRASES = re.compile("|".join(rf"(?P<p{n}>\b(?:{pattern})\b)" for n, pattern in enumerate(PHRASES)))
-_PHRASE_WEIGHTS = {f"p{n}": weight for n, weight in enumerate(PHRASES.values())}
-_ASKS = re.compile(
-    r"\bhow (?:to|do|does|can|could|would|might|should|exactly)\b|\b(?:tell|show|teach|give|help|walk) (?:me|us)\b"
-    r"|\b(?:step[- ]by[- ]step|instructions?|recipe|tutorial|blueprint|ingredients)\b"
-    r"|\bi (?:want|need|plan|intend|am going) to\b"
-    r"|\b(?:make|build|create|write|buy|get|obtain|acquire|produce|plant|use) (?:a|an|the|some|my|me)\b"
-    r"|\bi'm going to\b"
+_TABLES = PatternTables("scorer", room="risk")
+_PHRASES = re.compile(
+    "|".join(rf"(?P<p{n}>\b(?:{row.pattern.pattern})\b)" for n, row in enumerate(_TABLES.rows("phrases")))
 )
-_DEFENSIVE = word_set(
-    "prevent preventing prevention protect protecting protection defend defending defense defence detect "
-    "detecting avoid secure securing security safe safely safety patch patched report reporting awareness "
-    "antivirus firewall victim victims vulnerable history historical museum lecture class textbook course law "
-    "laws legal court policy news article statistics treatment therapy therapist recovery hotline counselling "
-    "counseling disposal dispose research study war charity symptoms antidote vaccine"
+_PHRASE_WEIGHTS: dict[str, float] = {f"p{n}": row.cells[0] for n, row in enumerate(_TABLES.rows("phrases"))}
+_HARMLESS = re.compile("|".join(rf"\b(?:{row.pattern.pattern})\b" for row in _TABLES.rows("harmless")))
+_ASKS, _EXPLICIT, _PERSON = (re.compile(_TABLES.alternatives(table)) for table in ("asks", "explicit", "person"))
+_PHRASE_TRIGGERS, _DEFENSIVE, _FICTION = (
+    frozenset(_TABLES.words(words)) for words in ("{PHRASE_TRIGGERS}", "{DEFENSIVE}", "{FICTION}")
 )
-_FICTION = word_set(
-    "novel story stories character characters movie film game games gaming player chapter plot screenplay fantasy "
-    "dungeon minecraft lyrics book episode scene fiction fictional wizard dragon dragons knight quest"
-)
-_EXPLICIT = re.compile(
-    r"\b(?:step[- ]by[- ]step|exact(?:ly)?|in (?:full |great )?detail|realistic(?:ally)?|for real|real[- ]life)\b"
-)
-_PERSON = re.compile(
-    r"\bmy (?:ex|wife|husband|girlfriend|boyfriend|boss|neighbou?r|co-?worker|teacher|classmate|roommate|mother|father"
-    r"|parents|brother|sister)\b"
-)
+
+_ENDINGS = ("", "s", "es", "ed", "ing", "er", "ers")
+
+
+def _inflections(word: str) -> Iterable[str]:
+    yield from (word + ending for ending in _ENDINGS)
+    if word.endswith("e"):
+        yield from (word[:-1] + ending for ending in ("ing", "ed", "er", "ers"))
+    elif word.endswith("y"):
+        yield from (word[:-1] + ending for ending in ("ies", "ied"))
+    elif word[-1] in "bgnpt":
+        yield from (word + word[-1] + ending for ending in ("ing", "ed", "er", "ers"))
+
+
+_WEIGHTS = {
+    form: weight
+    for tiers in LEXICON.values()
+    for weight, words in sorted(tiers.items())
+    for word in words.split()
+    for form in _inflections(word)
+}
+"""Every inflected form of the lexicon and its weight."""
+_LEXICON = frozenset(_WEIGHTS)
 
 _MENTION = 0.6
 _DEFENCE = 0.4
@@ -100,11 +105,11 @@ def score_folded(folded: str, words: Words) -> float:
 
 def _matter(folded: str, words: Words) -> float:
     """What the text is about, in its context."""
-    phrased = not words.isdisjoint(PHRASE_TRIGGERS)
+    phrased = not words.isdisjoint(_PHRASE_TRIGGERS)
     if not phrased and words.isdisjoint(_LEXICON):
         return 0.0
     plain = _HARMLESS.sub(" ", folded)
-    found = [WEIGHTS[word] for word in _LEXICON.intersection(words_of(plain))]
+    found = [_WEIGHTS[word] for word in _LEXICON.intersection(words_of(plain))]
     if phrased:
         found += [_PHRASE_WEIGHTS[match.lastgroup or ""] for match in _PHRASES.finditer(plain)]
     if not found:

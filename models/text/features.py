@@ -1,16 +1,37 @@
 """Features of a turn: asks, orders, supposes, probes the limits, rewrites the rules, refuses (risk memory, layer 3).
 
-The source names each by examples; `patterns` says what counts. English only: another language shows no feature but the
-question mark.
+The source names each by examples; `data/features.toml` says what counts. English only: another language shows no
+feature but the question mark.
 """
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
-from models.text import patterns
+from models.text.tables import PatternTables
 from models.text.words import fold_text, words_of
 
+_TABLES = PatternTables("features", room="text")
+
+
+def _pattern(table: str) -> re.Pattern[str]:
+    return re.compile(_TABLES.alternatives(table).replace(" ", r"\s+"))
+
+
+def _triggers(feature: str) -> frozenset[str]:
+    return frozenset(_TABLES.words(f"{{{feature}_TRIGGERS}}"))
+
+
+QUESTION_OPENING = _pattern("question_opening")
+"""Opening of a question, marked as one or not."""
+_QUESTION_MARK, _WH_QUESTION = _pattern("question_mark"), _pattern("wh_question")
+_IMPERATIVE, _IMPERATIVE_TRIGGERS = _pattern("imperative"), _triggers("IMPERATIVE")
+_HYPOTHETICAL, _HYPOTHETICAL_TRIGGERS = _pattern("hypothetical"), _triggers("HYPOTHETICAL")
+_META_INSTRUCTION, _META_TRIGGERS = _pattern("meta_instruction"), _triggers("META")
+_PROBING, _PROBING_TRIGGERS = _pattern("probing"), _triggers("PROBING")
+_REFUSAL, _REFUSAL_TRIGGERS = _pattern("refusal"), ("n't", "not", "sorry", "unable", "decline", "refuse", "against my")
 _REFUSAL_CHARS = 400
 """A refusal opens an answer; further down the words mean something else."""
 
@@ -44,8 +65,8 @@ def detect_features(folded: str, words: Words) -> Features:
     question = asks(folded)
     return Features(
         question,
-        question and patterns.WH_QUESTION.search(folded) is not None,
-        not words.isdisjoint(patterns.IMPERATIVE_TRIGGERS) and patterns.IMPERATIVE.search(folded) is not None,
+        question and _WH_QUESTION.search(folded) is not None,
+        not words.isdisjoint(_IMPERATIVE_TRIGGERS) and _IMPERATIVE.search(folded) is not None,
         supposes(folded, words),
         rewrites_rules(folded, words),
         probes_limits(folded, words),
@@ -64,24 +85,24 @@ def features_of(content: str) -> Features:
 
 def asks(folded: str) -> bool:
     """Whether a turn holds a question, marked as one or opening like one."""
-    marked = "?" in folded and patterns.QUESTION_MARK.search(folded) is not None
-    return marked or patterns.QUESTION_OPENING.match(folded) is not None
+    marked = "?" in folded and _QUESTION_MARK.search(folded) is not None
+    return marked or QUESTION_OPENING.match(folded) is not None
 
 
 def supposes(folded: str, words: Words) -> bool:
     """Whether a turn sets up a hypothetical or a role."""
-    likely = "what if" in folded or "if you " in folded or not words.isdisjoint(patterns.HYPOTHETICAL_TRIGGERS)
-    return likely and patterns.HYPOTHETICAL.search(folded) is not None
+    likely = "what if" in folded or "if you " in folded or not words.isdisjoint(_HYPOTHETICAL_TRIGGERS)
+    return likely and _HYPOTHETICAL.search(folded) is not None
 
 
 def rewrites_rules(folded: str, words: Words) -> bool:
     """Whether a turn instructs the assistant about its instructions."""
-    return not words.isdisjoint(patterns.META_TRIGGERS) and patterns.META_INSTRUCTION.search(folded) is not None
+    return not words.isdisjoint(_META_TRIGGERS) and _META_INSTRUCTION.search(folded) is not None
 
 
 def probes_limits(folded: str, words: Words) -> bool:
     """Whether a turn asks about safety or limits."""
-    return not words.isdisjoint(patterns.PROBING_TRIGGERS) and patterns.PROBING.search(folded) is not None
+    return not words.isdisjoint(_PROBING_TRIGGERS) and _PROBING.search(folded) is not None
 
 
 def is_refusal(content: str) -> bool:
@@ -91,4 +112,4 @@ def is_refusal(content: str) -> bool:
     (True, False)
     """
     folded = fold_text(content[:_REFUSAL_CHARS])
-    return any(t in folded for t in patterns.REFUSAL_TRIGGERS) and patterns.REFUSAL.search(folded) is not None
+    return any(t in folded for t in _REFUSAL_TRIGGERS) and _REFUSAL.search(folded) is not None

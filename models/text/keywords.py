@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from models.text.words import word_set
+from models.text.tables import PatternTables
 
 _SHORTEST = 4
 _LONGEST = 32
@@ -16,33 +16,8 @@ _REMEMBERED_CHARS = 40
 _INFLECTIONS = frozenset(
     {"", "s", "es", "ed", "er", "ers", "ing", "ings", "able", "ation", "ative", "ize", "ized", "ise", "ised", "ry"}
 )
-STOP_WORDS = word_set(
-    # Function words, and verbs, adverbs and courtesies that carry no topic of their own.
-    "about above across actually after again against ahead almost alone along already also although always among "
-    "another anybody anymore anyone anything anyway anywhere around asked aren't away back because become been "
-    "before began begin behind being believe below best better between beyond both bring brought call called came "
-    "can't cannot come comes coming could couldn't course didn't different does doesn't doing done don't down "
-    "during each easy either else enough especially even ever every everybody everyone everything everywhere "
-    "exactly example explain fact feel feels felt find fine first follow following found from gave getting give "
-    "given gives giving goes going gone gonna good gotta great guess hadn't happen happened happens hard hasn't "
-    "have haven't having hello help helped helpful helps here here's hers herself he's himself hope idea i'd i'll "
-    "i'm important including indeed instead isn't itself i've just keep kept kind kinds knew know known knows "
-    "last later least less let's like liked likely little long longer look looked looking looks lots love made "
-    "mainly make makes making many matter maybe mean meant means might mine more most much must myself name near "
-    "need needed needs neither never nevertheless next nice nobody none nothing now of often okay once ones only "
-    "other others otherwise ourselves over part particular people perhaps place please point possible pretty "
-    "probably provide quite rather read ready really reason right said same saying says seem seemed seems seen "
-    "sense several shall she's should shouldn't show shown side simple simply since some somebody someone "
-    "something sometimes somewhere soon sorry sort sounds start started still stop such sure take taken takes "
-    "taking talk talking tell telling than thank thanks that that's their them themselves then there there's "
-    "therefore these they they'd they'll they're they've thing things think thinking this those though thought "
-    "through thus time times today together told tomorrow took totally toward towards tried tries true trying "
-    "turn under understand unless until upon usually using very want wanted wants wasn't ways we'd welcome well "
-    "we'll went we're were weren't we've what whatever what's when whenever where where's wherever whether which "
-    "while whole whom who's whose will wish with within without wonder won't word words work works would wouldn't "
-    "wrong yeah year years yes yesterday yet you'd you'll your you're yours yourself you've able certain "
-    "certainly definitely"
-)
+STOP_WORDS = frozenset(PatternTables("words", room="text").words("{STOP_WORDS}"))
+"""Function words, and verbs, adverbs and courtesies that carry no topic of their own."""
 
 
 def _stem(word: str) -> str:

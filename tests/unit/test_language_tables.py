@@ -10,7 +10,7 @@ import pytest
 
 from models import language
 from models.language.facts.vocabulary import WORDS
-from models.language.tables import PatternRow, PatternTables
+from models.text.tables import PatternRow, PatternTables
 from models.text.words import words_of
 
 OF_FACTS = ("orders", "identity", "limits", "likings")
@@ -24,6 +24,8 @@ ROWS = [
     for file, tables in (
         *((name, PatternTables(name, words=WORDS, flags=re.IGNORECASE)) for name in OF_FACTS),
         *((names[-1], PatternTables(*names, words=WORDS)) for names in OTHERS),
+        ("features", PatternTables("features", room="text")),
+        ("scorer", PatternTables("scorer", room="risk")),
     )
     for table in tables.names()
     for number, row in enumerate(tables.rows(table))

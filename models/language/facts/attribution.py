@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set
 
 _RE = PatternTables("facts_patterns").section("attribution")

@@ -20,7 +20,7 @@ from models.language.facts.identity import pet_key
 from models.language.facts.statements import TABLES, Statement, statements_of
 from models.language.facts.values import CONSTRAINT, IDENTITY, Build, Finding, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS
-from models.language.tables import PatternRow, PatternTables
+from models.text.tables import PatternRow, PatternTables
 from models.text.words import word_set, words_of
 
 _RE = PatternTables("facts_patterns").section("extraction")

@@ -9,7 +9,7 @@ from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import TABLES, Statement
 from models.language.facts.values import IDENTITY, Finding, bare, fact, keys_by_noun, name_of, named, phrase, place_of
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("identity")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from models.language.facts.statements import Statement
 from models.language.facts.values import CONSTRAINT, Finding, bare, fact, keys_by_noun, named, phrase, slug, things
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns").section("limits")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from models.language.tables import PatternTables, by_way
+from models.text.tables import PatternTables, by_way
 from models.text.words import word_set
 
 _WAYS = by_way(

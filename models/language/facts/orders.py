@@ -21,7 +21,7 @@ from models.language.facts.values import (
     named,
     slug,
 )
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set
 
 _PARTNERS = ["partner", *vocabulary.RELATIONSHIPS, *(f"{who}'s_name" for who in vocabulary.RELATIONSHIPS)]

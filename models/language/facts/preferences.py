@@ -20,7 +20,7 @@ from models.language.facts.values import (
     slug,
     things,
 )
-from models.language.tables import PatternTables, any_of
+from models.text.tables import PatternTables, any_of
 
 _RE = PatternTables("facts_patterns").section("preferences")
 

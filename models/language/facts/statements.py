@@ -13,7 +13,7 @@ from models.language.facts import vocabulary
 from models.language.facts.attribution import supposed_from
 from models.language.facts.openers import HEDGED, Led, canonical, lead_off
 from models.language.facts.vocabulary import WORDS
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set, words_of
 
 

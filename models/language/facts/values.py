@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns").section("values")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from models.events.project_items import MemoryType
 from models.language.statements.spoken import Clause
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 
 _RE = PatternTables("statements_patterns").section("doubts")
 

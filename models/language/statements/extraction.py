@@ -30,8 +30,8 @@ from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
 from models.language.statements.subjects import StatementSubject, about
-from models.language.tables import PatternTables, by_way
 from models.text.summary import SENTENCE
+from models.text.tables import PatternTables, by_way
 from models.text.words import word_set, words_of
 
 _RE = PatternTables("statements_patterns").section("extraction")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from models.language.facts.attribution import plain
-from models.language.tables import PatternTables, by_way
 from models.text.summary import SENTENCE
+from models.text.tables import PatternTables, by_way
 
 _RE = PatternTables("statements_patterns").section("spoken")
 

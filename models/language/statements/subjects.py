@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from models.events.project_items import MemoryType
 from models.language.statements.lexicon import AMBIGUOUS, CATEGORIES, CATEGORIES_OF_SLOTS, PURPOSES, SLOTS, TECHNOLOGIES
-from models.language.tables import PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set
 
 _RE = PatternTables("statements_patterns").section("subjects")

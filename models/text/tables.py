@@ -1,4 +1,4 @@
-"""Tables of patterns: most of the hand-written English, as rows of `data/*.toml` that are read and compiled once.
+"""Tables of patterns: most of the hand-written English, as rows of `data/*.toml` of a room, read and compiled once.
 
 Tables come first in a file. A row ends with a text that its pattern matches, one that it does not, and the pattern;
 the reader of a table says what the cells before these mean. Then follow `[pieces]`, parts of patterns, and `[words]`,
@@ -43,8 +43,8 @@ class PatternSection:
 
 
 @cache
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))
+def _read(room: str, name: str) -> dict[str, Any]:
+    return tomllib.loads((files("models") / room / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -74,15 +74,22 @@ class PatternTables:
         names: Of the files, without their ending.
         words: Lists that the files may name beside their own.
         flags: Of all patterns.
+        room: Package of `models` whose `data` has the files.
     """
 
-    def __init__(self, *names: str, words: Mapping[str, Iterable[str]] | None = None, flags: int = 0) -> None:
+    def __init__(
+        self,
+        *names: str,
+        words: Mapping[str, Iterable[str]] | None = None,
+        flags: int = 0,
+        room: str = "language",
+    ) -> None:
         self._flags = flags
         self._tables: dict[str, Any] = {}
         self._pieces: dict[str, str] = {}
         self._words = {name: list(each) for name, each in (words or {}).items()}
         for name in names:
-            content = _read(name)
+            content = _read(room, name)
             self._words |= {word: each.split() for word, each in content.get("words", {}).items()}
             self._pieces |= content.get("pieces", {})
             self._tables |= {table: each for table, each in content.items() if table not in {"words", "pieces"}}
@@ -94,6 +101,10 @@ class PatternTables:
             PatternRow(tuple(cells), matches, differs, re.compile(self._spelt_out(pattern), self._flags))
             for *cells, matches, differs, pattern in self._tables[name]
         ]
+
+    def alternatives(self, name: str) -> str:
+        """The patterns of a table as one, which matches what any of them does."""
+        return "|".join(self._spelt_out(pattern) for *_, pattern in self._tables[name])
 
     def names(self) -> list[str]:
         """Names of the tables."""
