@@ -27,9 +27,7 @@ _PHRASES = re.compile(
 _PHRASE_WEIGHTS: dict[str, float] = {f"p{n}": row.cells[0] for n, row in enumerate(_TABLES.rows("phrases"))}
 _HARMLESS = re.compile("|".join(rf"\b(?:{row.pattern.pattern})\b" for row in _TABLES.rows("harmless")))
 _ASKS, _EXPLICIT, _PERSON = (re.compile(_TABLES.alternatives(table)) for table in ("asks", "explicit", "person"))
-_PHRASE_TRIGGERS, _DEFENSIVE, _FICTION = (
-    frozenset(_TABLES.words(words)) for words in ("{PHRASE_TRIGGERS}", "{DEFENSIVE}", "{FICTION}")
-)
+_PHRASE_TRIGGERS, _DEFENSIVE, _FICTION = map(_TABLES.word_set, ("PHRASE_TRIGGERS", "DEFENSIVE", "FICTION"))
 
 _ENDINGS = ("", "s", "es", "ed", "ing", "er", "ers")
 

@@ -20,17 +20,13 @@ def _pattern(table: str) -> re.Pattern[str]:
     return re.compile(_TABLES.alternatives(table).replace(" ", r"\s+"))
 
 
-def _triggers(feature: str) -> frozenset[str]:
-    return frozenset(_TABLES.words(f"{{{feature}_TRIGGERS}}"))
-
-
 QUESTION_OPENING = _pattern("question_opening")
 """Opening of a question, marked as one or not."""
 _QUESTION_MARK, _WH_QUESTION = _pattern("question_mark"), _pattern("wh_question")
-_IMPERATIVE, _IMPERATIVE_TRIGGERS = _pattern("imperative"), _triggers("IMPERATIVE")
-_HYPOTHETICAL, _HYPOTHETICAL_TRIGGERS = _pattern("hypothetical"), _triggers("HYPOTHETICAL")
-_META_INSTRUCTION, _META_TRIGGERS = _pattern("meta_instruction"), _triggers("META")
-_PROBING, _PROBING_TRIGGERS = _pattern("probing"), _triggers("PROBING")
+_IMPERATIVE, _IMPERATIVE_TRIGGERS = _pattern("imperative"), _TABLES.word_set("IMPERATIVE_TRIGGERS")
+_HYPOTHETICAL, _HYPOTHETICAL_TRIGGERS = _pattern("hypothetical"), _TABLES.word_set("HYPOTHETICAL_TRIGGERS")
+_META_INSTRUCTION, _META_TRIGGERS = _pattern("meta_instruction"), _TABLES.word_set("META_TRIGGERS")
+_PROBING, _PROBING_TRIGGERS = _pattern("probing"), _TABLES.word_set("PROBING_TRIGGERS")
 _REFUSAL, _REFUSAL_TRIGGERS = _pattern("refusal"), ("n't", "not", "sorry", "unable", "decline", "refuse", "against my")
 _REFUSAL_CHARS = 400
 """A refusal opens an answer; further down the words mean something else."""

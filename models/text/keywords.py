@@ -16,7 +16,7 @@ _REMEMBERED_CHARS = 40
 _INFLECTIONS = frozenset(
     {"", "s", "es", "ed", "er", "ers", "ing", "ings", "able", "ation", "ative", "ize", "ized", "ise", "ised", "ry"}
 )
-STOP_WORDS = frozenset(PatternTables("words", room="text").words("{STOP_WORDS}"))
+STOP_WORDS = PatternTables("words", room="text").word_set("STOP_WORDS")
 """Function words, and verbs, adverbs and courtesies that carry no topic of their own."""
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import msgspec
 
 from models.text.keywords import STOP_WORDS
-from models.text.tables import PatternTables
+from models.text.tables import PatternTables, read_table
 
-LEXICON = msgspec.toml.decode(
-    files(__package__).joinpath("data/lexicon.toml").read_bytes(), type=dict[str, dict[float, str]], strict=False
-)
+LEXICON = msgspec.convert(read_table("lexicon", "text"), dict[str, dict[float, str]], strict=False)
 """Category of a risky matter → weight → words of that weight, as `data/lexicon.toml` has them."""
 _LISTS = PatternTables("words", room="text")
-ENGLISH_WORDS = frozenset(_LISTS.words("{ENGLISH_WORDS}"))
-OTHER_WORDS = frozenset(_LISTS.words("{IBERIAN} {FRENCH} {GERMANIC} {ITALIAN} {FURTHER}"))
+ENGLISH_WORDS = _LISTS.word_set("ENGLISH_WORDS")
+OTHER_WORDS = _LISTS.word_set("IBERIAN", "FRENCH", "GERMANIC", "ITALIAN", "FURTHER")
 """Words of other languages."""
 KNOWN_WORDS = (
     STOP_WORDS
-    | frozenset(_LISTS.words("{ENGLISH_WORDS} {SHORT_WORDS} {TARGETS}"))
+    | _LISTS.word_set("ENGLISH_WORDS", "SHORT_WORDS", "TARGETS")
     | frozenset(word for tiers in LEXICON.values() for words in tiers.values() for word in words.split())
 )
 _SHORTEST_STEM = 3

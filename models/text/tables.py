@@ -43,7 +43,8 @@ class PatternSection:
 
 
 @cache
-def _read(room: str, name: str) -> dict[str, Any]:
+def read_table(name: str, room: str = "language") -> dict[str, Any]:
+    """The content of a file as it stands, by its name without ending and the package of `models` whose `data` it is."""
     return tomllib.loads((files("models") / room / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -89,7 +90,7 @@ class PatternTables:
         self._pieces: dict[str, str] = {}
         self._words = {name: list(each) for name, each in (words or {}).items()}
         for name in names:
-            content = _read(room, name)
+            content = read_table(name, room)
             self._words |= {word: each.split() for word, each in content.get("words", {}).items()}
             self._pieces |= content.get("pieces", {})
             self._tables |= {table: each for table, each in content.items() if table not in {"words", "pieces"}}
@@ -129,6 +130,10 @@ class PatternTables:
         """Words of a cell; `{NAME}` stands for those of a list."""
         named = _NAME.sub(lambda found: " ".join(self._words[found[1]]), cell)
         return list(dict.fromkeys(named.split()))
+
+    def word_set(self, *names: str) -> frozenset[str]:
+        """The words of lists together."""
+        return frozenset(word for name in names for word in self._words[name])
 
     def _spelt_out(self, pattern: str) -> str:
         return _NAME.sub(lambda found: self.piece(found[1]), _BREAK.sub("", pattern))
