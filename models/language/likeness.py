@@ -6,16 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set
 
 WORD = re.compile(r"[^\W_]+(?:[.,:/'@+-][^\W_]+)*[+#%]*")
 """A word, and whole: "2.5", "14:30", "v1.2", "e-mail", "c++"."""
-EMPTY_WORDS = word_set(
-    "a an the this that these those it its it's of to in on at for from by with as and or but so than then there "
-    "here is are was were be been being am do does did done has have had having will would can could shall may might "
-    "must i i'm i've i'd i'll me my mine we we're we've our us you your yours they them their he she him her his user "
-    "user's assistant assistant's said says asked about also just very really please now already still too into out up"
-)
+EMPTY_WORDS = PatternTables("words").word_set("EMPTY_WORDS")
 """Words that say little of what a memory is about. A word that denies is none of them."""
 _RELATIONS = word_set(
     "prefer like enjoy love hat want need us hav liv work decid choos ask go tak mak conversation told said wa"

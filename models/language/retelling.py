@@ -25,15 +25,7 @@ _AUXILIARY = {
     "couldn't": "could not", "wouldn't": "would not", "shouldn't": "should not", "hadn't": "had not",
     "wasn't": "was not", "go": "goes",
 }  # fmt: skip
-_UNCHANGED = word_set(
-    "is was has had did does will would can cannot could should shall may might must went bought got took chose made "
-    "sent paid told said found lost left broke saw knew thought felt kept met ran gave began wrote put set cut read "
-    "came became brought built caught did drove ate fell forgot flew grew heard held hid hit hurt led lent let meant "
-    "quit rode rose sold spent spoke spoken stood stole swam taught tore threw understood woke wore won used to and or "
-    "but of in at on with for from by as who that which if when because than so then there here about what where how "
-    "while too again today tomorrow yesterday later soon first directly instead either"
-)
-"""Past forms, auxiliaries, and words behind a pronoun that are no verbs."""
+_UNCHANGED = PatternTables("words").word_set("UNCHANGED")
 _PRESENT_IN_ED = word_set("need feed speed bleed embed exceed proceed succeed seed weed breed heed")
 _SHORT = {"'m": "is", "'re": "is", "'ve": "has", "'ll": "will", "'d": "would"}
 _PLURAL = {"'m": "'re"}

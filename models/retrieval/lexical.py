@@ -25,7 +25,8 @@ import Stemmer
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.text.words import fold_text, word_set
+from models.text.tables import PatternTables
+from models.text.words import fold_text
 
 K1: Final = 0.9
 B: Final = 0.4
@@ -45,17 +46,7 @@ _MONTHS = (
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 
-STOP_WORDS = word_set(
-    "a about above after again against all am an and any are aren't as at be because been before being below between "
-    "both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for from "
-    "further had hadn't has hasn't have haven't having he he'd he'll her here here's hers herself he's him himself his "
-    "how how's i i'd if i'll i'm in into is isn't it it'd it'll its it's itself i've just let's me more most my myself "
-    "no nor not now of off on once only or other our ours ourselves out over own same she she'd she'll she's should "
-    "shouldn't so some such than that that's the their theirs them themselves then there there's these they they'd "
-    "they'll they're they've this those through to too under until up very was wasn't we we'd we'll were we're weren't "
-    "we've what what's when when's where where's which while who whom who's why why's will with won't would wouldn't "
-    "you you'd you'll your you're yours yourself yourselves you've"
-)
+STOP_WORDS = PatternTables("words", room="text").word_set("SEARCH_STOP_WORDS")
 """English words that are in every second turn: they cost time in every search and tell nothing."""
 
 

@@ -68,6 +68,15 @@ def by_way(forms: str) -> dict[str, str]:
     return {way: form.replace("_", " ") for form, _, ways in named for way in ways.split("|")}
 
 
+def words_by_weight(groups: Mapping[str, str]) -> dict[str, float]:
+    """From each word to its weight.
+
+    >>> words_by_weight({"1.3": "very really", "0.7": "rather"})
+    {'very': 1.3, 'really': 1.3, 'rather': 0.7}
+    """
+    return {word: float(weight) for weight, words in groups.items() for word in words.split()}
+
+
 class PatternTables:
     """Tables of one or more files.
 
@@ -94,7 +103,6 @@ class PatternTables:
             self._words |= {word: each.split() for word, each in content.get("words", {}).items()}
             self._pieces |= content.get("pieces", {})
             self._tables |= {table: each for table, each in content.items() if table not in {"words", "pieces"}}
-        self._pieces |= {name: any_of(each) for name, each in self._words.items()}
 
     def rows(self, name: str) -> list[PatternRow]:
         """The rows of a table, in order."""
@@ -113,6 +121,8 @@ class PatternTables:
 
     def piece(self, name: str) -> str:
         """A part of patterns."""
+        if name not in self._pieces:
+            self._pieces[name] = any_of(self._words[name])
         return self._spelt_out(self._pieces[name])
 
     def pattern(self, name: str) -> re.Pattern[str]:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from models.text.tables import PatternTables
-from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set
+from models.text.words import HEAD_CHARS, TAIL_CHARS
 
 _RE = PatternTables("facts_patterns").section("attribution")
 
@@ -21,14 +21,7 @@ _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
-_TASK_WORDS = word_set(
-    "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix review classify "
-    "analyse analyze annotate transcribe draft write compose generate critique improve check caption subtitle label "
-    "shorten parse grammar essay letter email bio lyrics sentence paragraph poem story novel script dialogue sample "
-    "test example excerpt transcript passage text resume cover post tweet review quote say says translation create "
-    "line phrase word prompt string output label error sign book poem: song input source original message description "
-    "speech snippet code document log chat article comment note complete"
-)
+_TASK_WORDS = PatternTables("words").word_set("TASK_WORDS")
 _TO_THE_USER = ("to ", "stop ", "avoid ", "quit ", "never ", "always ", "don't ")
 _OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "i only ", *_TO_THE_USER)
 """Behind these the user speaks, or is spoken to."""

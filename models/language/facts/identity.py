@@ -9,7 +9,7 @@ from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import TABLES, Statement
 from models.language.facts.values import IDENTITY, Finding, bare, fact, keys_by_noun, name_of, named, phrase, place_of
-from models.text.tables import PatternTables
+from models.text.tables import PatternTables, read_table
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("identity")
@@ -176,26 +176,7 @@ def _age(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return [*fact(IDENTITY, "age", age, statement, 0.95), *(occupation_of(rest, statement) if rest else [])]
 
 
-MY_NOUNS = keys_by_noun(
-    {
-        "age": "age",
-        "birthday": "birthday birthdate birth_date date_of_birth dob bday b-day",
-        "pronouns": "pronouns",
-        "email": "email e-mail email_address mail e-mail_address",
-        "phone": "phone phone_number number mobile cell mobile_number cell_number telephone_number",
-        "occupation": "job occupation profession job_title title day_job trade",
-        "employer": "employer company workplace",
-        "nationality": "nationality citizenship",
-        "native_language": "native_language mother_tongue first_language native_tongue",
-        "hometown": "hometown home_town birthplace",
-        "location": "city location home_city country",
-        "address": (
-            "address home_address mailing_address postal_address shipping_address delivery_address street_address"
-        ),
-        "marital_status": "marital_status",
-        "education": "degree major university",
-    }
-)
+MY_NOUNS = keys_by_noun(read_table("nouns")["mine"])
 _VALUE_FORMS = {
     key: TABLES["identity"].pattern(piece)
     for key, piece in {"birthday": "DATE", "email": "EMAIL", "phone": "NUMBER", "pronouns": "PRONOUNS"}.items()

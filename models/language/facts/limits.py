@@ -7,28 +7,14 @@ from collections.abc import Iterable
 
 from models.language.facts.statements import Statement
 from models.language.facts.values import CONSTRAINT, Finding, bare, fact, keys_by_noun, named, phrase, slug, things
-from models.text.tables import PatternTables
+from models.text.tables import PatternTables, read_table
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns").section("limits")
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75
-_CONDITIONS = keys_by_noun(
-    {
-        "diabetes": "diabetic",
-        "asthma": "asthmatic",
-        "epilepsy": "epileptic",
-        "autism": "autistic",
-        "hypertension": "hypertensive",
-        "anemia": "anemic",
-        "anaemia": "anaemic",
-        "dyslexia": "dyslexic",
-        "bipolar": "bipolar",
-        "lactose_intolerance": "intolerant_to_lactose intolerant_of_lactose lactose_intolerant lactose-intolerant",
-        "gluten_intolerance": "intolerant_to_gluten intolerant_of_gluten gluten_intolerant gluten-intolerant",
-    }
-)
+_CONDITIONS = keys_by_noun(read_table("nouns")["conditions"])
 
 
 def _condition(match: re.Match[str], statement: Statement) -> Iterable[Finding]:

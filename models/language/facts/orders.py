@@ -21,31 +21,14 @@ from models.language.facts.values import (
     named,
     slug,
 )
-from models.text.tables import PatternTables
+from models.text.tables import PatternTables, read_table
 from models.text.words import word_set
 
 _PARTNERS = ["partner", *vocabulary.RELATIONSHIPS, *(f"{who}'s_name" for who in vocabulary.RELATIONSHIPS)]
 _NOUNS = {
     **{noun: f"identity.{key}" for noun, key in MY_NOUNS.items()},
     **{noun: f"preference.{key}" for noun, key in KNOWN_THINGS.items()},
-    **keys_by_noun(
-        {
-            "identity.name": "name full_name nickname",
-            "identity.location": "where_i_live place",
-            "identity.age": "how_old_i_am",
-            "identity.employer": "where_i_work workplace boss",
-            "identity.occupation": "what_i_do",
-            "identity.children": "kids children",
-            "identity.partner_name": " ".join(_PARTNERS),
-            "identity.marital_status": "relationship_status",
-            "identity.address": "home",
-            "identity.email": "contact_details",
-            "constraint.diet": "diet dietary_restrictions dietary_preferences",
-            "constraint.budget": "budget",
-            "constraint.availability": "availability schedule",
-            "preference.language": "language_preference",
-        }
-    ),
+    **keys_by_noun(read_table("nouns")["forgettable"] | {"identity.partner_name": " ".join(_PARTNERS)}),
 }
 """From what users call a thing to the category and the key under which it is kept."""
 _STYLE_RULES = [(row.pattern, str(row.cells[0])) for row in TABLES["orders"].rows("style")]

@@ -20,7 +20,7 @@ from models.language.facts.values import (
     slug,
     things,
 )
-from models.text.tables import PatternTables, any_of
+from models.text.tables import PatternTables, any_of, read_table
 
 _RE = PatternTables("facts_patterns").section("preferences")
 
@@ -30,20 +30,7 @@ UNIT, LENGTH, TONE, FORMAT = (
     for words in (vocabulary.UNITS, vocabulary.LENGTHS, vocabulary.TONES, vocabulary.FORMATS)
 )
 _EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
-KNOWN_THINGS = keys_by_noun(
-    {
-        "language": "language programming_language coding_language language_of_choice",
-        "editor": "editor code_editor text_editor ide editor_of_choice",
-        "operating_system": "os operating_system distro",
-        "units": "units unit_system",
-        "tone": "tone",
-        "theme": "theme color_theme colour_theme",
-        "timezone": "timezone time_zone",
-        "coding_style": "coding_style style code_style indentation",
-        "response_length": "response_length answer_length",
-        "response_format": "response_format format",
-    }
-)
+KNOWN_THINGS = keys_by_noun(read_table("nouns")["things"])
 """What "my editor" or "my preferred editor" is about → key."""
 _SLACK_CHARS = 6
 """So much may follow a time zone's name: " time"."""

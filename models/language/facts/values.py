@@ -10,7 +10,6 @@ from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
 from models.text.tables import PatternTables
-from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns").section("values")
 
@@ -28,14 +27,7 @@ Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
 _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
 _NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
-_NO_NAME = word_set(
-    "i i'm a an the my your his her its not in on at of and or but is was what who something hard difficult long "
-    "short common unusual weird often usually always never spelled pronounced written important irrelevant unknown "
-    "secret private none nothing whatever different too so very also for from to with because please that this it "
-    "when if here there now btw thanks by like just really going good fine mud user back me later again out up "
-    "tomorrow tonight today you him them us everyone somebody someone names whenever anything crazy old silly when "
-    "sir? only no"
-)
+_NO_NAME = PatternTables("words").word_set("NO_NAME")
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
 
