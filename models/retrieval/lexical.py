@@ -26,14 +26,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from models.text.tables import PatternTables
-from models.text.words import fold_text
+from models.text.words import Remembered, fold_text
 
 K1: Final = 0.9
 B: Final = 0.4
 AVERAGE_TERMS: Final = 16
 """Terms of a usual turn, with its date and without stop words."""
-_REMEMBERED_WORDS = 65_536
-_REMEMBERED_CHARS = 40
 _LONGEST_TERM = 64
 """Longer words are keys or hashes: their head tells them apart well enough."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -108,28 +106,15 @@ def _sparse(weights: Iterable[tuple[int, float]]) -> SparseVector:
     )
 
 
-class _IdsOfWords(dict[str, tuple[int, ...]]):
-    """Ids of the terms of words met so far: stemming costs ten times a look-up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stemmer = Stemmer.Stemmer("english", 0)
-
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        ids = tuple(crc32(term.encode("utf-8", "surrogatepass")) for term in self._terms_of(word))
-        if len(word) <= _REMEMBERED_CHARS:
-            if len(self) >= _REMEMBERED_WORDS:
-                self.clear()
-            self[word] = ids
-        return ids
-
-    def _terms_of(self, word: str) -> list[str]:
-        if word in STOP_WORDS:
-            return []
-        if _WITHOUT_SPACES.search(word):
-            return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-        bare = word.removesuffix("'s").replace("'", "")[:_LONGEST_TERM]
-        return [self._stemmer.stemWord(bare) if bare.isascii() else bare] if bare else []
+def _terms_of(word: str) -> list[str]:
+    if word in STOP_WORDS:
+        return []
+    if _WITHOUT_SPACES.search(word):
+        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+    bare = word.removesuffix("'s").replace("'", "")[:_LONGEST_TERM]
+    return [_stemmer.stemWord(bare) if bare.isascii() else bare] if bare else []
 
 
-_ids_of_words = _IdsOfWords()
+_stemmer = Stemmer.Stemmer("english", 0)
+_ids_of_words = Remembered(lambda word: tuple(crc32(term.encode("utf-8", "surrogatepass")) for term in _terms_of(word)))
+"""Ids of the terms of words: stemming costs ten times a look-up."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from models.text.tables import PatternTables
+from models.text.words import Remembered
 
 _SHORTEST = 4
 _LONGEST = 32
 """Longer words are keys, hashes or noise; the bound keeps the state's topics small."""
-_REMEMBERED_WORDS = 65_536
-_REMEMBERED_CHARS = 40
-"""What is remembered of the vocabulary in memory: nearly every word a language has, and no pasted keys."""
 _INFLECTIONS = frozenset(
     {"", "s", "es", "ed", "er", "ers", "ing", "ings", "able", "ation", "ative", "ize", "ized", "ise", "ised", "ry"}
 )
@@ -40,31 +38,17 @@ def topic_names(risky: tuple[str, ...] = ()) -> Callable[[str], str]:
     >>> topic_of("hackers"), topic_of("hackathon"), topic_of("recipes"), topic_of("because")
     ('hack', 'hackathon', 'recipe', '')
     """
-    return _Topics(risky).__getitem__
+    return Remembered(partial(_topic_of, risky)).__getitem__
 
 
-class _Topics(dict[str, str]):
-    """Topics of the words met so far: a look-up in a dict costs half of one in an `lru_cache`."""
-
-    def __init__(self, risky: tuple[str, ...]) -> None:
-        super().__init__()
-        self._risky = risky
-
-    def __missing__(self, word: str) -> str:
-        topic = self._topic_of(word.removesuffix("'s"))
-        if len(word) <= _REMEMBERED_CHARS:
-            if len(self) >= _REMEMBERED_WORDS:
-                self.clear()
-            self[word] = topic
-        return topic
-
-    def _topic_of(self, word: str) -> str:
-        for stem in self._risky:
-            if word.startswith(stem) and word[len(stem) :] in _INFLECTIONS:
-                return stem
-        if not _SHORTEST <= len(word) <= _LONGEST or word in STOP_WORDS or not word.isalpha():
-            return ""
-        return _stem(word)
+def _topic_of(risky: tuple[str, ...], word: str) -> str:
+    word = word.removesuffix("'s")
+    for stem in risky:
+        if word.startswith(stem) and word[len(stem) :] in _INFLECTIONS:
+            return stem
+    if not _SHORTEST <= len(word) <= _LONGEST or word in STOP_WORDS or not word.isalpha():
+        return ""
+    return _stem(word)
 
 
 def topics_of(words: Iterable[str], risky: tuple[str, ...], limit: int) -> list[str]:

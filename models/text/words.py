@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 HEAD_CHARS = 4_000
 TAIL_CHARS = 1_000
@@ -11,6 +13,11 @@ TAIL_CHARS = 1_000
 many turns, and what is asked of it stands before or after it."""
 CHARS_PER_TOKEN = 4
 """Token estimate where no tokeniser is at hand (style, measured traps)."""
+
+REMEMBERED_WORDS = 65_536
+REMEMBERED_CHARS = 40
+"""What is remembered of the vocabulary in memory: nearly every word a language has, and no pasted keys."""
+_T = TypeVar("_T")
 
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
@@ -59,6 +66,22 @@ def words_of_each(texts: list[str]) -> list[list[str]]:
     if not texts or not lines.isascii() or len(lines) > HEAD_CHARS + TAIL_CHARS:
         return [words_of(fold_text(text)) for text in texts]
     return [line.split() for line in fold_text(lines).translate(_SEPARATORS_IN_LINES).split("\n")]
+
+
+class Remembered(dict[str, _T], Generic[_T]):
+    """Results of a function of a word, for the words met so far: a look-up costs half of one in an `lru_cache`."""
+
+    def __init__(self, of: Callable[[str], _T]) -> None:
+        super().__init__()
+        self._of = of
+
+    def __missing__(self, word: str) -> _T:
+        found = self._of(word)
+        if len(word) <= REMEMBERED_CHARS:
+            if len(self) >= REMEMBERED_WORDS:
+                self.clear()
+            self[word] = found
+        return found
 
 
 def word_set(text: str) -> frozenset[str]:

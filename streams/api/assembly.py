@@ -31,8 +31,7 @@ from streams.erase.record import KafkaEraseRequests
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import Endpoint
-from streams.http.own_machine import is_loopback
-from streams.http.security import asking
+from streams.http.security import asking, is_loopback
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.generations import WrappedStore
 from streams.index.hybrid_search import HybridSearch

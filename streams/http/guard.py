@@ -10,10 +10,17 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.http.answering import reach_of
-from streams.http.own_machine import require_own_page, require_this_machine
 from streams.http.problems import Problem
 from streams.http.rates import Rates
-from streams.http.security import Caller, ReadAccess, digest_of, reading_for, unauthorized
+from streams.http.security import (
+    Caller,
+    ReadAccess,
+    digest_of,
+    reading_for,
+    require_own_page,
+    require_this_machine,
+    unauthorized,
+)
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
 

@@ -30,10 +30,9 @@ from streams.http.audit_log import BatchedAudit
 from streams.http.connections import bounded_protocol
 from streams.http.guard import RequestGuard
 from streams.http.limits import Limits
-from streams.http.own_machine import is_loopback
 from streams.http.rates import Rates
 from streams.http.route import Group
-from streams.http.security import ReadAccess
+from streams.http.security import ReadAccess, is_loopback
 from streams.settings.http import HttpSettings
 
 _UNAVAILABLE = 503

@@ -16,16 +16,17 @@ an `admin` token elsewhere: counts of all tenants together are the operator's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from http import HTTPStatus
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from models.errors import ConfigurationError
-from streams.http.own_machine import is_loopback
 from streams.http.problems import Problem
 from streams.settings.http import HttpSettings, TokenRole
 
@@ -189,3 +190,45 @@ def unauthorized(detail: str, *, error: str = "") -> Problem:
     """401 with the challenge of RFC 6750."""
     challenge = f'{_REALM}, error="{error}"' if error else _REALM
     return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def require_this_machine(host: str) -> None:
+    """Refuse a page elsewhere that has its name point at this machine (DNS rebinding).
+
+    Raises:
+        Problem: 421, the request names another host.
+    """
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    if not is_loopback(name.removeprefix("[").removesuffix("]")):
+        raise Problem(
+            HTTPStatus.MISDIRECTED_REQUEST, "misdirected", "without tokens only this machine is answered: ask 127.0.0.1"
+        )
+
+
+def require_own_page(origins: Iterable[str]) -> None:
+    """Refuse what a page of another site has a browser on this machine send; a browser does so without asking.
+
+    Raises:
+        Problem: 403, the request comes from a page elsewhere.
+    """
+    if not all(is_loopback(_host_of(origin)) for origin in origins):
+        raise Problem(
+            HTTPStatus.FORBIDDEN, "foreign_origin", "without tokens pages of other sites may not write: set http.tokens"
+        )
+
+
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""

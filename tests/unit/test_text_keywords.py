@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.text import keywords
+from models.text import words as words_module
 from models.text.keywords import count_topics, topic_names, topics_of
 from models.text.words import estimate_tokens, fold_text, utf8_bytes, words_of
 
@@ -41,7 +41,7 @@ def test_topic_of_a_word(word: str, expected: str) -> None:
 
 def test_remembered_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full vocabulary is forgotten, a pasted key never remembered; topics stay the same."""
-    monkeypatch.setattr(keywords, "_REMEMBERED_WORDS", 2)
+    monkeypatch.setattr(words_module, "REMEMBERED_WORDS", 2)
     topic_of = topic_names(("remembered",))
     words = ["boats", "sails", "boats", "x" * 5_000, "paints", "remembereding", "boats"]
     actual = [topic_of(word) for word in words]
