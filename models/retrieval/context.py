@@ -1,16 +1,17 @@
 """Prompt of user memory: the source texts, and which parts of them fit a token budget (stage 3).
 
 `format_for_injection` and `long_term_prompt` write the source's layouts (stage 3, "Final Prompt Injection").
-`fit_prompt` chooses what goes in when not everything does. What an app remembers stands before all of it
-(`models.retrieval.app_context`).
+`fit_prompt` chooses what goes in when not everything does. What an app remembers stands before all of it, in the layout
+of app memory ("Memory Context Format"): `format_app_memories`, of which `fit_app_memories` chooses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from models.events.app import AppMemoryChanged
 from models.events.user import EpisodeCompressed, FactChanged
 from models.text.words import CHARS_PER_TOKEN, estimate_tokens
 
@@ -27,6 +28,8 @@ _MEMORY = "# Long-term Memory"
 _PROFILE = "## User Profile"
 _EPISODES = "\n## Recent Context"
 _CONVERSATION = "\n# Recent Conversation"
+_APP_MEMORIES = "The following are memories from previous conversations with this app:"
+_APP_CLOSING = "Use these memories to provide context-aware responses."
 _CLOSING = "\nAnswer consistently using the memory and conversation above."
 
 
@@ -163,3 +166,50 @@ def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], b
         return [lines[-1][: room - 1 - len(_ELLIPSIS)] + _ELLIPSIS], True, 0
     n, left = _those_that_fit(lines[::-1], room)
     return lines[len(lines) - n :], False, left
+
+
+class FittedMemories(NamedTuple):
+    """The text that goes into a prompt, and how many of the memories, from the first on, are in it."""
+
+    text: str
+    memories: int
+
+
+def format_app_memories(app_name: str, memories: Sequence[AppMemoryChanged]) -> str:
+    r"""Memories in the order given, exactly as the source writes them; nothing for none.
+
+    A memory takes one line, whatever it holds: what was remembered must not look like another memory, or like the
+    closing line.
+
+    >>> format_app_memories("shop", [])
+    ''
+    """
+    if not memories:
+        return ""
+    lines = (f"{number}. {_memory_line(memory)}" for number, memory in enumerate(memories, start=1))
+    return "\n".join([f"(memories for app: {app_name})", _APP_MEMORIES, "", *lines, "", _APP_CLOSING])
+
+
+def fit_app_memories(
+    app_name: str, memories: Sequence[AppMemoryChanged], *, most: int, contents_chars: int, text_chars: int
+) -> FittedMemories:
+    """The first memories that fit, whole and without gaps.
+
+    Args:
+        app_name: Whose.
+        memories: In the order in which they are to stand (app memory: the latest updated first).
+        most: How many at most.
+        contents_chars: Characters of all their contents together (app memory, ~2,000).
+        text_chars: Characters of the whole text.
+    """
+    for n in range(min(most, len(memories)), 0, -1):
+        kept = memories[:n]
+        if sum(len(memory.content) for memory in kept) <= contents_chars:
+            text = format_app_memories(app_name, kept)
+            if len(text) <= text_chars:
+                return FittedMemories(text, n)
+    return FittedMemories("", 0)
+
+
+def _memory_line(memory: AppMemoryChanged) -> str:
+    return f"[Created: {memory.created_at:%Y-%m-%d}] {' '.join(memory.content.split())}"

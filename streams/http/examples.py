@@ -6,57 +6,18 @@ A field gives its own by `Meta(examples=[…])`; else its name says what stands 
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
 from typing import Any
 
 from msgspec import inspect
 
+from streams.http.pages import source
+
 _SAID, _LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:19:00Z"
 _EARLY = ("started_at", "created_at", "valid_from", "recorded_at", "said_at", "requested_at", "date_from", "born")
-_ITEM, _OTHER_ITEM = "mjuohs00-9c1d22ab", "mjuohs00-1f0e77cd"
-_VALUES: tuple[tuple[Any, str], ...] = (
-    ("support", "app_id"),
-    ("user-17", "user_id"),
-    ("order-4711", "session_id"),
-    ("planning-1", "conversation_id source_conversation_id related_conversations"),
-    ("web", "project_id"),
-    ("6f1a3c50-4c4e-5a57-9f6e-0a8f3f6f2d11", "topic topic_id"),
-    ("1b4e28ba-2fa1-51d2-883f-0016d3cca427", "alert_id"),
-    ("5b0f9a2c7d1e4c63a8f20b94e6d3c718", "request_id"),
-    ("0af7651916cd43dd8448eb211c80319c", "trace_id"),
-    ("database", "subject"),
-    (_OTHER_ITEM, "target_id"),
-    ("sales", "shared_with"),
-    ("What did we discuss about databases?", "q query"),
-    ("name", "key"),
-    ("Alex", "value"),
-    ("We decided to use PostgreSQL.", "content text"),
-    ("PostgreSQL it is", "title"),
-    ("Which database fits our vectors?", "topic_title"),
-    ("User asked about vector databases. Discussed FAISS vs pgvector.", "summary"),
-    ("## User Profile\n- name: Alex", "injection"),
-    ("turns 1-20", "turn_range"),
-    (20, "turn last last_turn turn_end"),
-    (21, "turn_count"),
-    (0.7, "importance"),
-    ("pgvector", "tags tag"),
-    ("architecture", "category"),
-    ("databases", "key_topics"),
-    ("depends_on", "relation"),
-    ("extractive", "summarised_by"),
-    ("rules", "extracted_by made_by"),
-    ("raised", "cause"),
-    ("critical", "severity mode"),
-    ("turntide", "topic_prefix"),
-    ("local", "by"),
-    ("archive turns", "store"),
-    ("turntide.memories", "format"),
-    ("active", "status"),
-    (f"0.5:{_ITEM}", "after"),
-    (_ITEM, "before"),
-    ("", "next"),
-    (True, "active known success pending proved complete"),
-)
+_ITEM = "mjuohs00-9c1d22ab"
+_VALUES = tomllib.loads(source("streams/http/examples.toml"))["values"]
 _NAMED = {name: value for value, names in _VALUES for name in names.split()}
 """Values by the names of fields; of a list those of its items."""
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")

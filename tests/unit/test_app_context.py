@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from models.events.app import AppMemoryChanged
-from models.retrieval.app_context import FittedMemories, fit_app_memories, format_app_memories
-from models.retrieval.context import MIN_TOKENS, fit_prompt, preface_room
+from models.retrieval.context import (
+    MIN_TOKENS,
+    FittedMemories,
+    fit_app_memories,
+    fit_prompt,
+    format_app_memories,
+    preface_room,
+)
 from models.text.words import estimate_tokens
 from streams.index import collections
 

@@ -8,7 +8,7 @@ from jobs.lab.eval.extraction import measure, read_sentences
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import MAX_CONTENT_CHARS, ExtractedStatement, extract
-from models.language.statements.lexicon import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
+from models.language.statements.subjects import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
 from models.policy.project import LongTermPolicy
 
 PROMOTED = LongTermPolicy().promote_from

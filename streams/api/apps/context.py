@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from models.events.app import AppMemoryChanged
 from models.policy.app import AppPolicy
-from models.retrieval.app_context import fit_app_memories
-from models.retrieval.context import preface_room
+from models.retrieval.context import fit_app_memories, preface_room
 from streams.api.answers import answered
 from streams.api.users.messages import AppMemoryAnswer, AssembleContext
 from streams.http.problems import invalid_field
