@@ -23,7 +23,6 @@ from models.events import Ratio, Role
 from models.policy.app import *
 from models.policy.archive import *
 from models.policy.escalation import *
-from models.policy.masking import *
 from models.policy.project import *
 from models.policy.retrieval import *
 from models.policy.stream import *

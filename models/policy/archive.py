@@ -1,11 +1,11 @@
-"""Rules of the archive: anonymity, retention by privacy class, thresholds of mining. Part of `models.policy`.
+"""Rules of what is kept for long: masking, anonymity, retention by privacy class, mining. Part of `models.policy`.
 
-None of it changes what the stream does: `models.policy.digest` leaves this section out.
+None of it changes what the stream does: `models.policy.digest` leaves these sections out.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -16,6 +16,21 @@ from models.policy.stream import PolicySection
 Days = Annotated[int, Meta(ge=1, le=36_500)]
 AtLeastTwo = Annotated[int, Meta(ge=2, le=1_000_000)]
 AtLeastOne = Annotated[int, Meta(ge=1, le=10_000_000)]
+
+
+MaskedKind = Literal["email", "phone", "card", "iban"]
+
+
+class MaskingPolicy(PolicySection, frozen=True, kw_only=True):
+    """Which personal data is replaced by its kind, `[email]`, before words are kept. Off where no place is named."""
+
+    at_archive: bool = False
+    """In the archive: all words that it would keep. Of refused records only the reason is kept then."""
+    at_index: bool = False
+    """In the index: what is embedded, found and shown. Earlier points stay until `turntide ops reset index`."""
+    kinds: tuple[MaskedKind, ...] = ("email", "phone", "card", "iban")
+    phone_regions: tuple[Annotated[str, Meta(pattern="^[A-Z]{2}$")], ...] = ()
+    """Countries (ISO 3166) whose numbers are known without +; others need their country code."""
 
 
 class AnonymityPolicy(PolicySection, frozen=True, kw_only=True):

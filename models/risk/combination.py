@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models.policy.escalation import CombinationModel, EscalationPolicy
+from models.risk.sequence.scale import sigmoid
 
 UNITS = 10_000
 """Of one log-odds."""
@@ -104,8 +105,7 @@ def probability_of(log_odds: int) -> float:
     >>> probability_of(0), probability_of(10**9), probability_of(-(10**9))
     (0.5, 1.0, 0.0)
     """
-    odds = math.exp(-abs(log_odds) / UNITS)
-    return 1.0 / (1.0 + odds) if log_odds >= 0 else odds / (1.0 + odds)
+    return sigmoid(log_odds / UNITS)
 
 
 def _upstream_units(text: int, score: float) -> int:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from models.errors import ConfigurationError
 from models.policy.escalation import CombinationModel
 from models.risk.scorer import score_folded
+from models.risk.sequence.scale import sigmoid
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.text.words import fold_text, words_of
 
@@ -200,16 +201,6 @@ def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> li
     sums = (whole @ weights).tolist()
     squares = np.einsum("ij,ij->i", whole, whole).tolist()
     return [total / math.sqrt(square) if square else 0.0 for total, square in zip(sums, squares, strict=True)]
-
-
-def sigmoid(log_odds: float) -> float:
-    """Probability of log-odds.
-
-    >>> sigmoid(0.0), sigmoid(-800.0)
-    (0.5, 0.0)
-    """
-    odds = math.exp(-abs(log_odds))
-    return 1.0 / (1.0 + odds) if log_odds >= 0 else odds / (1.0 + odds)
 
 
 def write_model(file: ScorerFile) -> bytes:

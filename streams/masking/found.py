@@ -13,7 +13,7 @@ import phonenumbers
 from stdnum import iban, luhn
 from stdnum.exceptions import ValidationError
 
-from models.policy.masking import MaskedKind, MaskingPolicy
+from models.policy.archive import MaskedKind, MaskingPolicy
 
 _EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _CARD = re.compile(

@@ -18,7 +18,7 @@ from models.errors import ConfigurationError
 from models.events import InputEvent, Turn
 from models.events.fields import Privacy, meaning_of, parts_of
 from models.events.topics import DEAD_LETTERS, TURNS, Topic
-from models.policy.masking import MaskingPolicy
+from models.policy.archive import MaskingPolicy
 from models.wire.envelope import tag_of
 from streams.archive.schema import Skipped
 

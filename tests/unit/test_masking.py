@@ -15,8 +15,8 @@ from models.errors import InvalidRecord
 from models.events import DeadLetter, FactChanged, SegmentCompacted, Turn, VectorsErasureDue
 from models.events.topics import COMPACTIONS, DEAD_LETTERS, ERASURES, FACTS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
+from models.policy.archive import MaskingPolicy
 from models.policy.digest import policy_digest
-from models.policy.masking import MaskingPolicy
 from models.wire.codec import decode_input, encode
 from streams.archive.buffer import ArchivedPartition, Move
 from streams.archive.landed import land_all

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.policy import Policy
-from models.policy.masking import MaskingPolicy
+from models.policy.archive import MaskingPolicy
 from tests.support.apps_indexed import memory
 from tests.support.projects_indexed import changed as project_changed
 from tests.support.projects_indexed import remembered

@@ -19,7 +19,8 @@ from jobs.lab.train.examples import MessagePair
 from jobs.lab.train.sessions import signals_of
 from jobs.lab.train.turns import TrainingTurns, both_labels, fit_turns, quantised, turns_of
 from jobs.shared.dialogues import LabelledDialogue
-from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, sigmoid, write_model
+from models.risk.sequence.scale import sigmoid
+from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
 from streams.ports import Embedder
 
 Floats = NDArray[np.float64]

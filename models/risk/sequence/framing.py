@@ -5,14 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.scale import Occurrences, fade
+from models.risk.sequence.scale import Occurrences, Share, fade
 
 SETUP_HALF_LIFE_TURNS = 12
 """A role or a story lasts for a good part of a conversation."""
 DRIFT_HALF_LIFE_TURNS = 8
 """As a peak's."""
-PRIOR_TURNS = 2
-"""Turns without a demand supposed beforehand, so that one or two are no share."""
 _SETUP_FADE = fade(SETUP_HALF_LIFE_TURNS)
 _DRIFT_FADE = fade(DRIFT_HALF_LIFE_TURNS)
 
@@ -69,31 +67,13 @@ class Instructions(Occurrences, array_like=True, gc=False):
         return f"instructs the assistant about its rules or probes its limits {self.at()}"
 
 
-class Demands(Struct, array_like=True, gc=False):
-    """Share of the user turns that order something, shrunk by `PRIOR_TURNS` that do not.
-
-    Attributes:
-        orders: Such turns.
-        turns: All.
-        turn: Last one that orders.
-    """
-
-    orders: int = 0
-    turns: int = 0
-    turn: int = 0
+class Demands(Share, array_like=True, gc=False):
+    """Share of the user turns that order something."""
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
-        self.turns += 1
-        if seen.features.imperative:
-            self.orders += 1
-            self.turn = seen.turn
-
-    @property
-    def value(self) -> float:
-        """0-1."""
-        return self.orders / (self.turns + PRIOR_TURNS)
+        self.count(seen.features.imperative, seen.turn)
 
     def phrase(self) -> str:
         """Why it is as high as it is."""
-        return f"{self.orders} of {self.turns} turns are orders, the last is turn {self.turn}"
+        return f"{self.times} of {self.turns} turns are orders, the last is turn {self.turn}"

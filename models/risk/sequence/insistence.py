@@ -73,9 +73,7 @@ class Refusals(Occurrences, array_like=True, gc=False):
 
     def phrase(self) -> str:
         """Why it is as high as it is."""
-        return (
-            f"the assistant refused {self.times} {'time' if self.times == 1 else 'times'}, last before turn {self.turn}"
-        )
+        return f"the assistant refused {self.at('before')}"
 
 
 def _weight_of(risk: float) -> float:

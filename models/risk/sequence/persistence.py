@@ -5,43 +5,24 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
+from models.risk.sequence.scale import PRIOR_TURNS, Share
 
 RISKY = 0.5
 """A calibrated risk from which a turn is more likely harmful than not."""
 SUSPECT = 0.35
 """Lower than `RISKY`: in a run each turn is borne out by its neighbours."""
-PRIOR_TURNS = 2
-"""Harmless turns and broken runs supposed beforehand, so that one or two turns are no share and no run."""
 
 
-class Persistence(Struct, array_like=True, gc=False):
-    """Share of the turns of risk `RISKY` or more, shrunk by `PRIOR_TURNS` harmless ones.
-
-    Attributes:
-        risky: Of such a risk.
-        turns: All.
-        turn: Last risky one.
-    """
-
-    risky: int = 0
-    turns: int = 0
-    turn: int = 0
+class Persistence(Share, array_like=True, gc=False):
+    """Share of the turns of risk `RISKY` or more."""
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
-        self.turns += 1
-        if seen.risk >= RISKY:
-            self.risky += 1
-            self.turn = seen.turn
-
-    @property
-    def value(self) -> float:
-        """0-1."""
-        return self.risky / (self.turns + PRIOR_TURNS)
+        self.count(seen.risk >= RISKY, seen.turn)
 
     def phrase(self) -> str:
         """Why it is as high as it is."""
-        return f"{self.risky} of {self.turns} turns are of risk {RISKY} or more, the last is turn {self.turn}"
+        return f"{self.times} of {self.turns} turns are of risk {RISKY} or more, the last is turn {self.turn}"
 
 
 class SuspectRun(Struct, array_like=True, gc=False):

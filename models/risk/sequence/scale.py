@@ -23,6 +23,16 @@ def log_odds(risk: float) -> float:
     return math.log(risk / (1.0 - risk)) if risk < _HIGHEST else LOG_ODDS_BOUND
 
 
+def sigmoid(log_odds: float) -> float:
+    """Probability of log-odds.
+
+    >>> sigmoid(0.0), sigmoid(-800.0)
+    (0.5, 0.0)
+    """
+    odds = math.exp(-abs(log_odds))
+    return 1.0 / (1.0 + odds) if log_odds >= 0 else odds / (1.0 + odds)
+
+
 def fade(half_life_turns: float) -> float:
     """Factor per observation by which something halves in so many observations.
 
@@ -68,6 +78,36 @@ class Occurrences(Struct, array_like=True, gc=False):
             self.times += 1
             self.turn = turn
 
-    def at(self) -> str:
+    def at(self, place: str = "at") -> str:
         """How often and when last: `3 times, last at turn 12`."""
-        return f"{self.times} {'time' if self.times == 1 else 'times'}, last at turn {self.turn}"
+        return f"{self.times} {'time' if self.times == 1 else 'times'}, last {place} turn {self.turn}"
+
+
+PRIOR_TURNS = 2
+"""Turns supposed beforehand of which nothing holds, so that one or two are no share and no run."""
+
+
+class Share(Struct, array_like=True, gc=False):
+    """Share of the turns of which something holds, shrunk by `PRIOR_TURNS` of which it does not.
+
+    Attributes:
+        times: Turns of which it holds.
+        turns: All.
+        turn: The last of which it holds.
+    """
+
+    times: int = 0
+    turns: int = 0
+    turn: int = 0
+
+    @property
+    def value(self) -> float:
+        """0-1."""
+        return self.times / (self.turns + PRIOR_TURNS)
+
+    def count(self, holds: bool, turn: int) -> None:
+        """One turn further."""
+        self.turns += 1
+        if holds:
+            self.times += 1
+            self.turn = turn
