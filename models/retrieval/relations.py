@@ -14,6 +14,7 @@ from msgspec import Struct
 from models.events.project_items import DEPENDS_ON, ProjectEpisode, ProjectMemory
 
 PART_OF: Final = "part_of"
+_MOST_STEPS: Final = 6
 Direction = Literal["out", "in", "both"]
 
 
@@ -127,13 +128,13 @@ def neighbours(
     return sorted(found.values(), key=lambda each: (each.distance, -each.path_strength, each.id))
 
 
-def path(graph: Graph, first: str, last: str, most: int = 6) -> list[RelationshipEdge] | None:
-    """A shortest way between two items along edges of any direction, at most `most` long; None if there is none."""
+def path(graph: Graph, first: str, last: str) -> list[RelationshipEdge] | None:
+    """A shortest way between two items along edges of any direction, None if none has at most `_MOST_STEPS`."""
     if first not in graph or last not in graph:
         return None
     came_by: dict[str, tuple[str, RelationshipEdge] | None] = {first: None}
     level = [first]
-    for _ in range(most):
+    for _ in range(_MOST_STEPS):
         if last in came_by:
             break
         following: list[str] = []

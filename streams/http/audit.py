@@ -144,10 +144,6 @@ def _text_reader() -> Caller:
     return found
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Auditing:
     """ASGI middleware, behind `RequestGuard`: has a record made of each request that a route or tool noted.
 
@@ -157,13 +153,11 @@ class Auditing:
     Args:
         app: What stands behind.
         log: Where records go; None: nowhere.
-        now: The clock of records.
     """
 
-    def __init__(self, app: ASGIApp, log: BatchedAudit | None, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, app: ASGIApp, log: BatchedAudit | None) -> None:
         self._app = app
         self._log = log
-        self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, and note it."""
@@ -203,7 +197,7 @@ class Auditing:
         asked_by = asking()
         return AccessAudited(
             id=uuid4().hex,
-            timestamp=self._now(),
+            timestamp=datetime.now(UTC),
             kind=noted.kind or "acted",
             by=asked_by.name if asked_by is not None else "",
             method=scope["method"][:16],
