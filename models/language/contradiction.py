@@ -28,27 +28,13 @@ from models.text.words import fold_text, word_set
 
 _RE = PatternTables("statements_patterns").section("contradiction")
 
-_NO = word_set(
-    "not no never don't doesn't didn't isn't aren't wasn't weren't won't can't cannot couldn't shouldn't wouldn't "
-    "haven't hasn't hadn't without nor neither"
-)
+_WORDS = PatternTables("words")
+_NO = _WORDS.word_set("NEGATIONS")
 _SHADES = word_set("always usually often still already ever longer anymore any now currently generally normally mostly")
 """Words in which two sentences may differ and still be of the same."""
-_TIMES = word_set(
-    "monday tuesday wednesday thursday friday saturday sunday weekday weekend january february march april june july "
-    "august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today tomorrow "
-    "morning afternoon evening night noon midnight before after spring summer autumn winter am pm"
-)
-_NUMBERED = word_set(
-    "order orders invoice ticket case number no nr id flight room issue pr request booking reservation gate error code "
-    "reference ref account customer tracking line seat chapter page table iphone windows"
-)
-"""A number behind one of these, or its "is", names a thing: another number is another thing."""
-_ONE_VALUED = word_set(
-    "deadline budget name email address phone plan size colour color favourite favorite language timezone currency "
-    "role job employer database framework version birthday diet password theme location city country title "
-    "subscription tier stack editor branch region due launch release"
-)
+_TIMES = _WORDS.word_set("TIMES")
+_NUMBERED = _WORDS.word_set("NUMBERED")
+_ONE_VALUED = _WORDS.word_set("ONE_VALUED")
 _ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))
 _SCHEDULED_FORMS = frozenset(map(plain_form, word_set("meeting appointment interview exam wedding flight trip party")))
 _ENDS_THERE = re.compile(r"[.,;:!?)]*(?: (?:in|on|at|and|or|for|with|to|from|by|is|was)\b|\s*$)")
@@ -231,17 +217,7 @@ def _as_said(sentence: str) -> str:
 
 
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|yet|sure)\b")
-_GENERIC = frozenset().union(
-    *map(
-        content_words,
-        word_set(
-            "use using used adopt adopting go going choose chose chosen pick picked select selected decide decided "
-            "agree agreed opt opted prefer need want take switch move deploy store keep run add support allow should "
-            "must will to be it any all ever always team project decision to for against on"
-        ),
-    )
-)
-"""Words in which a denial and what it denies may differ."""
+_GENERIC = frozenset().union(*map(content_words, _WORDS.word_set("OF_ANY_STATEMENT")))
 _NO_FACTS: Facts = {}
 
 

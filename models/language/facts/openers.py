@@ -5,21 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from models.text.tables import PatternTables, by_way
+from models.text.tables import PatternTables, by_way, read_table
 from models.text.words import word_set
 
-_WAYS = by_way(
-    "I'm=i_am|im|i_m I've=i've|ive I_have=i_have_got|i've_got|ive_got we_have=we've_got|we_have_got "
-    "number_is=number's I'd=i_would I'll=i_will I_don't=i_do_not|i_dont can't=cannot|can_not|cant "
-    "don't=do_not|dont|dnt doesn't=doesnt|does_not didn't=didnt|did_not won't=wont|will_not isn't=is_not|isnt "
-    "favourite=favorite|favorites|favourites|fav|favs|fave|faves anymore=any_more|any_longer please=plz|pls "
-    "you=u your=ur because=bc|cuz preferred=prefered my_name_is=my_name's name_is=name's "
-    "birthday_is=birthday's timezone_is=timezone's budget_is=budget's tongue_is=tongue's email_is=email's "
-    "vegetarian=vegeterian|vegitarian allergic=alergic|allergc by_the_way=btw "
-    "going_to=gonna want_to=wanna have_to=gotta kind_of=kinda "
-    "=a_bit|a_little|basically|really|actually_really|absolutely|definitely|totally|truly|honestly|literally|"
-    "personally|obviously|simply|quite|genuinely|tbh|ngl|very_much"
-)
+_WAYS = by_way(read_table("words")["forms"]["WAYS"])
 """Fillers have no form."""
 _WORDS = frozenset(way.rpartition("_")[2] for way in _WAYS)
 """Of each way the last: most texts have none."""
@@ -57,22 +46,12 @@ class Led(NamedTuple):
 
 
 _CONDITION = re.compile(r"when|if (?!in doubt)|unless|(?:every|each|any) ?time (?:i|you|we)", re.IGNORECASE)
-_IMPERATIVES = by_way(
-    "use=used|using keep=kept|keeping write=wrote|writing give=gave|giving answer=answered|answering stop=stopped "
-    "avoid=avoided|avoiding call=called|calling speak=spoke|speaking be=were|was|being don't=didn't|not "
-    "reply=replied|replying explain=explained|explaining include=included|including talk=talked|talking "
-    "skip=skipped|skipping respond=responding|responded"
-)
+_IMPERATIVES = by_way(read_table("words")["forms"]["IMPERATIVES"])
 """As they stand behind "I'd prefer if you" and "would you mind"."""
 _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
-_LEADING = word_set(
-    "think guess believe suppose feel assume hope should must need have want wanted forgot might may say already said "
-    "told mentioned just found realised realized learned meant mean misspoke would ask expect appreciate only thing "
-    "fact problem truth reason bad mistake case turns general standing new house ground small few first second third "
-    "other"
-)
+_LEADING = PatternTables("words").word_set("LEADING")
 """Second words of what leads into a clause though it begins as a statement does."""
 
 

@@ -25,7 +25,6 @@ Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
 
 
 _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
-_NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
 _NO_NAME = PatternTables("words").word_set("NO_NAME")
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)

@@ -128,11 +128,7 @@ _SHORTEST_TAG = 3
 _END = r"(?!(?:in|on|from|and|because|with|instead|over|so|of|since|to|we|i|for|as|here|now|then|too|going)\b)"
 _FOR = re.compile(rf"\b(?:for|as) (?:(?:the|our|a|an|my|all|whole|entire) )*(?P<what>[\w/-]+(?: {_END}[\w/-]+){{0,2}})")
 _OF_NO_WEIGHT = re.compile(r"^(?:whole|entire|complete|new|public) (?=\w+$)| (?:layer|part|side)$")
-_ANY_PURPOSE = word_set(
-    "now this that it its their us me use case project new code everything work good example most version moment time "
-    "being several start reasons simplicity sure speed performance future both ever everybody all today load release "
-    "production app application system product service stuff things"
-)
+_ANY_PURPOSE = PatternTables("words").word_set("ANY_PURPOSE")
 _DEPLOYED = frozenset({"deployment target", "orchestration", "container runtime"})
 _DEPLOYMENT = re.compile(r"\bdeploy(?:s|ed|ing|ments?)?\b")
 """Where a project runs takes the place of where it ran, be it a cloud, a cluster or a container."""
