@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
@@ -19,15 +18,12 @@ import typer
 from msgspec import Struct, field
 
 from jobs.cli import examples
+from jobs.lab.chaos.driver import EVENT_TIME_PER_TIME, send_load
+from jobs.lab.chaos.supervisor import ROLES, own_cluster, supervised
 from jobs.lab.chaos.traffic import traffic
-from jobs.operate.broker.local_kafka import LocalKafka
-from jobs.operate.topics import apply_topics
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import Progress, progress_bar
-from jobs.shared.role_process import RoleFailed, RoleProcess
-from jobs.shared.sending import Pace, turns_sender
-from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
-from streams.settings.archive import ArchiveSettings
+from jobs.shared.role_process import RoleFailed
 
 MOST_POINTS = 600
 """Beyond it neighbours are joined by their median: all pairs of slopes are taken, which grows with the square."""
@@ -79,14 +75,10 @@ def joined(values: Sequence[float], most: int = MOST_POINTS) -> np.ndarray[tuple
     return np.array([np.median(part) for part in parts])
 
 
-ROLES = ("sessions", "memory", "enrich", "index", "archive")
 FLAT_PER_HOUR = 0.02
 """Growth by this share of the memory per hour still counts as flat."""
 _WARM_UP = 0.25
 """Share of the run that is left out: caches, weights and the first sessions are taken in."""
-_EVENT_TIME_PER_TIME = 60
-"""A minute of soak is an hour of conversation, so that silent sessions time out and are forgotten."""
-_PARTITIONS = 4
 _PICTURE_POINTS = 8
 _MINUTES_FROM_S = 1_200
 _MB = 1e6
@@ -182,54 +174,36 @@ async def _run(folder: Path, seconds: float, turns_per_s: float, sample_s: float
     Raises:
         RoleFailed: A role ended on the way.
     """
-    with ExitStack() as running:
-        broker = running.enter_context(LocalKafka(folder))
-        settings = _settings(folder, broker)
-        await apply_topics(settings)
-        own = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": "", "TURNTIDE_VECTORS__URL": ""}
-        roles = {
-            name: RoleProcess(name, settings, log=folder / "logs" / f"{name}.log", extra_environment=own)
-            for name in ROLES
-        }
-        for role in roles.values():
-            role.start()
-            running.callback(role.stop)
-        await asyncio.gather(*(role.ready() for role in roles.values()))
-        return await _load_and_sample(settings, roles, (seconds, turns_per_s, sample_s), progress)
+    samples, turns = Samples(), 0
+    span = timedelta(seconds=seconds * EVENT_TIME_PER_TIME)
+    async with (
+        own_cluster(folder, "soak") as (_, settings),
+        supervised(settings, ROLES, vector_server=False) as supervisor,
+    ):
+        roles = supervisor.roles
+        processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
+        load = traffic(15, turns=int(seconds * turns_per_s), ends_at=datetime.now(UTC), span=span)
+        began_s = monotonic()
 
+        def note(_turn: object) -> None:
+            nonlocal turns
+            turns += 1
 
-def _settings(folder: Path, broker: LocalKafka) -> Settings:
-    kafka = KafkaSettings(bootstrap=broker.bootstrap, partitions=_PARTITIONS)
-    mine = {"kafka": kafka, "topic_prefix": "soak", "data_dir": folder}
-    own = {"archive": ArchiveSettings(), "vectors": VectorSettings(), "policy_file": None}
-    return load_settings().model_copy(update=mine | own)
-
-
-async def _load_and_sample(
-    settings: Settings,
-    roles: dict[str, RoleProcess],
-    wanted: tuple[float, float, float],
-    progress: Progress,
-) -> Samples:
-    seconds, turns_per_s, sample_s = wanted
-    sent = [0]
-    samples, processes = Samples(), {name: psutil.Process(role.pid) for name, role in roles.items()}
-    began_s = monotonic()
-    sending = asyncio.create_task(_send(settings, seconds, turns_per_s, sent))
-    try:
-        while not sending.done():
-            await asyncio.wait({sending}, timeout=sample_s)
-            for name, role in roles.items():
-                if not role.running():
-                    raise RoleFailed(f"role {name} ended under load:\n{role.log_tail()}")
-                samples.own_bytes[name].append(_own_bytes(processes[name]))
-            samples.at_s.append(monotonic() - began_s)
-            samples.turns.append(sent[0])
-            progress(round(samples.at_s[-1]), round(seconds))
-        await sending
-    finally:
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
+        sending = asyncio.create_task(send_load(settings, load, turns_per_s, note))
+        try:
+            while not sending.done():
+                await asyncio.wait({sending}, timeout=sample_s)
+                for name, role in roles.items():
+                    if not role.running():
+                        raise RoleFailed(f"role {name} ended under load:\n{role.log_tail()}")
+                    samples.own_bytes[name].append(_own_bytes(processes[name]))
+                samples.at_s.append(monotonic() - began_s)
+                samples.turns.append(turns)
+                progress(round(samples.at_s[-1]), round(seconds))
+            await sending
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
     return samples
 
 
@@ -237,21 +211,6 @@ def _own_bytes(process: psutil.Process) -> int:
     """Resident memory but for pages of files, which the system takes back when it wants (Qdrant Edge maps its data)."""
     memory = process.memory_info()
     return int(memory.rss - getattr(memory, "shared", 0))
-
-
-async def _send(settings: Settings, seconds: float, turns_per_s: float, sent: list[int]) -> None:
-    """Chaos's traffic at a steady rate; the count so far is kept in `sent[0]`."""
-    turns, pace, began_s, now = int(seconds * turns_per_s), Pace(rate_per_s=turns_per_s), monotonic(), datetime.now(UTC)
-    span = timedelta(seconds=seconds * _EVENT_TIME_PER_TIME)
-    async with turns_sender(settings) as sender:
-        for each in traffic(15, turns=turns, ends_at=now, span=span):
-            ahead_s = began_s + pace.due(now) - monotonic()
-            if ahead_s > 0:
-                await sender.flush()
-                await asyncio.sleep(ahead_s)
-            await sender.add(each.record)
-            sent[0] += each.turn is not None
-        await sender.finish()
 
 
 def judged(samples: Samples) -> Soaked:

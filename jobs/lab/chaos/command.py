@@ -61,25 +61,20 @@ def chaos(
     after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
     """
     from jobs.lab.chaos.driver import ChaosOptions
-    from jobs.lab.chaos.sweep import Saved, sweep
+    from jobs.lab.chaos.sweep import sweep
     from streams.observe.telemetry import configure_logging
 
     configure_logging(level="warning")
+    printed = Printer(output)
     if rolling:
-        _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=Printer(output))
+        _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=printed)
         return
-    options = ChaosOptions(
-        seed=seed,
-        minutes=minutes,
-        turns_per_s=turns_per_s,
-        acts=acts_of(acts),
-        outage_s=outage_s,
-        data_dir=_folder(data_dir),
-    )
-    printed, done = Printer(output), list[Saved]()
-    with _kept_on_failure(options.data_dir, temporary=data_dir is None), _terminable():
+    wanted = sorted(acts_of(acts))
+    options = ChaosOptions(seed=seed, minutes=minutes, turns_per_s=turns_per_s, acts=wanted, outage_s=outage_s)
+    with run_folder(data_dir, "chaos") as folder, _terminable():
         keep = data_dir is not None and runs == 1
-        done += sweep(options, range(seed, seed + runs), save=save, keep=keep, report=printed.message)
+        seeds = range(seed, seed + runs)
+        done = list(sweep(options, seeds, folder, save=save, keep=keep, report=printed.message))
         _print(done, printed, many=runs > 1)
         failed = [run for run in done if run.failed]
         for run in failed:
@@ -115,21 +110,18 @@ def acts_of(names: str) -> frozenset[FaultKind]:
 def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, printed: Printer) -> None:
     import asyncio
 
-    from jobs.lab.chaos.driver import settings_of
-    from jobs.lab.chaos.rolling import ROLES, roles_of, roll
-    from jobs.operate.broker.local_kafka import LocalKafka
-    from jobs.operate.topics import apply_topics
+    from jobs.lab.chaos.driver import OWN_KAFKA
+    from jobs.lab.chaos.rolling import RollingResult, roles_of, roll
+    from jobs.lab.chaos.supervisor import ROLES, own_cluster
 
-    wanted, folder = roles_of(roles) if roles else ROLES, _folder(data_dir)
+    wanted = roles_of(roles) if roles else ROLES
 
-    with (
-        _kept_on_failure(folder, temporary=data_dir is None),
-        _terminable(),
-        LocalKafka(folder) as broker,
-    ):
-        settings = settings_of(broker.bootstrap, folder)
-        asyncio.run(apply_topics(settings))
-        result = asyncio.run(roll(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, report=printed.message))
+    async def rolled(folder: Path) -> RollingResult:
+        async with own_cluster(folder, "chaos", **OWN_KAFKA) as (_, settings):
+            return await roll(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, report=printed.message)
+
+    with run_folder(data_dir, "chaos") as folder, _terminable():
+        result = asyncio.run(rolled(folder))
         printed.record(msgspec.to_builtins(result))
         if result.failed:
             typer.echo(f"{result.differences} differences", err=True)
@@ -137,14 +129,27 @@ def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, p
 
 
 @contextmanager
-def _kept_on_failure(folder: Path, *, temporary: bool) -> Iterator[None]:
-    """Say where everything is kept if a run differs or fails; else remove a temporary folder."""
+def run_folder(data_dir: Path | None, name: str) -> Iterator[Path]:
+    """The folder of a run: the one that is named, new or empty, or a temporary one.
+
+    Says where everything is kept if the run differs or fails; else a temporary folder is removed.
+
+    Raises:
+        ConfigurationError: The folder that is named is not empty.
+    """
+    if data_dir is None:
+        folder = Path(tempfile.mkdtemp(prefix=f"turntide-{name}-"))
+    elif data_dir.exists() and any(data_dir.iterdir()):
+        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
+    else:
+        folder = data_dir
+        folder.mkdir(parents=True, exist_ok=True)
     try:
-        yield
+        yield folder.resolve()
     except BaseException:
-        typer.echo(f"Broker, archive and logs are kept in {folder}", err=True)
+        typer.echo(f"Broker, archive and logs are kept in {folder.resolve()}", err=True)
         raise
-    if temporary:
+    if data_dir is None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -167,15 +172,6 @@ def _kept(fields: dict[str, Any]) -> dict[str, Any]:
     from jobs.lab.chaos.driver import SESSION_TIMEOUT
 
     return envelope({**fields, "session_timeout_s": SESSION_TIMEOUT.total_seconds()})
-
-
-def _folder(data_dir: Path | None) -> Path:
-    if data_dir is None:
-        return Path(tempfile.mkdtemp(prefix="turntide-chaos-")).resolve()
-    if data_dir.exists() and any(data_dir.iterdir()):
-        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
-    data_dir.mkdir(parents=True, exist_ok=True)
-    return data_dir.resolve()
 
 
 @contextmanager

@@ -1,84 +1,75 @@
-"""Fault injection against real processes under load, and compares what is left with a replay of the logs."""
+"""Fault injection against real processes under load, and comparison of what is left with a replay of the logs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
-from msgspec import Struct
+from aiokafka.errors import KafkaError
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from jobs.lab.chaos.actions import OUTAGE_S, FaultKind, plan
-from jobs.lab.chaos.delays import AlertTimes, delays
-from jobs.lab.chaos.fault_injection import FaultInjector
-from jobs.lab.chaos.result import ChaosResult, compared
-from jobs.lab.chaos.supervisor import Supervisor
+from jobs.lab.chaos.actions import OUTAGE_S, PLACES, Action, FaultKind, Outage, plan
+from jobs.lab.chaos.result import AlertTimes, ChaosResult, Fault, compared, delays
+from jobs.lab.chaos.supervisor import Supervisor, own_cluster, supervised
 from jobs.lab.chaos.traffic import Sent, traffic
 from jobs.operate.broker.local_kafka import LocalKafka
-from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import settle
 from jobs.shared.sending import turns_sender
+from models.errors import StoreUnavailable
 from models.events import AlertChanged, Position
 from models.events.topics import ALERTS, TURNS
 from models.wire.codec import decode_output
-from streams.kafka.client import read_to_end
+from streams.kafka.client import admin, read_to_end
+from streams.kafka.topics import existing_topics, set_config
 from streams.oracle.comparison import DifferenceKind, TopicOutputs
-from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
-from streams.settings.archive import ArchiveSettings
+from streams.settings import Settings
 
 SESSION_TIMEOUT = timedelta(seconds=6)
 """After which a dead worker's partitions move, in every run."""
-_PARTITIONS = 4
-_EVENT_TIME_PER_TIME = 60
-"""A minute of chaos is an hour of conversation, so that silent sessions time out."""
+OWN_KAFKA = {"session_timeout": SESSION_TIMEOUT, "heartbeat_interval": timedelta(seconds=1)}
+"""Settings of the cluster of every run."""
+EVENT_TIME_PER_TIME = 60
+"""A minute of load is an hour of conversation, so that silent sessions time out."""
 SETTLED_WITHIN_S = 180.0
 """How long the roles may take to catch up."""
+_LIMIT = "max.message.bytes"
+_LIMIT_BYTES = 32
+"""Less than an empty record batch has."""
 
 
-class ChaosOptions(Struct, frozen=True, kw_only=True):
-    """What the command was asked for; `data_dir` is empty or new, `acts` and `outage_s` as in `plan`."""
+class ChaosOptions(Struct, kw_only=True):
+    """Options of one run; `acts`, in order of name, and `outage_s` as in `plan`."""
 
     seed: int
     minutes: float
     turns_per_s: float
-    data_dir: Path
-    acts: frozenset[FaultKind] = frozenset(FaultKind)
+    acts: list[FaultKind] = field(default_factory=lambda: sorted(FaultKind))
     outage_s: float = OUTAGE_S
 
 
-def settings_of(bootstrap: str, data_dir: Path) -> Settings:
-    """A run's own: whatever cluster, archive or vector store the environment names is left alone."""
-    kafka = KafkaSettings(
-        bootstrap=bootstrap,
-        partitions=_PARTITIONS,
-        session_timeout=SESSION_TIMEOUT,
-        heartbeat_interval=timedelta(seconds=1),
-    )
-    mine = {"kafka": kafka, "topic_prefix": "chaos", "data_dir": data_dir}
-    return load_settings().model_copy(
-        update={**mine, "archive": ArchiveSettings(), "vectors": VectorSettings(), "policy_file": None}
-    )
-
-
-async def run_chaos(options: ChaosOptions, report: Callable[[str], None]) -> ChaosResult:
+async def run_chaos(options: ChaosOptions, folder: Path, report: Callable[[str], None]) -> ChaosResult:
     """Start a broker and the roles, inject faults, compare; all that was started is ended on the way out.
+
+    Args:
+        options: Of the run.
+        folder: Empty or new; of broker, archive and logs.
+        report: Told of each step.
 
     Raises:
         TurntideError: Something did not start, or the comparison could not be made.
     """
     began_s, seconds, timeout_s = monotonic(), options.minutes * 60, SESSION_TIMEOUT.total_seconds()
-    with ExitStack() as running:
-        report("starting Apache Kafka and the roles")
-        broker = running.enter_context(LocalKafka(options.data_dir))
-        settings = settings_of(broker.bootstrap, options.data_dir)
-        await apply_topics(settings)
-        supervisor = Supervisor(settings, vector_server=FaultKind.VECTORS in options.acts)
-        running.callback(supervisor.end_all)
-        await supervisor.start()
+    report("starting Apache Kafka and the roles")
+    async with (
+        own_cluster(folder, "chaos", **OWN_KAFKA) as (broker, settings),
+        supervised(settings, PLACES, vector_server=FaultKind.VECTORS in options.acts) as supervisor,
+    ):
         injector = FaultInjector(settings, supervisor, broker, report)
         acts = plan(
             options.seed, seconds=seconds, session_timeout_s=timeout_s, acts=options.acts, outage_s=options.outage_s
@@ -88,13 +79,14 @@ async def run_chaos(options: ChaosOptions, report: Callable[[str], None]) -> Cha
             options.seed,
             turns=max(1, int(options.turns_per_s * seconds)),
             ends_at=datetime.now(UTC),
-            span=timedelta(seconds=seconds * _EVENT_TIME_PER_TIME),
+            span=timedelta(seconds=seconds * EVENT_TIME_PER_TIME),
         )
+        sent = set[tuple[str, int]]()
         watching = asyncio.create_task(supervisor.watch())
-        producing = asyncio.create_task(send_load(settings, load, options.turns_per_s))
+        producing = asyncio.create_task(send_load(settings, load, options.turns_per_s, sent.add))
         harming = asyncio.create_task(injector.do(acts))
         try:
-            sent, _ = await asyncio.gather(producing, harming)
+            await asyncio.gather(producing, harming)
             report("waiting until the roles have caught up, then comparing")
             settled = await settle(settings, within_s=SETTLED_WITHIN_S, index_url=supervisor.index_url)
         finally:
@@ -119,10 +111,14 @@ async def run_chaos(options: ChaosOptions, report: Callable[[str], None]) -> Cha
 
 
 async def send_load(
-    settings: Settings, load: Iterable[Sent], rate_per_s: float, done: asyncio.Event | None = None
-) -> set[tuple[str, int]]:
-    """Send records at a rate, to the end or until `done`; gives session and number of the good turns."""
-    began_s, turns = monotonic(), set[tuple[str, int]]()
+    settings: Settings,
+    load: Iterable[Sent],
+    rate_per_s: float,
+    note: Callable[[tuple[str, int]], object],
+    done: asyncio.Event | None = None,
+) -> None:
+    """Send records at a rate, to the end or until `done`, and note session and number of each good turn."""
+    began_s = monotonic()
     async with turns_sender(settings) as sender:
         for number, sent in enumerate(load):
             ahead_s = began_s + number / rate_per_s - monotonic()
@@ -133,9 +129,8 @@ async def send_load(
                 break
             await sender.add(sent.record)
             if sent.turn is not None:
-                turns.add(sent.turn)
+                note(sent.turn)
         await sender.finish()
-    return turns
 
 
 async def _raised(settings: Settings, alerts: TopicOutputs) -> list[AlertTimes]:
@@ -151,3 +146,97 @@ async def _raised(settings: Settings, alerts: TopicOutputs) -> list[AlertTimes]:
         if alert_ms is not None:
             raised.append(AlertTimes(record.timestamp, alert_ms))
     return raised
+
+
+class FaultInjector:
+    """The acts of a plan on the processes of one run, each at its time.
+
+    Attributes:
+        done: Every act that was done, as it ended.
+        acts: How often each kind was.
+    """
+
+    def __init__(
+        self, settings: Settings, supervisor: Supervisor, broker: LocalKafka, report: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._supervisor = supervisor
+        self._broker = broker
+        self._report = report
+        self._rejecting: set[str] = set()
+        self.done: list[Fault] = []
+        self.acts: Counter[str] = Counter()
+
+    async def do(self, plan: Sequence[Action]) -> None:
+        """Do everything of the plan and wait until the last outage is over."""
+        began_s = monotonic()
+        beside: list[asyncio.Task[None]] = []
+        try:
+            for action in plan:
+                await asyncio.sleep(max(0.0, began_s + action.at_s - monotonic()))
+                self._report(f"{action.at_s:7.3f} s  {action.act} {action.place}")
+                doing = asyncio.create_task(self._act(action))
+                if action.act is FaultKind.BROKER:
+                    await doing
+                beside.append(doing)
+            await asyncio.gather(*beside)
+        finally:
+            for task in beside:
+                task.cancel()
+
+    async def _act(self, action: Action) -> None:
+        self.acts[action.act] += 1
+        began_ms = now_ms()
+        match action.act:
+            case FaultKind.KILL:
+                self._supervisor.kill(action.place)
+            case FaultKind.FREEZE:
+                await self._supervisor.freeze(action.place, action.lasts_s)
+            case FaultKind.STOP:
+                await self._supervisor.stop(action.place)
+            case FaultKind.JOIN_OR_LEAVE:
+                await self._supervisor.join_or_leave(action.place)
+            case FaultKind.BROKER:
+                await asyncio.to_thread(self._broker.kill)
+                self._supervisor.kills += 1
+                await asyncio.sleep(action.lasts_s)
+                await asyncio.to_thread(self._broker.restart)
+            case FaultKind.VECTORS:
+                await self._supervisor.fail_vectors(Outage(action.place), action.lasts_s)
+            case FaultKind.REJECT:
+                await self._reject(action.place, action.lasts_s)
+        ended_ms = began_ms if action.act is FaultKind.KILL else now_ms()
+        self.done.append(Fault(action.act, action.place, began_ms, ended_ms))
+
+    async def _reject(self, topic: str, seconds: float) -> None:
+        """Let the broker refuse whatever is written to a topic; nothing if it does already."""
+        name = f"{self._settings.topic_prefix}.{topic}"
+        if name in self._rejecting:
+            return
+        self._rejecting.add(name)
+        before: str | None = None
+        try:
+            async with admin(self._settings.kafka) as client:
+                before = (await existing_topics(client, [name]))[name].config[_LIMIT]
+                await set_config(client, {name: {_LIMIT: str(_LIMIT_BYTES)}})
+            await asyncio.sleep(seconds)
+        except (KafkaError, StoreUnavailable) as error:  # the broker was killed under it
+            self._report(f"           reject {topic}: {type(error).__name__}")
+        finally:
+            if before is not None:
+                await self._accept(name, before)
+            self._rejecting.discard(name)
+
+    async def _accept(self, name: str, limit: str) -> None:
+        """Set the limit back, however long the broker is away."""
+        while True:
+            with suppress(KafkaError, StoreUnavailable):
+                async with admin(self._settings.kafka) as client:
+                    await set_config(client, {name: {_LIMIT: limit}})
+                return
+            await asyncio.sleep(0.5)  # a broker that is down
+
+
+def now_ms() -> int:
+    """Wall clock, ms since 1970."""
+    return int(time() * 1000)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from time import monotonic
 
 from msgspec.structs import asdict
 
-from jobs.lab.chaos.driver import SETTLED_WITHIN_S, send_load
-from jobs.lab.chaos.fault_injection import now_ms
+from jobs.lab.chaos.driver import SETTLED_WITHIN_S, now_ms, send_load
 from jobs.lab.chaos.result import Compared, compared
-from jobs.lab.chaos.supervisor import Supervisor
+from jobs.lab.chaos.supervisor import ROLES, supervised
 from jobs.lab.chaos.traffic import traffic
 from jobs.replay.comparison import settle
 from models.errors import ConfigurationError
@@ -26,7 +24,6 @@ from streams.oracle.comparison import TopicOutputs
 from streams.oracle.replay import FOLDED
 from streams.settings import Settings
 
-ROLES = ("sessions", "memory", "enrich", "index", "archive")
 WORKERS = 2
 """Of each role."""
 _STEADY_S = 2.0
@@ -81,13 +78,10 @@ async def roll(
     """
     began_s = monotonic()
     workers = [f"{role}-{number}" for role in roles for number in range(WORKERS)]
-    with ExitStack() as running:
-        supervisor = Supervisor(settings, workers, vector_server="index" in roles)
-        running.callback(supervisor.end_all)
-        await supervisor.start()
-        done = asyncio.Event()
+    async with supervised(settings, workers, vector_server="index" in roles) as supervisor:
+        done, sent = asyncio.Event(), set[tuple[str, int]]()
         load = traffic(seed, turns=_MOST_TURNS, ends_at=datetime.now(UTC), span=_SPAN)
-        producing = asyncio.create_task(send_load(settings, load, turns_per_s, done))
+        producing = asyncio.create_task(send_load(settings, load, turns_per_s, sent.add, done))
         began_ms, longest_s, hard = now_ms(), 0.0, []
         try:
             await asyncio.sleep(_STEADY_S)
@@ -101,7 +95,7 @@ async def roll(
             await asyncio.sleep(_STEADY_S)
         finally:
             done.set()
-            sent = await producing
+            await producing
         ended_ms = now_ms()
         report("comparing with a replay")
         settled = await settle(settings, within_s=SETTLED_WITHIN_S, index_url=supervisor.index_url)

@@ -6,17 +6,23 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 
-from jobs.lab.chaos.actions import JOINER, PLACES, Outage
+from jobs.lab.chaos.actions import JOINER, Outage
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
-from streams.settings import Settings
+from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
+from streams.settings.archive import ArchiveSettings
 
+ROLES = ("sessions", "memory", "enrich", "index", "archive")
+_PARTITIONS = 4
 _LOOK_EVERY_S = 0.1
 _READY_WITHIN_S = 120.0
 
@@ -46,11 +52,12 @@ class Supervisor:
         vector_server: Whether the index role writes to a vector store of its own process, which can be harmed.
 
     Attributes:
+        roles: Process of each place.
         restarts: How often one was started again.
         kills: How often one that ran was killed.
     """
 
-    def __init__(self, settings: Settings, places: Sequence[str] = PLACES, *, vector_server: bool = True) -> None:
+    def __init__(self, settings: Settings, places: Sequence[str], *, vector_server: bool) -> None:
         logs = settings.data_dir / "logs"
         self._vectors = VectorServerProcess(settings, log=logs / "vectors.log") if vector_server else None
         own = {
@@ -58,7 +65,7 @@ class Supervisor:
             "TURNTIDE_ARCHIVE__DATA_PATH": "",
             "TURNTIDE_VECTORS__URL": self._vectors.url if self._vectors else "",
         }
-        self._roles = {
+        self.roles = {
             place: RoleProcess(
                 place.partition("-")[0],
                 settings,
@@ -76,11 +83,11 @@ class Supervisor:
     @property
     def index_url(self) -> str | None:
         """Where the index role answers; None where it does not run."""
-        return next((role.url for role in self._roles.values() if role.role == "index"), None)
+        return next((role.url for role in self.roles.values() if role.role == "index"), None)
 
     async def start(self) -> None:
         """Start all but the joiner, and wait until they are ready."""
-        starting = [self._roles[place] for place in sorted(self._wanted)]
+        starting = [self.roles[place] for place in sorted(self._wanted)]
         if self._vectors:
             starting.insert(0, self._vectors)
         for role in starting:
@@ -91,35 +98,35 @@ class Supervisor:
         """Start again what ends, until cancelled."""
         while True:
             for place in sorted(self._wanted):
-                if not self._roles[place].running():
-                    self._roles[place].start()
+                if not self.roles[place].running():
+                    self.roles[place].start()
                     self.restarts += 1
             await asyncio.sleep(_LOOK_EVERY_S)
 
     def kill(self, place: str) -> bool:
         """Kill −9, frozen or not; False if it does not run."""
         self._frozen.discard(place)
-        if not self._roles[place].running():
+        if not self.roles[place].running():
             return False
-        self._roles[place].kill()
+        self.roles[place].kill()
         self.kills += 1
         return True
 
     async def stop(self, place: str) -> None:
         """Ask it to stop and wait for that; a frozen one hears nothing."""
-        if self._roles[place].running() and place not in self._frozen:
-            await asyncio.to_thread(self._roles[place].stop)
+        if self.roles[place].running() and place not in self._frozen:
+            await asyncio.to_thread(self.roles[place].stop)
 
     async def restart(self, place: str) -> int:
         """Stop it, start it again, and wait until it is ready; gives the exit code of the first."""
-        code = await asyncio.to_thread(self._roles[place].stop)
-        self._roles[place].start()
-        await self._roles[place].ready(_READY_WITHIN_S)
+        code = await asyncio.to_thread(self.roles[place].stop)
+        self.roles[place].start()
+        await self.roles[place].ready(_READY_WITHIN_S)
         return code
 
     async def freeze(self, place: str, seconds: float) -> None:
         """SIGSTOP, wait, SIGCONT; nothing if it is frozen or not running."""
-        role = self._roles[place]
+        role = self.roles[place]
         if place in self._frozen or not role.running():
             return
         pid = role.pid
@@ -167,9 +174,45 @@ class Supervisor:
         self._wanted.clear()
         for place in sorted(self._frozen):
             self.kill(place)
-        running = [role for role in self._roles.values() if role.running()]
-        with ThreadPoolExecutor(len(self._roles)) as pool:
+        running = [role for role in self.roles.values() if role.running()]
+        with ThreadPoolExecutor(len(self.roles)) as pool:
             list(pool.map(RoleProcess.stop, running))
         if self._vectors and self._vectors.running():
             os.kill(self._vectors.pid, signal.SIGCONT)
             self._vectors.stop()
+
+
+@asynccontextmanager
+async def own_cluster(folder: Path, prefix: str, **kafka: Any) -> AsyncIterator[tuple[LocalKafka, Settings]]:
+    """A broker with its topics, and settings of a run alone; the broker is stopped on the way out.
+
+    Whatever cluster, archive, vector store or policy the environment names is left alone.
+
+    Args:
+        folder: Of broker, archive and logs.
+        prefix: Of the topics.
+        kafka: Other settings of the cluster.
+    """
+    with LocalKafka(folder) as broker:
+        mine = {
+            "kafka": KafkaSettings(bootstrap=broker.bootstrap, partitions=_PARTITIONS, **kafka),
+            "topic_prefix": prefix,
+            "data_dir": folder,
+            "archive": ArchiveSettings(),
+            "vectors": VectorSettings(),
+            "policy_file": None,
+        }
+        settings = load_settings().model_copy(update=mine)
+        await apply_topics(settings)
+        yield broker, settings
+
+
+@asynccontextmanager
+async def supervised(settings: Settings, places: Sequence[str], *, vector_server: bool) -> AsyncIterator[Supervisor]:
+    """A supervisor whose processes are ready; all of them are ended on the way out."""
+    supervisor = Supervisor(settings, places, vector_server=vector_server)
+    try:
+        await supervisor.start()
+        yield supervisor
+    finally:
+        supervisor.end_all()

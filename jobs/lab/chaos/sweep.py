@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
 from jobs.lab.chaos.driver import ChaosOptions, run_chaos
@@ -16,14 +16,9 @@ from jobs.lab.chaos.result import ChaosResult
 from models.errors import ConfigurationError, TurntideError
 
 
-class Saved(Struct, kw_only=True):
+class Saved(ChaosOptions, kw_only=True):
     """A run as a line of the file of `--save`."""
 
-    seed: int
-    minutes: float
-    turns_per_s: float
-    acts: list[str]
-    outage_s: float = OUTAGE_S
     result: ChaosResult | None = None
     error: str = ""
 
@@ -109,37 +104,36 @@ def read_saved(file: Path) -> list[Saved]:
 
 
 def sweep(
-    options: ChaosOptions, seeds: Sequence[int], *, save: Path | None, keep: bool, report: Callable[[str], None]
+    options: ChaosOptions,
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    save: Path | None,
+    keep: bool,
+    report: Callable[[str], None],
 ) -> Iterator[Saved]:
-    """Run seed after seed, each in a folder of its own, and yield each run as it ends.
+    """Run seed after seed, each in a folder of its own below this one, and yield each run as it ends.
 
     A run that is in the file of `save` with the same options is not done again, unless it failed. The folder of a run
     that differed in nothing is removed unless `keep`.
     """
     known = {run.again(): run for run in (read_saved(save) if save else []) if not run.failed}
     for number, seed in enumerate(seeds, 1):
-        mine = structs.replace(options, seed=seed, data_dir=options.data_dir / f"seed-{seed}")
-        run = Saved(
-            seed=seed,
-            minutes=mine.minutes,
-            turns_per_s=mine.turns_per_s,
-            acts=sorted(mine.acts),
-            outage_s=mine.outage_s,
-        )
+        own, run = folder / f"seed-{seed}", Saved(**{**structs.asdict(options), "seed": seed})
         if (before := known.get(run.again())) is not None:
             report(f"seed {seed} ({number} of {len(seeds)}): done before")
             yield before
             continue
         report(f"seed {seed} ({number} of {len(seeds)})")
         try:
-            run.result = asyncio.run(run_chaos(mine, report))
+            run.result = asyncio.run(run_chaos(run, own, report))
         except TurntideError as error:
             run.error = f"{type(error).__name__}: {error}"
         if save:
             with save.open("ab") as file:
                 file.write(msgspec.json.encode(run) + b"\n")
         if run.failed:
-            report(f"seed {seed} failed: {run.error or run.result}. Kept: {mine.data_dir}. To repeat: {run.again()}")
+            report(f"seed {seed} failed: {run.error or run.result}. Kept: {own}. To repeat: {run.again()}")
         elif not keep:
-            shutil.rmtree(mine.data_dir, ignore_errors=True)
+            shutil.rmtree(own, ignore_errors=True)
         yield run

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from jobs.lab.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, FaultKind, Outage, plan
-from jobs.lab.chaos.delays import AlertTimes, Delays, Fault, delays
+from jobs.lab.chaos.result import AlertTimes, Delays, Fault, delays
 from jobs.lab.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
 from models.errors import InvalidRecord
 from models.events import FactChanged, SessionEnded, Turn

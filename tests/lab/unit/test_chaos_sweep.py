@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -32,9 +33,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Seeds that were really run: 2 differs, 3 cannot be finished."""
     seeds: list[int] = []
 
-    async def run(options: ChaosOptions, _report: Callable[[str], None]) -> ChaosResult:
+    async def run(options: ChaosOptions, folder: Path, _report: Callable[[str], None]) -> ChaosResult:
         seeds.append(options.seed)
-        options.data_dir.mkdir(parents=True)
+        await asyncio.to_thread(folder.mkdir, parents=True)
         if options.seed == 3:
             raise StoreUnavailable("no broker")
         return result(options.seed, differences=int(options.seed == 2))
@@ -45,8 +46,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def swept(folder: Path, seeds: range, *, save: Path | None = None) -> list[Saved]:
     """A sweep of short runs below the folder."""
-    options = ChaosOptions(seed=0, minutes=0.1, turns_per_s=50, data_dir=folder)
-    return list(sweep(options, seeds, save=save, keep=False, report=lambda _: None))
+    options = ChaosOptions(seed=0, minutes=0.1, turns_per_s=50)
+    return list(sweep(options, seeds, folder, save=save, keep=False, report=lambda _: None))
 
 
 def test_failed_runs_keep_their_folder_and_say_how_to_repeat(ran: list[int], tmp_path: Path) -> None:

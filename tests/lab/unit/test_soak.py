@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from jobs.lab.soak import MOST_POINTS, ROLES, Samples, SlopeEstimate, judged, theil_sen, verdict
+from jobs.lab.chaos.supervisor import ROLES
+from jobs.lab.soak import MOST_POINTS, Samples, SlopeEstimate, judged, theil_sen, verdict
 
 pytestmark = pytest.mark.fault("F15")
 
