@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from models.risk.combination import UNITS
 from models.risk.turn_model import TurnModel
+from streams.http import pages
 
 if TYPE_CHECKING:
     from jobs.lab.eval.escalation_scoring import EscalationScores, Row
@@ -65,15 +66,6 @@ _SOURCES = {
     "mathdial": "MathDial",
     "sgd": "DSTC8 Schema-Guided Dialogue",
 }
-_PURPOSE = (
-    "What it does: scores single user turns (`models/risk/turn_model.py`), and weighs the sequence signals of a "
-    "session into the calibrated probability that it escalates (`models/risk/combination.py`). For people on call to "
-    "look at a conversation; not for blocking users, nor for judging them."
-)
-_BESIDES = (
-    "Besides these, the project's own pairs of messages that differ in their aim (`jobs/lab/train/pairs.jsonl`). "
-    "Share-alike sources served measuring alone. No word of any text is in the file: words are hashed."
-)
 COLUMNS = (
     "dialogues",
     "roc_auc",
@@ -86,14 +78,6 @@ COLUMNS = (
 )
 """Figures of a run, of all sources together and of each."""
 _LEARNT_FROM_OURS = frozenset[str]().union(*_SEEN_ON.values())
-_LEFT_OUT = (
-    "Each dialogue judged by a model that saw nothing of its family: `turntide lab eval escalation --leave-out family` "
-    "gives these figures."
-)
-_CHOSEN = (
-    "The settings (priors, sharpness, strength of what is learnt) were chosen on these same families: expect somewhat "
-    "less on others."
-)
 _TELLING_UNITS = 500
 """Weight from which a signal is in the table: 0.05 log-odds."""
 
@@ -115,55 +99,36 @@ def measured_of(found: EscalationScores, interval: tuple[float, float] | None) -
 
 def card_page(model: TurnModel) -> str:
     """The card as Markdown."""
-    card, file = model.file.card, model.file
-    weights = sorted(file.weights.items(), key=lambda item: -item[1])
-    sources = [[s.name, s.label, s.licence, s.dialogues, s.turns, _origin(s.name)] for s in card.sources]
-    weighty = [[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS]
-    made = (
-        f"Trained on {card.trained_on}, seed {card.seed} (training has no randomness; the seed draws the bootstrap), "
-        f"{len(model.data):,} bytes, base rate assumed {card.base_rate:.3f}."
+    card, weights = model.file.card, sorted(model.file.weights.items(), key=lambda item: -item[1])
+    measured = card.measured
+    names = sorted({name.rpartition(".")[0] for name in measured if name.endswith(".dialogues")})
+    figures = [("all", ""), *((name, f"{name}.") for name in names)]
+    return pages.render(
+        "jobs/lab/train/card.md.j2",
+        model=model,
+        card=card,
+        sources=[[s.name, s.label, s.licence, s.dialogues, s.turns, _origin(s.name)] for s in card.sources],
+        columns=COLUMNS,
+        measured=measured,
+        rows=[
+            [title, *(_cell(measured.get(prefix + column), column) for column in COLUMNS)] for title, prefix in figures
+        ],
+        beside=[f"{name}: {said}" for name, said in _beside(measured).items() if said],
+        chosen=bool(measured) and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources),
+        weights=[[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS],
     )
-    parts = (
-        f"# Model card: {model.name}",
-        _PURPOSE,
-        made,
-        "## Learnt from",
-        _table(["source", "label", "licence", "dialogues", "user turns", "of"], sources),
-        _BESIDES,
-        "## On families not trained on",
-        _LEFT_OUT,
-        _measured(card.measured),
-        *([_CHOSEN] if card.measured and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources) else []),
-        "## What weighs how much",
-        _table(["signal", "log-odds at 1"], weighty),
-        "## Known failures",
-        "\n".join(f"- {failure}" for failure in card.failures),
-    )
-    return "\n\n".join(parts) + "\n"
 
 
-def _measured(measured: Mapping[str, float]) -> str:
-    if not measured:
-        return "Not measured."
-    names = sorted({name.rpartition(".")[0] for name in measured if name.rpartition(".")[2] == "dialogues"} - {""})
-
-    def row(title: str, prefix: str) -> list[object]:
-        return [title, *(_cell(measured.get(prefix + column), column) for column in COLUMNS)]
-
-    table = _table(["", *COLUMNS], [row("all", ""), *(row(name, f"{name}.") for name in names)])
-    controls = ", ".join(
-        f"{name.removeprefix('control.')} {value:.3f}"
-        for name, value in measured.items()
-        if name.startswith("control.")
-    )
+def _beside(measured: Mapping[str, float]) -> dict[str, str]:
+    """Figures beside the table, by what they are."""
     interval = [_number(measured.get(name), ".3f") for name in ("roc_auc_low", "roc_auc_high")]
-    beside = {
+    controls = {name.removeprefix("control."): each for name, each in measured.items() if name.startswith("control.")}
+    return {
         "ROC-AUC over all, 95 % bootstrap": "-".join(filter(None, interval)),
         "mean of the escalating sources": _number(measured.get("roc_auc_mean_of_attack_sources"), ".3f"),
-        "controls (ROC-AUC)": controls,
+        "controls (ROC-AUC)": ", ".join(f"{name} {each:.3f}" for name, each in controls.items()),
         "gain over the first turn alone": _number(measured.get("gain_over_first_turn"), "+.3f"),
     }
-    return f"{table}\n\n" + "; ".join(f"{name}: {said}" for name, said in beside.items() if said) + "."
 
 
 def _origin(source: str) -> str:
@@ -178,8 +143,3 @@ def _cell(value: float | None, column: str) -> str:
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
