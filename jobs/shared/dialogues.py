@@ -3,6 +3,8 @@
 One object a line: `session_id`, `source`, `label` (`escalating` or `benign`), `turns` (each with `role`, `content` and,
 if it has one, `turn`, its number), and `licence`; other fields are passed over.
 
+The fold of sessions sees them as turns a minute apart, for nobody says when they were said.
+
 A **family** is what comes from one hand: `trylock_attack` and `trylock_benign` are one, since they share their style.
 What is left out of a training is left out by families.
 """
@@ -10,17 +12,30 @@ What is left out of a training is left out by families.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from importlib.resources.abc import Traversable
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from models.errors import ConfigurationError
-from models.events import Identifier, Role, TurnNumber
+from models.events import Identifier, OutputEvent, Position, Role, Turn, TurnNumber
+from models.policy import Policy
+from models.policy.app import AppPolicy
+from models.policy.project import ProjectPolicy
+from models.policy.topic import TopicPolicy
+from models.policy.user import UserPolicy
+from models.session.fold import SessionState, fold
+from models.wire.arrival import SessionInput
+from streams.ports import Vectors
 
+BETWEEN_TURNS = timedelta(minutes=1)
+"""Labelled dialogues have no times; this far apart no two turns are pieces of one message."""
+_START = datetime(2026, 1, 1, tzinfo=UTC)
 _SIDE = re.compile(r"_(attack|attacks|benign|harmless|harmful|helpful|safe|unsafe)$")
 _FREE_LICENCES = re.compile(r"MIT|Apache-2\.0(\+RUA)?|BSD-[23]-Clause|ISC|CC0-1\.0|CC-BY-\d\.\d")
 """By their SPDX names. `+RUA` are terms that ask for defensive use, which this is; the model card says so."""
@@ -149,3 +164,48 @@ def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, nam
 def _unquoted(error: Exception) -> str:
     """Its message without the value that it quotes."""
     return _QUOTED_VALUE.sub("none of the values allowed at ", str(error))
+
+
+def judging_policy(policy: Policy) -> Policy:
+    """The policy without memories of topics, users, apps and projects: no judgement looks at them."""
+    return structs.replace(
+        policy,
+        topics=TopicPolicy(enabled=False),
+        users=UserPolicy(enabled=False),
+        apps=AppPolicy(enabled=False),
+        projects=ProjectPolicy(enabled=False),
+    )
+
+
+def turns_of_dialogue(
+    dialogue: LabelledDialogue, begins: datetime = _START, numbers: Iterable[int] | None = None
+) -> list[Turn]:
+    """Its turns as events, one minute apart; its source is the app. Without `numbers` they count from 0."""
+    return [
+        Turn(
+            session_id=dialogue.session_id,
+            user_id=dialogue.session_id,
+            app_id=dialogue.source,
+            turn=number,
+            role=said.role,
+            content=said.content,
+            timestamp=begins + place * BETWEEN_TURNS,
+        )
+        for place, (number, said) in enumerate(zip(numbers or count(), dialogue.turns, strict=False))
+    ]
+
+
+def folded(
+    dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors, policy: Policy
+) -> Iterator[tuple[Turn, SessionState, list[OutputEvent]]]:
+    """Fold a dialogue turn by turn: each turn, the session after it, and what it emitted."""
+    state: SessionState | None = None
+    user_turn = 0
+    for offset, turn in enumerate(turns_of_dialogue(dialogue)):
+        risk, vector = None, None
+        if turn.role is Role.USER:
+            risk, vector = risks[user_turn], vectors[user_turn] if turn.content else None
+            user_turn += 1
+        item = SessionInput(turn, Position("turns", 0, offset), turn.timestamp, risk, vector)
+        state, outputs = fold(state, item, policy)
+        yield turn, state, outputs

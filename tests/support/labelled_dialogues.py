@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from jobs.lab.train.examples import own_dialogues
+from jobs.lab.train.scorer import own_dialogues
 from jobs.shared.dialogues import DialogueTurn, LabelledDialogue
 from models.events import Role
 

@@ -8,7 +8,7 @@ from functools import cache
 
 from aiokafka.structs import ConsumerRecord
 
-from jobs.lab.train.examples import own_dialogues
+from jobs.lab.train.scorer import own_dialogues
 from jobs.shared.dialogues import LabelledDialogue
 from models.events import AlertChanged, DeadLetter, OutputEvent, ProfileUpdated, Role, Turn
 from models.partition.sessions import PartitionFold

@@ -14,10 +14,9 @@ from jobs.escalation.backtest.judging import JudgingReplay, judge, judged_left_o
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.escalation.backtest.tables import notes_on
 from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic
-from jobs.lab.train import examples
-from jobs.lab.train.examples import own_dialogues, own_pairs
-from jobs.lab.train.sessions import turns_of_dialogue
-from jobs.shared.dialogues import LabelledDialogue
+from jobs.lab.train import scorer as training
+from jobs.lab.train.scorer import own_dialogues, own_pairs
+from jobs.shared.dialogues import LabelledDialogue, turns_of_dialogue
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.policy import Policy
@@ -134,8 +133,8 @@ def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monk
     dialogues = own(6, *sources)
     data = dialogues_file(tmp_path / "d.jsonl", dialogues, sources)
     asked: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(examples, "own_pairs", lambda: own_pairs()[:100])
-    monkeypatch.setattr(examples, "own_dialogues", lambda: own(3, "own_fiction"))
+    monkeypatch.setattr(training, "own_pairs", lambda: own_pairs()[:100])
+    monkeypatch.setattr(training, "own_dialogues", lambda: own(3, "own_fiction"))
     monkeypatch.setattr(judging, "judge", _noting(asked))
 
     found = judged_left_out(data, Policy(), EMBEDDER)

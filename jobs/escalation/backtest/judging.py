@@ -12,8 +12,7 @@ from msgspec import Struct, field
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic, record_of
-from jobs.lab.train.sessions import judging_policy
-from jobs.shared.dialogues import read_dialogues
+from jobs.shared.dialogues import judging_policy, read_dialogues
 from models.events import (
     AlertChanged,
     AlertLabelled,
@@ -218,16 +217,14 @@ def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[Judg
     Raises:
         ConfigurationError: All dialogues are of one family: it cannot be left out.
     """
-    from jobs.lab.eval.escalation import judges_left_out
-    from jobs.lab.eval.escalation_command import require_two
-    from jobs.lab.train.examples import own_dialogues, own_pairs
-    from jobs.lab.train.scorer import Trainer
+    from jobs.lab.eval.escalation import judges_left_out, require_two
+    from jobs.lab.train.scorer import trainer_with_own
     from jobs.shared.progress import progress_bar
     from streams.inference.wordllama import WordLlamaEmbedder
 
     dialogues = read_dialogues(file)
     require_two(dialogues, instead="Add others, or judge by a scorer as it is.")
-    trainer = Trainer([*dialogues, *own_dialogues()], own_pairs(), WordLlamaEmbedder())
+    trainer = trainer_with_own(dialogues, WordLlamaEmbedder())
     judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
         for members, judge_of in judges_left_out(dialogues, trainer, policy, progress):

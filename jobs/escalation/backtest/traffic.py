@@ -10,8 +10,7 @@ from pathlib import Path
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from jobs.lab.train.sessions import BETWEEN_TURNS, turns_of_dialogue
-from jobs.shared.dialogues import LabelledDialogue, read_dialogues
+from jobs.shared.dialogues import BETWEEN_TURNS, LabelledDialogue, read_dialogues, turns_of_dialogue
 from models.errors import ConfigurationError
 from models.events import AlertLabelled, InputEvent, SessionEnded
 from models.events.topics import TURNS

@@ -12,7 +12,6 @@ import typer
 from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.lab.eval.escalation_command import ESCALATION_EXAMPLES, escalation_command
 from jobs.lab.eval.scores import ScoreFigures, cell, print_judged
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import progress_bar
@@ -36,6 +35,7 @@ ShowMisses = Annotated[
     bool, typer.Option("--show-misses", help="Also print what was missed or found wrongly, with the messages.")
 ]
 FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
+LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "SOURCE", "NOTHING"])
 ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
 
 
@@ -44,7 +44,37 @@ def evaluate() -> None:
     """Measure how good a judgement of Turntide's is, on dialogues."""
 
 
-app.command("escalation", epilog=examples(*ESCALATION_EXAMPLES))(escalation_command)
+@app.command(
+    epilog=examples(
+        "turntide lab eval escalation --data dialogues.jsonl",
+        "turntide lab eval escalation --data dialogues.jsonl --output json",
+        "turntide lab eval escalation --data dialogues.jsonl --leave-out source",
+        "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
+    )
+)
+def escalation(
+    *,
+    data: Annotated[Path, typer.Option(help="Labelled dialogues, a JSON object a line: source, label, turns.")],
+    leave_out: Annotated[
+        LeaveOut,
+        typer.Option(
+            help="By whom a dialogue is judged. auto: by the configured scorer, or where that was trained on its "
+            "family, by one trained here without. family, source: always by one trained here without its family, or "
+            "without its source alone. nothing: by the configured scorer, though it may know it."
+        ),
+    ] = LeaveOut.AUTO,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure how well escalations are told from harmless talk, prefix by prefix, through the real fold.
+
+    A dialogue's score is the highest probability after any of its turns; alerts are those that the policy raises.
+    Beside it stand what needs no memory: the first user turn alone, the number of turns, the mean length. Figures that
+    need both labels are empty where the data bear one. No text is printed.
+    """
+    from jobs.lab.eval.escalation import measure, show
+    from jobs.shared.dialogues import read_dialogues
+
+    show(measure(read_dialogues(data), leave_out.value), Printer(output))
 
 
 @app.command(

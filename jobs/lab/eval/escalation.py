@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from jobs.lab.eval.escalation_scoring import ScoredSession
-from jobs.lab.train.scorer import Trainer
-from jobs.lab.train.sessions import folded, judging_policy
-from jobs.shared.dialogues import LabelledDialogue
-from jobs.shared.progress import Progress
+from jobs.lab.eval.escalation_scoring import ScoredSession, summary
+from jobs.lab.eval.scores import cell
+from jobs.lab.train.card import COLUMNS
+from jobs.lab.train.scorer import Trainer, trainer_with_own
+from jobs.shared.dialogues import LabelledDialogue, family_of, folded, judging_policy
+from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.progress import Progress, progress_bar
+from models.errors import ConfigurationError
 from models.events import AlertChanged, Role
 from models.policy import Policy
 from models.risk.combination import Grounds, judge
@@ -22,8 +25,11 @@ from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SequenceSignals
 from models.risk.turn_model import TurnModel
 from models.text.features import features_of
-from streams.inference.trained_scorer import TrainedScorer
+from streams.inference.trained_scorer import TrainedScorer, model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
+from streams.settings import load_settings
+from streams.wiring import policy_of
 
 _BATCH_TURNS = 512
 _TIMED_BATCHES = 16
@@ -151,3 +157,116 @@ def _spent_s(batch: Sequence[str], judging: DialogueJudge, embedder: Embedder) -
         signals.observe(Observation(n, risk, seen))
         judge(Grounds(signals.values()), judging.scorer.model.combination, judging.policy.escalation)
     return np.diff([*times, time.perf_counter()])
+
+
+class Sides(NamedTuple):
+    """Dialogues by who judges them.
+
+    Attributes:
+        left_out: By models that are trained on these, each without what it judges.
+        as_it_is: By the configured scorer.
+        without_user: By nobody: no user speaks, so there is nothing to score.
+    """
+
+    left_out: list[LabelledDialogue]
+    as_it_is: list[LabelledDialogue]
+    without_user: list[LabelledDialogue]
+
+
+def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: str, known_sources: Collection[str]) -> Sides:
+    """Who judges which dialogue.
+
+    With `auto`, those of families that the configured scorer was trained on are judged by models without them, also
+    where their own source is new. Where that is one family, its model is trained on the project's own texts alone.
+
+    Raises:
+        ConfigurationError: No user speaks in any of them.
+    """
+    known = {family_of(source) for source in known_sources}
+
+    def seen(dialogue: LabelledDialogue) -> bool:
+        return dialogue.family in known if leave_out == "auto" else leave_out != "nothing"
+
+    spoken = [each for each in dialogues if each.said_by_user]
+    if not spoken:
+        raise ConfigurationError("there is no dialogue in which a user speaks: nothing can be scored")
+    return Sides(
+        left_out=[each for each in spoken if seen(each)],
+        as_it_is=[each for each in spoken if not seen(each)],
+        without_user=[each for each in dialogues if not each.said_by_user],
+    )
+
+
+def require_two(dialogues: Sequence[LabelledDialogue], *, by_family: bool = True, instead: str) -> None:
+    """Say that leaving out needs something that is left.
+
+    Raises:
+        ConfigurationError: There is one family alone, or one source; `instead` says what to do.
+    """
+    groups = {each.family if by_family else each.source for each in dialogues}
+    if len(groups) == 1:
+        kind = "family" if by_family else "source"
+        raise ConfigurationError(f"all dialogues are of one {kind}, {groups.pop()}: left out, none is left. {instead}")
+
+
+def measure(dialogues: Sequence[LabelledDialogue], leave_out: str) -> dict[str, Any]:
+    """The configured scorer on these dialogues, as a report of figures; `leave_out` as in `sides_of`.
+
+    Raises:
+        ConfigurationError: No trained scorer is configured, or nothing is left to learn from.
+    """
+    settings, embedder = load_settings(), WordLlamaEmbedder()
+    policy, model = policy_of(settings), model_at(settings.scorer.file)
+    if settings.scorer.kind == "rules" or not policy.escalation.enabled:
+        raise ConfigurationError(
+            "no trained scorer judges sessions here (scorer.kind is rules, or the policy's escalation.enabled false): "
+            "there are no probabilities to measure. `turntide alerts backtest` compares any scorers and policies."
+        )
+    sides = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
+    if leave_out in {"family", "source"}:
+        instead = "Add others, or measure the configured scorer by --leave-out nothing."
+        require_two(sides.left_out, by_family=leave_out == "family", instead=instead)
+    judging = judging_by(model, policy, embedder)
+    measured = summary(judge_sides(sides, judging, embedder, by_family=leave_out != "source"))
+    return {
+        "scorer": model.name,
+        "policy_version": policy.version,
+        "threshold": policy.modes.elevated.enter,
+        "leave_out": leave_out,
+        "judged_left_out": len(sides.left_out),
+        "judged_by_the_scorer": len(sides.as_it_is),
+        "not_judged_without_user": len(sides.without_user),
+        **measured.overall,
+        "controls": measured.controls,
+        "by_source": measured.by_source,
+        **us_per_turn([*sides.left_out, *sides.as_it_is], judging, embedder),
+    }
+
+
+def judge_sides(sides: Sides, judging: DialogueJudge, embedder: Embedder, *, by_family: bool) -> list[ScoredSession]:
+    """Every dialogue by its judge, with progress bars."""
+    judged = []
+    if sides.left_out:
+        with progress_bar("left out") as progress:
+            trainer = trainer_with_own(sides.left_out, embedder)
+            judged += judge_left_out(sides.left_out, trainer, judging.policy, progress, by_family=by_family)
+    if sides.as_it_is:
+        with progress_bar("dialogues") as progress:
+            judged += judge_as_it_is(sides.as_it_is, judging, embedder, progress)
+    return judged
+
+
+def show(report: Mapping[str, Any], printed: Printer) -> None:
+    """Print a report: all of it as JSON, its sources as CSV."""
+    if printed.form is OutputFormat.JSON:
+        printed.record(report)
+        return
+    if printed.form is OutputFormat.TABLE:
+        flat = {name: value for name, value in report.items() if name not in {"by_source", "controls"}}
+        flat |= {f"control: {name}": value for name, value in report["controls"].items()}
+        printed.record({name: cell(value) for name, value in flat.items()})
+    rows = [
+        {"source": name, **{each: cell(row[each]) for each in ("label", *COLUMNS)}}
+        for name, row in report["by_source"].items()
+    ]
+    printed.rows("by source", rows)

@@ -16,8 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from jobs.lab.train.turns import logistic
+from jobs.shared.dialogues import LabelledDialogue, folded, judging_policy
+from models.events import Role
+from models.policy import Policy
+from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.combination import UNITS
 from models.risk.sequence.signals import SIGNAL_NAMES
+from streams.ports import Vectors
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +50,7 @@ TARGET_FALSE_ALARMS = 0.07
 those sources are hard negatives; of the public benign dialogues, left out, it is 2.4 %."""
 ALERT_PROBABILITY = 0.45
 """`modes.elevated.enter` of the default policy: the probability that stands for the shipped threshold."""
+_UNWEIGHED = CombinationModel(name="signals alone", base=0, weights={})
 
 
 class LabelledSessions(NamedTuple):
@@ -73,6 +79,18 @@ class LearntCombination(NamedTuple):
     base: int
     weights: dict[str, int]
     base_rate: float
+
+
+def signals_of(dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors) -> Floats:
+    """Value of every sequence signal after each user turn, `(n_user_turns, n_signals)`, each 0-1."""
+    policy = judging_policy(Policy(escalation=EscalationPolicy(model=_UNWEIGHED)))
+    rows = []
+    for turn, state, _ in folded(dialogue, risks, vectors, policy):
+        escalating = state.escalating(policy)
+        if turn.role is Role.USER and escalating is not None:
+            values = escalating.values
+            rows.append([values[name] for name in SIGNAL_NAMES])
+    return np.array(rows)
 
 
 def fit_combination(sessions: LabelledSessions) -> LearntCombination:

@@ -57,10 +57,9 @@ def scorer(
     Sources under other than permissive licences (MIT, Apache, BSD, CC BY …), or none, serve measuring alone. The same
     data give the same bytes.
     """
-    from jobs.lab.eval.escalation_command import require_two
+    from jobs.lab.eval.escalation import require_two
     from jobs.lab.train.card import COLUMNS, failures_of
-    from jobs.lab.train.examples import own_dialogues, own_pairs
-    from jobs.lab.train.scorer import Trainer
+    from jobs.lab.train.scorer import trainer_with_own
     from jobs.shared.dialogues import read_dialogues
     from models.risk.turn_model import ModelCard, TurnModel, write_model
     from streams.inference.wordllama import WordLlamaEmbedder
@@ -76,18 +75,19 @@ def scorer(
         )
     if measure:
         require_two(dialogues, instead="Add others, or train without figures by --no-measure.")
-    own, pairs, embedder = own_dialogues(), own_pairs(), WordLlamaEmbedder()
-    measured = _measured(dialogues, Trainer([*dialogues, *own], pairs, embedder), seed) if measure else {}
+    embedder = WordLlamaEmbedder()
+    measured = _measured(dialogues, trainer_with_own(dialogues, embedder), seed) if measure else {}
     day = date or datetime.now(UTC).date().isoformat()
     failures = failures_of({dialogue.source for dialogue in learnt})
     card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=failures)
-    file = Trainer([*learnt, *own], pairs, embedder).train(version, card)
+    trainer = trainer_with_own(learnt, embedder)
+    file = trainer.train(version, card)
     written = write_model(file)
     to.write_bytes(written)
     name = TurnModel(file, written).name
     shown = {figure: measured[figure] for figure in COLUMNS[1:] if figure in measured}
     Printer(output).record(
-        {"file": str(to), "name": name, "bytes": len(written), "dialogues": len(learnt) + len(own), **shown}
+        {"file": str(to), "name": name, "bytes": len(written), "dialogues": len(trainer.dialogues), **shown}
     )
 
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from importlib.resources import files
 
+import msgspec
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from jobs.lab.train.combination import LabelledSessions, fit_combination
-from jobs.lab.train.examples import MessagePair
-from jobs.lab.train.sessions import signals_of
-from jobs.lab.train.turns import TrainingTurns, both_labels, fit_turns, quantised, turns_of
-from jobs.shared.dialogues import LabelledDialogue
+from jobs.lab.train.combination import LabelledSessions, fit_combination, signals_of
+from jobs.lab.train.turns import MessagePair, TrainingTurns, both_labels, fit_turns, quantised, turns_of
+from jobs.shared.dialogues import LabelledDialogue, read_labelled
 from models.risk.sequence.scale import sigmoid
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
 from streams.ports import Embedder
@@ -33,6 +33,17 @@ TURN_SPREAD = 0.5
 sources at hand (0.1 to 0.4 with one family left out or another), and a single turn tells little: signals count on
 that."""
 _DECIMALS = 4
+_FOLDER = files("jobs.lab.train")
+
+
+def own_dialogues() -> list[LabelledDialogue]:
+    """The project's own, of which most only look risky."""
+    return read_labelled(_FOLDER.joinpath("dialogues.jsonl"), LabelledDialogue, "dialogue", name="session_id")
+
+
+def own_pairs() -> list[MessagePair]:
+    """The project's contrasts."""
+    return msgspec.json.Decoder(MessagePair).decode_lines(_FOLDER.joinpath("pairs.jsonl").read_bytes())
 
 
 class Trainer:
@@ -123,3 +134,8 @@ def _sources(dialogues: Sequence[LabelledDialogue]) -> list[SourceCard]:
         )
         for name, here in sorted(found.items())
     ]
+
+
+def trainer_with_own(dialogues: Sequence[LabelledDialogue], embedder: Embedder) -> Trainer:
+    """A trainer on these dialogues and all of the project's own texts."""
+    return Trainer([*dialogues, *own_dialogues()], own_pairs(), embedder)

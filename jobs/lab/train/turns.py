@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
-from jobs.lab.train.examples import MessagePair
 from jobs.shared.dialogues import LabelledDialogue
 from models.risk.scorer import score_text
 from models.risk.turn_model import DIMS, WORD_BITS, TurnWeights, place_of, whole_vectors, word_hashes
@@ -44,6 +44,15 @@ WEIGHT_OF_PAIRS = 500.0
 WEIGHT_OF_SET = {"topic": 3.0}
 """Against 1: questions that approach a dangerous matter sideways are rare in every other source."""
 _INT8 = 127
+
+
+class MessagePair(Struct, frozen=True):
+    """Two messages of one manner that differ in their aim: their difference is the aim, not the style of a data set."""
+
+    set: str
+    category: str
+    harmful: str
+    benign: str
 
 
 class TrainingTurns(NamedTuple):

@@ -13,8 +13,9 @@ import pytest
 from msgspec import structs
 from typer.testing import Result
 
-from jobs.lab.eval.escalation_command import LeaveOut, sides_of
-from jobs.lab.train.examples import own_dialogues, own_pairs
+from jobs.lab.eval.command import LeaveOut
+from jobs.lab.eval.escalation import sides_of
+from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role
@@ -45,8 +46,8 @@ def of_families(*sources: str) -> list[LabelledDialogue]:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the dialogues lie; what is trained here learns from a few own texts beside them."""
     own, pairs = own_dialogues()[::30], own_pairs()[::60]
-    monkeypatch.setattr("jobs.lab.train.examples.own_dialogues", lambda: own)
-    monkeypatch.setattr("jobs.lab.train.examples.own_pairs", lambda: pairs)
+    monkeypatch.setattr("jobs.lab.train.scorer.own_dialogues", lambda: own)
+    monkeypatch.setattr("jobs.lab.train.scorer.own_pairs", lambda: pairs)
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
     return tmp_path / "d.jsonl"
 

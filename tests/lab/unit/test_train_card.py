@@ -13,7 +13,7 @@ from msgspec import structs
 from jobs.lab.eval.escalation import judge_as_it_is, judging_by
 from jobs.lab.eval.escalation_scoring import EscalationScores, ScoredSession, summary
 from jobs.lab.train.card import FAILURES, card_page, failures_of, measured_of
-from jobs.lab.train.examples import own_dialogues, own_pairs
+from jobs.lab.train.scorer import own_dialogues, own_pairs
 from models.policy import Policy
 from models.risk.turn_model import TurnModel, write_model
 from streams.inference.trained_scorer import model_at

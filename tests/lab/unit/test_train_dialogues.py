@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from jobs.escalation.backtest.traffic import labelled_traffic
-from jobs.lab.train.examples import own_dialogues, own_pairs
-from jobs.lab.train.sessions import turns_of_dialogue
-from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, families, read_dialogues
+from jobs.lab.train.scorer import own_dialogues, own_pairs
+from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, families, read_dialogues, turns_of_dialogue
 from models.errors import ConfigurationError
 from models.events import Role
 from tests.support.labelled_dialogues import as_file, made_up, spoken

@@ -20,8 +20,7 @@ from jobs.lab.train.combination import (
     fit_combination,
     source_weights,
 )
-from jobs.lab.train.examples import own_dialogues, own_pairs
-from jobs.lab.train.scorer import Trainer
+from jobs.lab.train.scorer import Trainer, own_dialogues, own_pairs
 from jobs.lab.train.turns import logistic
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
@@ -189,8 +188,8 @@ def test_both_labels_weigh_the_same_and_a_source_by_the_root_of_its_size() -> No
 def little_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that learns from a few own texts beside the file's."""
     own = own_dialogues()[::60]
-    monkeypatch.setattr("jobs.lab.train.examples.own_dialogues", lambda: own)
-    monkeypatch.setattr("jobs.lab.train.examples.own_pairs", lambda: PAIRS)
+    monkeypatch.setattr("jobs.lab.train.scorer.own_dialogues", lambda: own)
+    monkeypatch.setattr("jobs.lab.train.scorer.own_pairs", lambda: PAIRS)
 
 
 def train(data: Path, *options: str) -> Result:
