@@ -5,21 +5,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from operator import attrgetter
 
 import pytest
 
-from jobs.escalation.backtest.curves import (
+from jobs.escalation.backtest.figures import (
     SweepPoint,
     area_under,
     areas_by_app,
     corners,
     delays_of,
-    first_risk_of,
-    highest_of,
+    differences,
+    figures_by_app,
+    figures_of,
     reliability_of,
+    span_of,
     sweep,
 )
-from jobs.escalation.backtest.figures import differences, figures_by_app, figures_of, span_of
 from jobs.escalation.backtest.judging import JudgedSession
 from tests.support.backtest_sessions import judged
 
@@ -61,8 +63,10 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(digits: int) -> None:
     """Equal scores count half; of the highest scores, and of the first turn alone."""
     many = drawn(5, digits)
 
-    assert area_under(sweep(many)) == pytest.approx(pairs_in_order(many, highest_of), abs=1e-4)
-    assert area_under(sweep(many, first_risk_of)) == pytest.approx(pairs_in_order(many, first_risk_of), abs=1e-4)
+    assert area_under(sweep(many)) == pytest.approx(pairs_in_order(many, attrgetter("highest")), abs=1e-4)
+    assert area_under(sweep(many, attrgetter("first_risk"))) == pytest.approx(
+        pairs_in_order(many, attrgetter("first_risk")), abs=1e-4
+    )
     assert area_under([]) is None
 
 

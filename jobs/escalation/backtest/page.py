@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from jobs.escalation.backtest.curves import CLASSES
+from jobs.escalation.backtest.figures import CLASSES
 from jobs.escalation.backtest.report import Backtest, Outcome
 from jobs.escalation.backtest.tables import among_labelled, cell, compared_rows, notes_on, source_rows
 from jobs.shared.pictures import Drawn, data_of, drawn
@@ -152,17 +152,13 @@ def _delays(outcomes: Sequence[Outcome]) -> alt.TopLevelMixin:
         for outcome in outcomes
         for place, count in enumerate(outcome.delays)
     ]
-    chart: alt.Chart = (
-        alt.Chart(data_of(counts))
-        .mark_bar()
-        .encode(
-            x=alt.X("until:O", sort=None, title="share of the session until its alert").axis(labelAngle=0),
-            xOffset=alt.XOffset("policy:N", sort=_names(outcomes)),
-            y=alt.Y("sessions:Q", title="detected sessions").axis(tickMinStep=1),
-            color=_colour(outcomes),
-            description="said:N",
-        )
-        .properties(height=_HEIGHT_PX)
+    bars = alt.Chart(data_of(counts)).mark_bar()
+    chart: alt.Chart = bars.properties(height=_HEIGHT_PX).encode(
+        x=alt.X("until:O", sort=None, title="share of the session until its alert").axis(labelAngle=0),
+        xOffset=alt.XOffset("policy:N", sort=_names(outcomes)),
+        y=alt.Y("sessions:Q", title="detected sessions").axis(tickMinStep=1),
+        color=_colour(outcomes),
+        description="said:N",
     )
     return chart
 

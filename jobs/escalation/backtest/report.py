@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct, structs
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.curves import (
+from jobs.escalation.backtest.figures import (
+    BacktestFigures,
     Reliable,
+    SessionDifference,
     SweepPoint,
     area_under,
     areas_by_app,
     corners,
     delays_of,
-    first_risk_of,
-    reliability_of,
-    sweep,
-)
-from jobs.escalation.backtest.figures import (
-    BacktestFigures,
-    SessionDifference,
     differences,
     figures_by_app,
     figures_of,
+    reliability_of,
     span_of,
+    sweep,
 )
 from jobs.escalation.backtest.judging import JudgedSession
 from models.policy.digest import policy_digest
@@ -141,7 +139,7 @@ def without_sessions(report: Backtest) -> Backtest:
 
 def _outcome(name: str, contender: Contender, sessions: Sequence[JudgedSession], span: timedelta | None) -> Outcome:
     policy, base_rate = contender.policy, contender.base_rate
-    curve, first_turn = sweep(sessions), sweep(sessions, first_risk_of)
+    curve, first_turn = sweep(sessions), sweep(sessions, attrgetter("first_risk"))
     by_app = figures_by_app(sessions, span)
     return Outcome(
         policy=name,

@@ -1,24 +1,30 @@
-"""Traffic of a back-test: the archive, or a labelled file, as the log of turns it was."""
+"""Traffic of a back-test or a calibration: the archive, a labelled file or the live topic, as a log of turns."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from jobs.shared.dialogues import BETWEEN_TURNS, LabelledDialogue, read_dialogues, turns_of_dialogue
+from jobs.shared.progress import Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertLabelled, InputEvent, SessionEnded
 from models.events.topics import TURNS
 from models.wire.codec import encode
+from streams.kafka.client import consumer, require_topic
 from streams.settings import Settings
 
 BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """Event time of the first labelled turn: a fixed one, so that the same file gives the same figures."""
+_POLL_MS = 500
 
 
 class LabelledTraffic(Struct, frozen=True):
@@ -109,6 +115,38 @@ def _archived(settings: Settings, topic: str) -> Iterator[LabelledTraffic]:
                 "the archive holds no turn yet: let the archive role run, or name a file by --data"
             )
         yield LabelledTraffic("archive", archived_inputs(lake, topic), count, timed=True)
+
+
+def watched(settings: Settings, seconds: float) -> Opening:
+    """Read the live topic for some time, and give what came as traffic. Ctrl-C ends it without a result.
+
+    Raises:
+        ConfigurationError: There is no such topic, or nothing was said.
+        StoreUnavailable: Kafka does not answer.
+    """
+    with progress_bar("watching, seconds") as progress:
+        records = asyncio.run(_read(settings, seconds, progress))
+    if not records:
+        raise ConfigurationError(f"nothing came in {seconds:g} s: is anybody producing to {TURNS.name}?")
+    records.sort(key=lambda record: (record.partition, record.offset))
+    return lambda: nullcontext(LabelledTraffic(f"{seconds:g} s of live traffic", records, len(records), timed=True))
+
+
+async def _read(settings: Settings, seconds: float, progress: Progress) -> list[ConsumerRecord]:
+    topic = TURNS.full_name(settings.topic_prefix)
+    partitions = [TopicPartition(topic, number) for number in await require_topic(settings.kafka, topic)]
+    records: list[ConsumerRecord] = []
+    async with consumer(settings.kafka) as client:
+        client.assign(partitions)
+        for partition, end in (await client.end_offsets(partitions)).items():
+            client.seek(partition, end)
+        began = monotonic()
+        while (passed := monotonic() - began) < seconds:
+            left_ms = max(1, round((seconds - passed) * 1000))
+            for batch in (await client.getmany(timeout_ms=min(_POLL_MS, left_ms))).values():
+                records += batch
+            progress(round(monotonic() - began), round(seconds))
+    return records
 
 
 def in_utc(time: datetime | None) -> datetime | None:

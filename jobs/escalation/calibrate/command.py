@@ -51,10 +51,9 @@ def calibrate(
 
     With --app each of these apps gets a threshold of its own, without it one serves all that have none.
     """
-    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of
-    from jobs.escalation.calibrate.policy_file import require_new, write_new, written
-    from jobs.escalation.calibrate.proposing import Target, calibrated
-    from jobs.escalation.calibrate.shadow import Shadow, watched
+    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of, watched
+    from jobs.escalation.calibrate.proposing import Shadow, Target, calibrated
+    from jobs.escalation.calibrate.thresholds import require_new, write_new, written
     from streams.settings import load_settings
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
