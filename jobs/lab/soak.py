@@ -256,7 +256,7 @@ def _rounded(trend: SlopeEstimate) -> SlopeEstimate:
 
 def draw(picture: Path, samples: Samples) -> None:
     """Memory over time, one curve a role."""
-    from jobs.shared.charts import Curve, draw_curves
+    from jobs.shared.pictures import Curve, draw_curves
 
     unit, name = (60, "minutes") if samples.at_s[-1] >= _MINUTES_FROM_S else (1, "seconds")
     passed = joined(samples.at_s, _PICTURE_POINTS) / unit

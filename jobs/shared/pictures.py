@@ -1,17 +1,22 @@
 """Charts of pages and files: altair makes Vega-Lite, vl-convert renders it without a browser.
 
-In a page a chart takes its colours from the style sheet (`var(--ink)`), so it follows light, dark and paper; in a file
-it has those of the light palette. Needs the extra `report`.
+In a page a chart (`Drawn`) takes its colours from the style sheet (`var(--ink)`), so it follows light, dark and paper;
+in a file it has those of the light palette. Curves and bars of measurements (`draw_curves`, `draw_bars`,
+`draw_grouped_bars`) have a value at each point and no legend, on a transparent ground; their colours are of middle
+brightness, so that they can be read on a light and on a dark page. The same figures give the same bytes. Needs the
+extra `report`.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from models.errors import ConfigurationError
 from streams.http.pages import palettes, source
@@ -31,6 +36,26 @@ _IN_ROWS = {"facet", "row", "column"}
 _MARK = re.compile(r'<(path)( aria-label="([^"]*)"[^>]*)/>')
 """Of a mark, what it is shows where somebody points at it."""
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
+INK = "#767d86"
+"""Text and lines: as readable on white as on GitHub's dark ground (contrast 4.2 and more)."""
+COLOURS = ("#3b82c4", "#d9822b", "#3a9a5b", "#9a6dc7")
+_LIMIT_COLOUR = "#d1495b"
+_QUIET_COLOUR = "#8f97a1"
+_WIDTH_PX, _HEIGHT_PX, _BAR_PX = 460, 200, 24
+_ROOM_FOR_LABELS, _ROOM_ABOVE, _ROOM_ON_LOG = 1.3, 1.35, 4.0
+_SHORT = "(abs(datum.value) >= 100 ? format(datum.value, ',.0f') : format(datum.value, ',.3~r'))"
+_CONFIG: Mapping[str, Any] = {
+    "background": "transparent",
+    "font": "sans-serif",
+    # Text is measured by the fonts of the machine that draws; a reader's may be wider.
+    "padding": {"left": 40, "top": 5, "right": 40, "bottom": 5},
+    "view": {"stroke": "transparent"},
+    "axis": {"grid": False, "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
+             "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 320,
+             "labelOverlap": "greedy", "labelSeparation": 8},
+    "title": {"anchor": "start", "frame": "bounds", "color": INK, "fontSize": 14, "fontWeight": "normal"},
+    "text": {"color": INK, "fontSize": 12},
+}  # fmt: skip
 
 
 class Drawn(NamedTuple):
@@ -145,3 +170,201 @@ def _coloured(part: Any, colour: Callable[[str], str]) -> Any:
     if isinstance(part, list):
         return [_coloured(value, colour) for value in part]
     return colour(part) if part in palettes()["light"] else part
+
+
+class Curve(Struct, frozen=True):
+    """Points in the order of x, and how the last of them is labelled."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+
+
+class Limit(Struct, frozen=True):
+    """A value that is held to, in the unit of the axis."""
+
+    value: float
+    label: str
+
+
+class Bar(Struct, frozen=True):
+    """One bar.
+
+    Attributes:
+        label: Beside its foot.
+        value: Its length.
+        limit: What it is held to, drawn across it.
+        ours: Whether it stands out among others.
+    """
+
+    label: str
+    value: float
+    limit: Limit | None = None
+    ours: bool = True
+
+
+class Series(Struct, frozen=True):
+    """Values of one kind, one for each row of a picture of grouped bars; None leaves a gap."""
+
+    label: str
+    values: Sequence[float | None]
+
+
+def short(value: float) -> str:
+    """A number in three figures, or with thousands separated where it is large.
+
+    >>> short(12345.6), short(87.34), short(3.14159), short(0.0421), short(5.0), short(0)
+    ('12,346', '87.3', '3.14', '0.042', '5', '0')
+    """
+    if abs(value) >= 100:  # noqa: PLR2004 - three figures
+        return f"{value:,.0f}"
+    decimals = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1  # noqa: PLR2004 - three figures
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".") or "0"
+
+
+def draw_curves(
+    file: Path,
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    curves: Sequence[Curve],
+    limit: Limit | None = None,
+    log_x: bool = True,
+    log_y: bool = False,
+    label_points: bool = True,
+) -> None:
+    """Curves; every point has its value beside it and its place on the x axis.
+
+    Args:
+        file: Written, an older one replaced.
+        title: What is seen.
+        x_label: With unit.
+        y_label: With unit.
+        curves: One colour each, at least one, each with at least one point.
+        limit: Drawn across.
+        log_x: A logarithmic x axis; else a linear one that begins at nought.
+        log_y: A logarithmic y axis too, for what grows in proportion; else it begins at nought.
+        label_points: Whether every point has its value beside it; else only the highest of each curve.
+    """
+    points: list[dict[str, Any]] = [
+        {
+            "curve": curve.label,
+            "x": x,
+            "y": y,
+            "value": short(y) if label_points or (x, y) == max(curve.points, key=lambda point: point[1]) else "",
+            "name": curve.label if len(curves) > 1 and (x, y) == curve.points[-1] else "",
+            # Where scales are logarithmic, lower curves have their values below: they run side by side.
+            "below": bool(number) and log_y,
+        }
+        for number, curve in enumerate(curves)
+        for x, y in curve.points
+    ]
+    ticks = sorted({x for curve in curves for x, _ in curve.points})
+    values = [*(point["y"] for point in points), *([limit.value] if limit else [])]
+    lowest = min(values) / _ROOM_ON_LOG if log_y else 0.0
+    highest = max(values) * (_ROOM_ON_LOG if log_y else _ROOM_ABOVE)
+    x_scale = alt.Scale(type="log", nice=False, padding=20) if log_x else alt.Scale(domainMin=0)
+    y_scale = alt.Scale(type="log" if log_y else "linear", domain=[lowest, highest or 1.0], nice=False)
+    base = alt.Chart(data_of(points)).encode(
+        x=alt.X("x:Q", title=x_label, scale=x_scale).axis(values=ticks, labelExpr=_SHORT, labelFlush=False),
+        y=alt.Y("y:Q", title=y_label, scale=y_scale).axis(tickCount=5, labelExpr=_SHORT, ticks=not log_y),
+        color=alt.Color("curve:N", legend=None).scale(
+            domain=[curve.label for curve in curves], range=list(COLOURS[: len(curves)])
+        ),
+    )
+    layers: list[Any] = [
+        base.mark_line(strokeWidth=2, point={"size": 40}),
+        base.mark_text(dy=alt.expr("datum.below ? 16 : -11")).encode(text="value:N"),
+        base.mark_text(align="left", dx=8).encode(text="name:N"),
+    ]
+    if limit:
+        held = alt.Chart(data_of([{"x": ticks[0], "y": limit.value, "limit": limit.label}])).encode(y="y:Q")
+        layers += [
+            held.mark_rule(color=_LIMIT_COLOUR, strokeDash=[5, 3]),
+            held.mark_text(color=_LIMIT_COLOUR, align="left", dx=2, dy=-8).encode(x="x:Q", text="limit:N"),
+        ]
+    _save(file, alt.layer(*layers).properties(title=title, width=_WIDTH_PX, height=_HEIGHT_PX))
+
+
+def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> None:
+    """Horizontal bars from the top down, each with its value at its end.
+
+    Args:
+        file: Written, an older one replaced.
+        title: What is seen.
+        x_label: What the length is, with unit.
+        bars: At least one.
+    """
+    ends = [max(bar.value, bar.limit.value if bar.limit else 0.0) for bar in bars]
+    longest = max(ends)
+    rows = [
+        {
+            "row": bar.label,
+            "length": bar.value,
+            "text": short(bar.value),
+            "colour": COLOURS[0] if bar.ours else _QUIET_COLOUR,
+            "limit": bar.limit.value if bar.limit else None,
+            "held": bar.limit.label if bar.limit else "",
+            "end": end,
+            # After the bar's own value, where that is near.
+            "gap": 44 if end < bar.value + longest / 10 else 5,
+        }
+        for bar, end in zip(bars, ends, strict=True)
+    ]
+    base = _bars(rows, x_label, longest=longest)
+    held = base.transform_filter("isValid(datum.limit)")
+    limits = [
+        held.mark_tick(color=_LIMIT_COLOUR, thickness=2, size=_BAR_PX * 0.8).encode(x="limit:Q"),
+        held.mark_text(align="left", dx=alt.expr("datum.gap"), color=_LIMIT_COLOUR).encode(x="end:Q", text="held:N"),
+    ]
+    _save(file, alt.layer(*_lengths(base), *limits).properties(title=title, width=_WIDTH_PX, height={"step": _BAR_PX}))
+
+
+def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> None:
+    """Rows of bars, one bar of each series side by side in a row.
+
+    Args:
+        file: Written, an older one replaced.
+        title: What is seen.
+        x_label: What the length is, with unit.
+        rows: Their labels, from the top down.
+        series: Each with as many values as there are rows; named at its first bar.
+    """
+    colours = (_QUIET_COLOUR, *COLOURS) if len(series) > 1 else COLOURS
+    bars: list[dict[str, Any]] = []
+    for one, colour in zip(series, colours, strict=False):
+        named = len(series) == 1
+        for row, value in zip(rows, one.values, strict=True):
+            if value is not None:
+                text = short(value) if named else f"{short(value)}  {one.label}"
+                bars.append({"row": row, "series": one.label, "length": value, "text": text, "colour": colour})
+                named = True
+    base = _bars(bars, x_label, longest=max((bar["length"] for bar in bars), default=0.0))
+    base = base.encode(
+        y=alt.Y("row:N", title=None).scale(domain=list(rows), paddingInner=0.25),
+        yOffset=alt.YOffset("series:N").scale(domain=[one.label for one in series]),
+    )
+    height = {"step": _BAR_PX * 0.8, "for": "position"} if len(series) == 1 else {"step": _BAR_PX * 0.7}
+    _save(file, alt.layer(*_lengths(base)).properties(title=title, width=_WIDTH_PX, height=height))
+
+
+def _bars(rows: Iterable[Mapping[str, Any]], x_label: str, *, longest: float) -> alt.Chart:
+    return alt.Chart(data_of(rows)).encode(
+        x=alt.X("length:Q", title=x_label)
+        .scale(domain=[0, longest * _ROOM_FOR_LABELS or 1], nice=False)
+        .axis(labelExpr=_SHORT, tickCount=6),
+        y=alt.Y("row:N", title=None, sort=None).axis(ticks=False, labelPadding=6),
+    )
+
+
+def _lengths(base: alt.Chart) -> list[Any]:
+    """The bars, and their texts at their ends."""
+    return [
+        base.mark_bar().encode(color=alt.Color("colour:N", scale=None)),
+        base.mark_text(align="left", dx=5).encode(text="text:N"),
+    ]
+
+
+def _save(file: Path, chart: alt.TopLevelMixin) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(svg_of(chart.to_dict() | {"config": _CONFIG}), "utf-8")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from jobs.shared.charts import Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
+from jobs.shared.pictures import Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
 
 Measured = Mapping[str, Any]
 """Output of a measuring command, or a part of it."""

@@ -257,7 +257,7 @@ def curve_rows(report: TopicScores) -> Iterator[dict[str, str]]:
 
 def draw(file: Path, report: TopicScores) -> None:
     """Draw F1 by threshold, with each bonus, and Youden's J of pairs alone; needs the extra `report`."""
-    from jobs.shared.charts import Curve, draw_curves
+    from jobs.shared.pictures import Curve, draw_curves
 
     bonuses = list(dict.fromkeys(point.active_bonus for point in report.curve))
     curves = [

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jobs.shared.charts import COLOURS, INK, Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
+from jobs.shared.pictures import COLOURS, INK, Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
 
 LENGTHS = Curve("fold", [(10, 161.0), (100, 173.0), (1_000, 179.0)])
 DRAW_LENGTHS = partial(
