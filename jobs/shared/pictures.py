@@ -283,7 +283,7 @@ def draw_curves(
             held.mark_rule(color=_LIMIT_COLOUR, strokeDash=[5, 3]),
             held.mark_text(color=_LIMIT_COLOUR, align="left", dx=2, dy=-8).encode(x="x:Q", text="limit:N"),
         ]
-    _save(file, alt.layer(*layers).properties(title=title, width=_WIDTH_PX, height=_HEIGHT_PX))
+    _save(file, layers, title, _HEIGHT_PX)
 
 
 def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> None:
@@ -317,7 +317,7 @@ def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> N
         held.mark_tick(color=_LIMIT_COLOUR, thickness=2, size=_BAR_PX * 0.8).encode(x="limit:Q"),
         held.mark_text(align="left", dx=alt.expr("datum.gap"), color=_LIMIT_COLOUR).encode(x="end:Q", text="held:N"),
     ]
-    _save(file, alt.layer(*_lengths(base), *limits).properties(title=title, width=_WIDTH_PX, height={"step": _BAR_PX}))
+    _save(file, [*_lengths(base), *limits], title, {"step": _BAR_PX})
 
 
 def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> None:
@@ -345,7 +345,7 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
         yOffset=alt.YOffset("series:N").scale(domain=[one.label for one in series]),
     )
     height = {"step": _BAR_PX * 0.8, "for": "position"} if len(series) == 1 else {"step": _BAR_PX * 0.7}
-    _save(file, alt.layer(*_lengths(base)).properties(title=title, width=_WIDTH_PX, height=height))
+    _save(file, _lengths(base), title, height)
 
 
 def _bars(rows: Iterable[Mapping[str, Any]], x_label: str, *, longest: float) -> alt.Chart:
@@ -365,6 +365,7 @@ def _lengths(base: alt.Chart) -> list[Any]:
     ]
 
 
-def _save(file: Path, chart: alt.TopLevelMixin) -> None:
+def _save(file: Path, layers: Sequence[Any], title: str, height: Any) -> None:
+    chart = alt.layer(*layers).properties(title=title, width=_WIDTH_PX, height=height)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(svg_of(chart.to_dict() | {"config": _CONFIG}), "utf-8")

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from jobs.escalation.backtest.judging import JudgedSession, RaisedAlert
 from jobs.escalation.backtest.traffic import LabelledTraffic, record_of
-from models.events import AlertLabelled, InputEvent, Severity, Turn
+from models.events import AlertLabelled, InputEvent, Turn
 from tests.support.lake_records import NOW, turn
 
 TOPIC = "t.turns.v1"
@@ -66,7 +66,7 @@ def judged(
 ) -> JudgedSession:
     """A session with that highest score; its turns are numbered from 1, and `alert_at` is the turn of its alert."""
     at = NOW + timedelta(days=day)
-    alert = None if alert_at is None else RaisedAlert("a", at, alert_at, alert_at, Severity.WARNING, highest)
+    alert = None if alert_at is None else RaisedAlert("a", alert_at, alert_at, highest)
     return JudgedSession(
         session_id=session_id,
         app_id=app_id,

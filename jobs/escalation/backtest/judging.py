@@ -22,7 +22,6 @@ from models.events import (
     Role,
     SessionEnded,
     SessionErased,
-    Severity,
     Turn,
 )
 from models.partition.sessions import DecodedArrival
@@ -36,10 +35,8 @@ class RaisedAlert(Struct, frozen=True, gc=False):
     """An alert when it was raised."""
 
     alert_id: str
-    at: datetime
     turn: int
     turns_seen: int
-    severity: Severity
     score: float
 
 
@@ -186,10 +183,8 @@ def judge(
 def _raised(alert: AlertChanged, turns: set[int]) -> RaisedAlert:
     return RaisedAlert(
         alert_id=alert.alert_id,
-        at=alert.fired_at,
         turn=alert.turn,
         turns_seen=sum(turn <= alert.turn for turn in turns),
-        severity=alert.severity,
         score=alert.score,
     )
 

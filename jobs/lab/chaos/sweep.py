@@ -35,42 +35,6 @@ class Saved(ChaosOptions, kw_only=True):
         return f"turntide lab chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
 
 
-_WORST = ("worst_alert_delay_s", "worst_alert_delay_after_kill_s")
-_SUMMED = (
-    "kills",
-    "turns",
-    "lost",
-    "doubled",
-    "alerts",
-    "alerts_missing",
-    "alerts_false",
-    "alerts_after_kill",
-    "repeats",
-    "differences",
-)
-
-
-def totals_of(runs: Sequence[Saved]) -> dict[str, float]:
-    """Sums over the runs that were finished, and the worst of their delays; `runs` and `failed` count all."""
-    results = [run.result for run in runs if run.result is not None]
-    return {
-        "runs": len(runs),
-        "failed": sum(run.failed for run in runs),
-        **{name: sum(getattr(result, name) for result in results) for name in _SUMMED},
-        **{name: max((getattr(result, name) for result in results), default=0.0) for name in _WORST},
-        "seconds": round(sum(result.seconds for result in results), 1),
-    }
-
-
-def rows_of(runs: Sequence[Saved]) -> Iterator[dict[str, object]]:
-    """A row for each run with short names, and the totals as the last one."""
-    for run in runs:
-        found = structs.asdict(run.result) if run.result else {"differences": run.error.partition("\n")[0]}
-        yield {"seed": run.seed} | {short: found.get(name, "") for short, name in _COLUMNS.items()}
-    totals = totals_of(runs)
-    yield {"seed": f"all {totals['runs']}"} | {short: totals[name] for short, name in _COLUMNS.items()}
-
-
 _COLUMNS = {
     "kills": "kills",
     "turns": "turns",
@@ -85,6 +49,29 @@ _COLUMNS = {
     "differences": "differences",
     "seconds": "seconds",
 }
+"""Column of the table → field of a result."""
+_WORST = ("worst_alert_delay_s", "worst_alert_delay_after_kill_s")
+_SUMMED = [name for name in (*_COLUMNS.values(), "alerts_after_kill") if name not in _WORST]
+
+
+def totals_of(runs: Sequence[Saved]) -> dict[str, float]:
+    """Sums over the runs that were finished, and the worst of their delays; `runs` and `failed` count all."""
+    results = [run.result for run in runs if run.result is not None]
+    return {
+        "runs": len(runs),
+        "failed": sum(run.failed for run in runs),
+        **{name: round(sum(getattr(result, name) for result in results), 1) for name in _SUMMED},
+        **{name: max((getattr(result, name) for result in results), default=0.0) for name in _WORST},
+    }
+
+
+def rows_of(runs: Sequence[Saved]) -> Iterator[dict[str, object]]:
+    """A row for each run with short names, and the totals as the last one."""
+    for run in runs:
+        found = structs.asdict(run.result) if run.result else {"differences": run.error.partition("\n")[0]}
+        yield {"seed": run.seed} | {short: found.get(name, "") for short, name in _COLUMNS.items()}
+    totals = totals_of(runs)
+    yield {"seed": f"all {totals['runs']}"} | {short: totals[name] for short, name in _COLUMNS.items()}
 
 
 def read_saved(file: Path) -> list[Saved]:

@@ -12,47 +12,39 @@ from streams.http import pages
 if TYPE_CHECKING:
     from jobs.lab.eval.escalation_scoring import EscalationScores, Row
 
-_RED_TEAMERS = (
-    "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
-    " 0.75: short blunt requests without a row of questions look like small talk."
-)
-_SECURITY = (
-    "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in six "
-    "such sessions alerts."
-)
-_CRESCENDOS = (
-    "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
-    "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
-    "what only the course of a long, careful talk gives away is mostly missed."
-)
-_WEAK_LABELS = "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands."
-FAILURES = (
+FAILURES: Mapping[str, frozenset[str]] = {
     (
         "English only. Another language is scored by what little its words and vectors have in common with English: "
         "risks stay near the base, so it neither alerts nor clears; the session's signals of behaviour still count."
-    ),
-    _RED_TEAMERS,
+    ): frozenset(),
+    (
+        "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
+        " 0.75: short blunt requests without a row of questions look like small talk."
+    ): frozenset({"hh_harmless", "hh_helpful"}),
     (
         "Questions that gather on one dangerous matter weigh most. A persistent, curious and harmless one looks the "
         "same until the matter itself is known to be harmless: name such topics in `alerts.allow`."
-    ),
-    _SECURITY,
+    ): frozenset(),
+    (
+        "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in six "
+        "such sessions alerts."
+    ): frozenset({"mitre_frr"}),
     (
         "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
         "threshold by `turntide calibrate`, not by the probability."
+    ): frozenset(),
+    (
+        "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
+        "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
+        "what only the course of a long, careful talk gives away is mostly missed."
+    ): frozenset({"hh_harmless", "safemtdata"}),
+    "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.": frozenset(),
+    "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands.": frozenset(
+        {"hh_harmless"}
     ),
-    _CRESCENDOS,
-    "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.",
-    _WEAK_LABELS,
-)
-"""Of the shipped file: found on families left out, and by reading what the signals rest on."""
-_SEEN_ON = {
-    _RED_TEAMERS: frozenset({"hh_harmless", "hh_helpful"}),
-    _SECURITY: frozenset({"mitre_frr"}),
-    _CRESCENDOS: frozenset({"hh_harmless", "safemtdata"}),
-    _WEAK_LABELS: frozenset({"hh_harmless"}),
 }
-"""Sources without which a failure is not known: it quotes a figure measured on them, or says what they are."""
+"""Of the shipped file, found on families left out and by reading what the signals rest on → the sources without which
+a failure is not known: it quotes a figure measured on them, or says what they are."""
 _SOURCES = {
     "hh": "Anthropic hh-rlhf",
     "safemtdata": "SafeMTData / ActorAttack",
@@ -77,14 +69,14 @@ COLUMNS = (
     "median_lead",
 )
 """Figures of a run, of all sources together and of each."""
-_LEARNT_FROM_OURS = frozenset[str]().union(*_SEEN_ON.values())
+_LEARNT_FROM_OURS = frozenset[str]().union(*FAILURES.values())
 _TELLING_UNITS = 500
 """Weight from which a signal is in the table: 0.05 log-odds."""
 
 
 def failures_of(sources: Collection[str]) -> list[str]:
     """The failures that are known of a file trained on these sources."""
-    return [failure for failure in FAILURES if _SEEN_ON.get(failure, frozenset()).issubset(sources)]
+    return [failure for failure, known_from in FAILURES.items() if known_from.issubset(sources)]
 
 
 def measured_of(found: EscalationScores, interval: tuple[float, float] | None) -> dict[str, float]:
