@@ -100,10 +100,8 @@ def figures_of(sessions: Iterable[JudgedSession], span: timedelta | None) -> Bac
 
 def figures_by_app(sessions: Sequence[JudgedSession], span: timedelta | None) -> dict[str, BacktestFigures]:
     """The same for each app, by name; in a labelled file an app is a source."""
-    by_app: defaultdict[str, list[JudgedSession]] = defaultdict(list)
-    for each in sessions:
-        by_app[each.app_id].append(each)
-    return {app: figures_of(by_app[app], span) for app in sorted(by_app)}
+    apps = sorted({each.app_id for each in sessions})
+    return {app: figures_of((each for each in sessions if each.app_id == app), span) for app in apps}
 
 
 def span_of(sessions: Sequence[JudgedSession]) -> timedelta:

@@ -19,10 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobs.operate.worker import run_until_stopped
 from models.retrieval.lexical import SparseVector
@@ -46,28 +44,7 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
     Beside Qdrant's calls there is `POST /chaos/errors?seconds=S`: for so long, each of them is answered with 503.
     """
     store = EdgeStore(folder, embedder=embedder)
-    failing_until_s = 0.0
-
-    async def ready(_request: Request) -> Response:
-        return PlainTextResponse("ready")
-
-    async def errors(request: Request) -> Response:
-        nonlocal failing_until_s
-        failing_until_s = monotonic() + float(request.query_params["seconds"])
-        return JSONResponse(None)
-
-    def failing(app: ASGIApp) -> ASGIApp:
-        async def fail_if_asked(scope: Scope, receive: Receive, send: Send) -> None:
-            answers = app
-            if monotonic() < failing_until_s and scope.get("path", "").startswith("/collections"):
-                answers = JSONResponse({"status": {"error": "told to fail"}}, _UNAVAILABLE)
-            await answers(scope, receive, send)
-
-        return fail_if_asked
-
-    routes = [ServedRoute("/readyz", ready, ["GET"]), ServedRoute(ERRORS_PATH, errors, ["POST"])]
-    routes += _Collections(store, folder).routes()
-    api = Api(routes, [Middleware(failing)])
+    api = Api(_Collections(store, folder).routes(), [])
     api.state.everybody_reads = True
     return api, store
 
@@ -78,6 +55,7 @@ class _Collections:
     def __init__(self, store: EdgeStore, folder: Path) -> None:
         self._store = store
         self._folder = folder
+        self._failing_until_s = 0.0
 
     def routes(self) -> list[ServedRoute]:
         """All of them."""
@@ -91,12 +69,22 @@ class _Collections:
             ("POST", "/points/delete"): self._delete,
             ("POST", "/points/scroll"): self._scroll,
         }
-        return [
+        routes = [ServedRoute("/readyz", self._ready, ["GET"]), ServedRoute(ERRORS_PATH, self._fail, ["POST"])]
+        return routes + [
             ServedRoute(f"/collections/{{name}}{end}", partial(self._answer, call), [method])
             for (method, end), call in calls.items()
         ]
 
+    async def _ready(self, _request: Request) -> Response:
+        return PlainTextResponse("ready")
+
+    async def _fail(self, request: Request) -> Response:
+        self._failing_until_s = monotonic() + float(request.query_params["seconds"])
+        return JSONResponse(None)
+
     async def _answer(self, call: Callable[[str, _Json], Awaitable[object]], request: Request) -> Response:
+        if monotonic() < self._failing_until_s:
+            return JSONResponse({"status": {"error": "told to fail"}}, _UNAVAILABLE)
         body = await request.body()
         found = await call(request.path_params["name"], json.loads(body) if body else {})
         return JSONResponse({"result": found, "status": "ok", "time": 0.0})

@@ -105,6 +105,7 @@ def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> Retrieva
     configure_logging(level="warning")
     with own_environment() as ground:
         answers = asyncio.run(_run(ground, dialogues, embedder, progress))
+    turns, sessions = recalls(answers)
     return RetrievalScores(
         embedder=embedder,
         conversations=dialogues.conversations,
@@ -112,8 +113,8 @@ def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> Retrieva
         questions=len(answers),
         without_evidence=dialogues.without_evidence,
         unknown_evidence=dialogues.unknown_evidence,
-        turns=turn_recalls(answers),
-        sessions=session_recalls(answers),
+        turns=turns,
+        sessions=sessions,
         query_ms=query_times(answers),
     )
 
@@ -197,37 +198,28 @@ def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> fl
     return len(wanted.intersection(found[:depth])) / len(wanted)
 
 
-def turn_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
-    """Mean recall of evidence turns over the questions of each group."""
-    return _by_group([(each.question.category, each.turns, each.question.evidence) for each in answers])
-
-
-def session_recalls(answers: Sequence[QuestionResult]) -> dict[str, Recalls]:
-    """Mean recall of the sessions in which evidence stands, over the questions of each group."""
-    return _by_group(
-        [
-            (each.question.category, each.sessions, frozenset(session for session, _ in each.question.evidence))
-            for each in answers
-        ]
-    )
-
-
 def query_times(answers: Sequence[QuestionResult]) -> dict[str, float]:
     """Percentiles of the search for turns, milliseconds."""
     times_ms = [answer.query_ms for answer in answers]
     return {f"p{part}": round(float(np.percentile(times_ms, part)), 3) for part in (50, 95, 99)}
 
 
-def _by_group(found: Sequence[tuple[int, Sequence[_Thing], frozenset[_Thing]]]) -> dict[str, Recalls]:
-    recalls: dict[str, Recalls] = {}
+def recalls(answers: Sequence[QuestionResult]) -> tuple[dict[str, Recalls], dict[str, Recalls]]:
+    """Mean recall of evidence turns, and of the sessions in which they stand, over the questions of each group."""
+    turns, sessions = dict[str, Recalls](), dict[str, Recalls]()
     for name in GROUPS:
-        group = [(things, wanted) for category, things, wanted in found if int(name[0]) <= category <= int(name[-1])]
+        group = [each for each in answers if int(name[0]) <= each.question.category <= int(name[-1])]
         if group:
-            recalls[name] = {
-                f"recall@{depth}": round(mean(recall(things, wanted, depth) for things, wanted in group), 4)
-                for depth in DEPTHS
-            }
-    return recalls
+            turns[name] = _mean([(each.turns, each.question.evidence) for each in group])
+            wanted = [frozenset(session for session, _ in each.question.evidence) for each in group]
+            sessions[name] = _mean([(each.sessions, known) for each, known in zip(group, wanted, strict=True)])
+    return turns, sessions
+
+
+def _mean(found: Sequence[tuple[Sequence[_Thing], frozenset[_Thing]]]) -> Recalls:
+    return {
+        f"recall@{depth}": round(mean(recall(things, wanted, depth) for things, wanted in found), 4) for depth in DEPTHS
+    }
 
 
 def show(printed: Printer, report: RetrievalScores) -> None:

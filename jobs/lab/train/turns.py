@@ -77,22 +77,16 @@ class TrainingTurns(NamedTuple):
 
 def turns_of(dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair], embedder: Embedder) -> TrainingTurns:
     """Every user turn of the dialogues in order, then the halves of every pair."""
-    texts: list[str] = []
-    owner: list[int] = []
-    escalating: list[bool] = []
-    lateness: list[float] = []
-    for index, dialogue in enumerate(dialogues):
-        said = dialogue.said_by_user
-        texts += said
-        owner += [index] * len(said)
-        escalating += [dialogue.escalating] * len(said)
-        lateness += [(n + 1) / len(said) for n in range(len(said))]
+    rows = [
+        (text, index, dialogue.escalating, (n + 1) / len(said))
+        for index, dialogue in enumerate(dialogues)
+        for said in [dialogue.said_by_user]
+        for n, text in enumerate(said)
+    ]
     for pair in pairs:
-        texts += [pair.harmful, pair.benign]
-        owner += [-1, -1]
-        escalating += [True, False]
-        lateness += [1.0, 1.0]
-    texts = [unmask(capped(text)).text for text in texts]
+        rows += [(pair.harmful, -1, True, 1.0), (pair.benign, -1, False, 1.0)]
+    said, owner, escalating, lateness = zip(*rows, strict=True)
+    texts = [unmask(capped(text)).text for text in said]
     vectors = embedder.embed(texts)
     shares = np.array([WEIGHT_OF_SET.get(pair.set, 1.0) for pair in pairs])
     return TrainingTurns(

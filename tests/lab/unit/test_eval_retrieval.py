@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.lab.eval.retrieval import (
-    QuestionResult,
-    query_times,
-    session_recalls,
-    turn_recalls,
-)
+from jobs.lab.eval.retrieval import QuestionResult, query_times, recalls
 from jobs.lab.eval.retrieval_questions import LabelledQuestion, read_dialogues
 from models.errors import ConfigurationError
 
@@ -99,16 +94,16 @@ ANSWERS = [answer(4, [1, 2, 3], {2}), answer(1, [9, 8, 7, 6, 5, 44, 4], {4, 9}),
 
 def test_recall_is_the_mean_over_questions() -> None:
     """By depth and group; a session is wanted once however much evidence it has; times are percentiles."""
-    recalls = turn_recalls(ANSWERS)
+    found, _ = recalls(ANSWERS)
 
-    assert recalls["1-4"] == {"recall@5": 0.75, "recall@10": 1.0, "recall@20": 1.0}
-    assert recalls["1-5"] == {"recall@5": 0.5, "recall@10": 0.6667, "recall@20": 0.6667}
-    assert recalls["1"]["recall@5"] == 0.5
-    assert recalls["5"]["recall@20"] == 0.0
-    assert {"1-4", "1-5", "1", "4", "5"} == recalls.keys()
+    assert found["1-4"] == {"recall@5": 0.75, "recall@10": 1.0, "recall@20": 1.0}
+    assert found["1-5"] == {"recall@5": 0.5, "recall@10": 0.6667, "recall@20": 0.6667}
+    assert found["1"]["recall@5"] == 0.5
+    assert found["5"]["recall@20"] == 0.0
+    assert {"1-4", "1-5", "1", "4", "5"} == found.keys()
 
-    recalls = session_recalls([answer(4, [44, 1], {4, 9}), answer(4, [44], {4, 40})])
+    _, found = recalls([answer(4, [44, 1], {4, 9}), answer(4, [44], {4, 40})])
 
-    assert recalls["4"]["recall@5"] == 0.75
+    assert found["4"]["recall@5"] == 0.75
 
     assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
