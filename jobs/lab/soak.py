@@ -21,6 +21,7 @@ from jobs.cli import examples
 from jobs.lab.chaos.driver import EVENT_TIME_PER_TIME, send_load
 from jobs.lab.chaos.supervisor import ROLES, own_cluster, supervised
 from jobs.lab.chaos.traffic import traffic
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.progress import Progress, progress_bar
 from jobs.shared.role_process import RoleFailed
@@ -136,7 +137,7 @@ def soak(
         Path | None,
         typer.Option(help="Folder for broker, archive and logs; none: a temporary one, deleted at the end."),
     ] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Run all roles and a broker of their own under steady load, and see whether memory grows.
 

@@ -15,6 +15,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -48,7 +49,7 @@ def chaos(
         Path | None,
         typer.Option(help="Append each run to this file as a JSON line; what stands there is not run again."),
     ] = None,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Prove that nothing is lost or doubled: real roles and a broker of their own, harmed at random under load.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -50,7 +51,7 @@ def scorer(
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="Measure on families left out, for the card.")
     ] = True,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Train the turn scorer and the combination of signals, and write them as one file with its card.
 
