@@ -189,7 +189,7 @@ def topics(
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
     from jobs.lab.bench.machine import own_environment
-    from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
+    from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
 
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
     _run("topics", output, quick=quick, dialogues=dialogues, environment=own_environment() if role else None)

@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.measuring import Timing
-from jobs.lab.eval.topics_dialogues import read_dialogues
+from jobs.lab.eval.dialogues import read_dialogues
 from models.events import CommandEvent, EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS
 from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded

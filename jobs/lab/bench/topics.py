@@ -24,7 +24,7 @@ from jobs.lab.bench.measuring import BenchFailed, Figures, Say, in_turns
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.topics_work import TWENTY, LongSession, long_sessions, match_ms, walk
 from jobs.lab.bench.traffic import TurnTraffic, conversation_of, send_all
-from jobs.lab.eval.topics_dialogues import TopicDialogue
+from jobs.lab.eval.dialogues import TopicDialogue
 from jobs.operate.topics import apply_topics
 from models.events import Role, Turn
 from models.policy import Policy

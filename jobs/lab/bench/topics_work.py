@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.eval.topics_dialogues import TopicDialogue
+from jobs.lab.eval.dialogues import TopicDialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy
 from models.session.topics.conversation_topics import ConversationTopics, CountedMessage

@@ -204,8 +204,8 @@ def topics(
     they come from one dialogue. The project's own fold sorts them into topics for every threshold; F1 is that of pairs
     of user messages. --output csv prints the curve alone. Needs no Kafka; no message is ever printed.
     """
+    from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
     from jobs.lab.eval.topics import curve_rows, draw, measure, show
-    from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
@@ -248,10 +248,10 @@ def retrieval(
     the memory of its user. Recall is evidence found / evidence, the mean over questions; those without evidence are
     skipped. --output csv prints the recalls alone. No text is ever printed.
     """
+    from jobs.lab.eval.dialogues import read_questions
     from jobs.lab.eval.retrieval import measure, recall_rows, show
-    from jobs.lab.eval.retrieval_questions import read_dialogues
 
-    dialogues = read_dialogues(data, limit=limit_conversations)
+    dialogues = read_questions(data, limit=limit_conversations)
     with progress_bar(f"retrieval, {embedder.value}") as progress:
         report = measure(dialogues, embedder.value, progress)
     _print(output, report, recall_rows(report), lambda printed: show(printed, report))
@@ -276,13 +276,13 @@ def tiers(
     evidence, with the user's others, and with those of other users: what an embedder's `episode_distance` divides.
     --output csv prints that curve alone. Needs no Kafka; no text is ever printed.
     """
-    from jobs.lab.eval.retrieval_questions import read_dialogues
+    from jobs.lab.eval.dialogues import read_questions
     from jobs.lab.eval.tiers import measure
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
     settings = load_settings(vectors={"embedder": embedder.value})
-    dialogues = read_dialogues(data)
+    dialogues = read_questions(data)
     with progress_bar(f"tiers, {embedder.value}") as progress:
         report = measure(dialogues, embedder_of(settings), policy_of(settings), progress)
     rows = [msgspec.to_builtins(share) for share in report.shares]

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.machine import BenchEnvironment, own_environment
-from jobs.lab.eval.retrieval_questions import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.operate.topics import apply_topics
 from jobs.shared.output import Printer
 from jobs.shared.progress import Progress

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.lab.bench.folds import folded_user
-from jobs.lab.eval.retrieval_questions import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.shared.progress import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
 from models.policy import Policy

@@ -1,7 +1,7 @@
 """`turntide lab eval topics`: at which cosine a message belongs to a topic, for one embedder, on real dialogues.
 
 Three looks: pairs of messages alone; the project's own fold over sessions whose topics are known
-(`topics_dialogues`), for each threshold with and without the bonus of the active topic; and what merging does to the
+(`topics_matching`), for each threshold with and without the bonus of the active topic; and what merging does to the
 best of them. Beside it, the same rule with other embeddings of a topic, simulated.
 """
 
@@ -15,15 +15,18 @@ from statistics import mean
 from msgspec import Struct
 from msgspec.structs import replace
 
+from jobs.lab.eval.dialogues import TopicDialogue
 from jobs.lab.eval.scores import ScoreFigures
-from jobs.lab.eval.topics_dialogues import DIALOGUES_PER_SESSION, Mixed, TopicDialogue, mix
 from jobs.lab.eval.topics_matching import (
+    DIALOGUES_PER_SESSION,
     Embedding,
+    Mixed,
     PairPoint,
     cosines_of_pairs,
     count_pairs,
     inputs_of,
     match,
+    mix,
     pair_curve,
     shortened,
     simulate,

@@ -17,7 +17,7 @@ from jobs.lab.bench.scale import POSITIONS
 from jobs.lab.bench.scale import measure as measure_scale
 from jobs.lab.bench.stream import measure
 from jobs.lab.bench.topics import measure as measure_topics
-from jobs.lab.eval.topics_dialogues import read_dialogues
+from jobs.lab.eval.dialogues import read_dialogues
 from models.policy import load_policy
 from streams.settings import load_settings
 from streams.wiring import policy_of

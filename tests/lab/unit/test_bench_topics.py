@@ -20,7 +20,7 @@ from jobs.lab.bench.topics_work import (
     match_ms,
     walk,
 )
-from jobs.lab.eval.topics_dialogues import BEGINS, TopicDialogue, read_dialogues
+from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
 from streams.inference.wordllama import WordLlamaEmbedder

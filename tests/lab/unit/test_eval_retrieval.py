@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from jobs.lab.eval.dialogues import LabelledQuestion, read_questions
 from jobs.lab.eval.retrieval import QuestionResult, query_times, recalls
-from jobs.lab.eval.retrieval_questions import LabelledQuestion, read_dialogues
 from models.errors import ConfigurationError
 
 
@@ -49,7 +49,7 @@ def answer(category: int, turns: list[int], wanted: set[int]) -> QuestionResult:
 def test_evidence_is_read_as_the_turns_are_produced(tmp_path: Path) -> None:
     """Numbers of the file begin at 1, turns at 0; each sample is its own user's; a limit leaves samples out."""
     file = written(tmp_path, sample("a", asked(["D2:1; D1:2"])), sample("b", asked(["D:1:01"], category=2)))
-    dialogues = read_dialogues(file)
+    dialogues = read_questions(file)
 
     assert dialogues.questions == [
         LabelledQuestion("user-a", "Why?", 4, frozenset({("a/session_2", 0), ("a/session_1", 1)})),
@@ -59,7 +59,7 @@ def test_evidence_is_read_as_the_turns_are_produced(tmp_path: Path) -> None:
     assert (len(dialogues.turns), dialogues.conversations) == (8, 2)
 
     file = written(tmp_path, sample("a", asked(["D1:1"])), sample("b", asked(["D1:1"])))
-    dialogues = read_dialogues(file, limit=1)
+    dialogues = read_questions(file, limit=1)
 
     assert {"user-a"} == {turn.user_id for turn in dialogues.turns}
     assert [question.user_id for question in dialogues.questions] == ["user-a"]
@@ -68,7 +68,7 @@ def test_evidence_is_read_as_the_turns_are_produced(tmp_path: Path) -> None:
 def test_evidence_that_is_not_there_is_counted_and_left_out(tmp_path: Path) -> None:
     """A question keeps what the file has; without any it is skipped."""
     file = written(tmp_path, sample("a", asked(["D1:1", "D1:9"]), asked([]), asked(["D"]), asked(["D7:7"])))
-    dialogues = read_dialogues(file)
+    dialogues = read_questions(file)
 
     assert [question.evidence for question in dialogues.questions] == [{("a/session_1", 0)}]
     assert (dialogues.without_evidence, dialogues.unknown_evidence) == (3, 2)
@@ -84,9 +84,9 @@ def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> 
     file.write_text(content)
 
     with pytest.raises(ConfigurationError, match=message):
-        read_dialogues(file)
+        read_questions(file)
     with pytest.raises(ConfigurationError, match=r"nowhere\.json"):
-        read_dialogues(tmp_path / "nowhere.json")
+        read_questions(tmp_path / "nowhere.json")
 
 
 ANSWERS = [answer(4, [1, 2, 3], {2}), answer(1, [9, 8, 7, 6, 5, 44, 4], {4, 9}), answer(5, [1], {50})]

@@ -10,22 +10,17 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
 from jobs.lab.eval.scores import figures_of
 from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
-from jobs.lab.eval.topics_dialogues import (
-    BEGINS,
+from jobs.lab.eval.topics_matching import (
     DIALOGUES_PER_SESSION,
     MixedSession,
-    TopicDialogue,
-    mix,
-    parse_conditions,
-    read_dialogues,
-)
-from jobs.lab.eval.topics_matching import (
     PairPoint,
     count_pairs,
     inputs_of,
     match,
+    mix,
     pair_curve,
     simulate,
 )
