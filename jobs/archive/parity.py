@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from jobs.replay.alert_rules import FoldRules, RuledFeed, rules_of_partition
 from jobs.replay.archive_read import landed, skipped
-from jobs.shared.progress import Progress
+from jobs.shared.output import Progress
 from models.entities import TOPIC_OF, carried_by
 from models.events import DeadLetter, OutputEvent
 from models.events.base import Output

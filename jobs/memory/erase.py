@@ -14,8 +14,7 @@ import typer
 
 from jobs.cli import with_examples
 from jobs.shared.options import OutputOption, YesOption
-from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.progress import status_line
+from jobs.shared.output import OutputFormat, Printer, status_line
 from jobs.shared.role_groups import RoleGroup, role_groups
 from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved

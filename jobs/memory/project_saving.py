@@ -11,8 +11,7 @@ import msgspec
 import typer
 
 from jobs.memory.project_asking import project_command, save
-from jobs.shared.output import Printer
-from jobs.shared.progress import progress_bar
+from jobs.shared.output import Printer, progress_bar
 from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeError, RoleAnswer
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events.project_items import ProjectEpisode

@@ -18,8 +18,7 @@ from jobs.replay.alert import AlertCompared, replay_alert
 from jobs.replay.comparison import settle
 from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.progress import progress_bar
+from jobs.shared.output import OutputFormat, Printer, progress_bar
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from models.partition.sessions import PARTITION_ENTITY

@@ -1,4 +1,4 @@
-"""Printing of results and errors by commands: a table for people, JSON or CSV for programs.
+"""Printing of results, errors and progress by commands: a table for people, JSON or CSV for programs.
 
 Results go to standard output, everything said beside them to standard error, so that a pipe gets the result alone.
 Control characters of what conversations contain are shown, not sent: a turn must not steer somebody's terminal.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import csv
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from itertools import chain, pairwise
@@ -21,6 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
 _WIDE_COLUMNS = 1_000
 """A pipe has no width: rows are not folded there."""
 
@@ -122,6 +125,37 @@ class Printer:
     def _console(self) -> Console:
         width = None if self._stream.isatty() else _WIDE_COLUMNS
         return Console(file=self._stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Progress]:
+    """A bar on standard error, where that is a terminal; call what it gives with what is done, and of how much."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, runs: bar.update(task, completed=done, total=runs)
+
+
+@contextmanager
+def status_line(label: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """A line on stderr while something is waited for; call what it gives with what is under way."""
+    if not shown:
+        yield lambda _text: None
+        return
+    with Console(stderr=True).status(label) as status:
+        yield lambda text: status.update(f"{label}: {text}")
 
 
 def form_of(arguments: Sequence[str]) -> OutputFormat:

@@ -17,7 +17,7 @@ from jobs.analyse.mining.anonymity import shown
 from jobs.analyse.mining.job import Frames, Job, JobFindings, MiningInput, Period
 from jobs.analyse.mining.results import JobResult, ReportSection, put_whole, read, write
 from jobs.analyse.mining.source import Day, MiningSource
-from jobs.shared.progress import Progress
+from jobs.shared.output import Progress
 from models.errors import StoreUnavailable
 from models.policy.archive import ArchivePolicy
 from streams.archive.removal import LOCK

@@ -214,7 +214,7 @@ def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[Judg
     """
     from jobs.lab.eval.escalation import judges_left_out, require_two
     from jobs.lab.train.scorer import trainer_with_own
-    from jobs.shared.progress import progress_bar
+    from jobs.shared.output import progress_bar
     from streams.inference.wordllama import WordLlamaEmbedder
 
     dialogues = read_dialogues(file)

@@ -14,7 +14,7 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from jobs.shared.dialogues import BETWEEN_TURNS, LabelledDialogue, read_dialogues, turns_of_dialogue
-from jobs.shared.progress import Progress, progress_bar
+from jobs.shared.output import Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertLabelled, InputEvent, SessionEnded
 from models.events.topics import TURNS

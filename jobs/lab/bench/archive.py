@@ -23,7 +23,7 @@ from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Spent, fill, speed
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, peak_mb
-from jobs.shared.progress import Progress
+from jobs.shared.output import Progress
 from streams.archive.catalog import METADATA, LakePaths, paths_of, reading
 from streams.archive.schema import TABLES
 from streams.settings import load_settings

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from jobs.lab.bench.archive_traffic import PREFIX, ArchiveSize, ArchiveTraffic, Chunk
-from jobs.shared.progress import Progress
+from jobs.shared.output import Progress
 from models.entities import REGISTRY, TOPIC_OF
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy

@@ -285,7 +285,7 @@ def archive(
     Needs no Kafka: made-up sessions go through the real landing. Each figure stands beside the limit that it is held
     to; --output csv prints these alone.
     """
-    from jobs.shared.progress import progress_bar
+    from jobs.shared.output import progress_bar
 
     with (
         TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder,

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from jobs.cli import examples
 from jobs.lab.eval.scores import ScoreFigures, cell, print_judged
-from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.progress import progress_bar
+from jobs.shared.output import OutputFormat, Printer, progress_bar
 
 app = typer.Typer(
     no_args_is_help=True,

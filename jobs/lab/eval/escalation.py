@@ -15,8 +15,7 @@ from jobs.lab.eval.scores import cell
 from jobs.lab.train.card import COLUMNS
 from jobs.lab.train.scorer import Trainer, trainer_with_own
 from jobs.shared.dialogues import LabelledDialogue, family_of, folded, judging_policy
-from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.progress import Progress, progress_bar
+from jobs.shared.output import OutputFormat, Printer, Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Role
 from models.policy import Policy

@@ -19,8 +19,7 @@ from msgspec import Struct
 from jobs.lab.bench.machine import BenchEnvironment, own_environment
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.operate.topics import apply_topics
-from jobs.shared.output import Printer
-from jobs.shared.progress import Progress
+from jobs.shared.output import Printer, Progress
 from jobs.shared.sending import send_to_turns
 from models.errors import TurntideError
 from models.wire.codec import encode

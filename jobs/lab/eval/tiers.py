@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jobs.lab.bench.folds import folded_user
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
-from jobs.shared.progress import Progress
+from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
 from models.policy import Policy
 from streams.inference.episode_embeddings import episode_vectors

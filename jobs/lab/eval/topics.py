@@ -32,8 +32,7 @@ from jobs.lab.eval.topics_matching import (
     simulate,
     unit,
 )
-from jobs.shared.output import Printer
-from jobs.shared.progress import Progress
+from jobs.shared.output import Printer, Progress
 from models.policy import Policy
 from models.policy.topic import SEED_SIMILARITY
 from streams.ports import Embedder, Vectors

@@ -96,7 +96,7 @@ def _measured(dialogues: Sequence[LabelledDialogue], trainer: Trainer, seed: int
     from jobs.lab.eval.escalation import judge_left_out
     from jobs.lab.eval.escalation_scoring import roc_auc_interval, summary
     from jobs.lab.train.card import measured_of
-    from jobs.shared.progress import progress_bar
+    from jobs.shared.output import progress_bar
     from models.policy import Policy
 
     with progress_bar("families left out") as progress:

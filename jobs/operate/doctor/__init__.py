@@ -36,8 +36,7 @@ from jobs.operate.doctor.serving import (
 )
 from jobs.operate.doctor.verdict import Check, Status, Verdict, fail, ok, verdicts
 from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.progress import progress_bar
+from jobs.shared.output import OutputFormat, Printer, progress_bar
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 from streams.settings.reading import unknown_variables
