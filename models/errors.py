@@ -4,7 +4,6 @@
 TurntideError
 ├── ConfigurationError      settings, policy or topics are wrong: the operator mends them
 ├── InvalidRecord           one input record cannot be used: it becomes a dead letter
-├── DeadLetterFlood         too many of them in a row: the role stops rather than divert everything
 ├── DeliveryFailed          an output or state write was refused or timed out: the role stops before the ack
 ├── Fenced                  another worker owns the partition: drop everything in flight
 ├── Stalled                 a partition does not move though records wait: the process ends and is started again
@@ -43,10 +42,6 @@ class InvalidRecord(TurntideError):  # noqa: N818 - it is a verdict on data, not
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
-
-
-class DeadLetterFlood(TurntideError):  # noqa: N818
-    """Nearly every record is bad: the input is broken, not the record."""
 
 
 class DeliveryFailed(TurntideError):  # noqa: N818

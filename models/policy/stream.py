@@ -73,7 +73,7 @@ class PartitionPolicy(PolicySection, frozen=True, kw_only=True):
 
 
 class IntakePolicy(PolicySection, frozen=True, kw_only=True):
-    """What is refused at the door, and when refusing must stop the role (design §5.7)."""
+    """What is refused at the door, and when dead letters are too many to keep their bytes (design §5.7)."""
 
     max_content_bytes: Annotated[int, Meta(ge=1, le=MAX_CONTENT_BYTES)] = MAX_CONTENT_BYTES
     """Longest content of a turn, UTF-8 (design §6)."""
@@ -84,11 +84,11 @@ class IntakePolicy(PolicySection, frozen=True, kw_only=True):
     future_skew: timedelta = timedelta(minutes=5)
     """How far event time may be ahead of the broker's append time."""
     dead_letter_consecutive: Annotated[int, Meta(ge=1)] = 1_000
-    """This many dead letters in a row stop the role."""
+    """After this many refused offsets in a row letters of that partition leave out the bytes, but for a sample."""
     dead_letter_ratio: Ratio = 0.9
-    """This share of dead letters among the last `dead_letter_window` records stops the role."""
+    """So they do after this share of the last `dead_letter_window` offsets was refused."""
     dead_letter_window: Annotated[int, Meta(ge=1)] = 1_000
-    """Records the ratio is taken over, and the least before it counts."""
+    """Offsets the ratio is taken over; in a flood one letter in so many keeps its bytes."""
 
     def __post_init__(self) -> None:
         require(self.earliest_time.tzinfo is not None, "earliest_time needs an offset, for instance Z")

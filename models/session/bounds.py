@@ -117,12 +117,21 @@ def fitting_dead_letter(letter: DeadLetter) -> DeadLetter:
     if _letter_bytes(letter) <= DEAD_LETTER_BYTES:
         return letter
     sizes = f"value {len(letter.value or b'')} bytes, key {len(letter.key or b'')} bytes"
+    return _without_bytes(letter, f"too large to keep here: {sizes}")
+
+
+def thinned_dead_letter(letter: DeadLetter) -> DeadLetter:
+    """The letter of a record that is one of a flood: without original bytes, and it says so."""
+    return _without_bytes(letter, "one of a flood, bytes left out")
+
+
+def _without_bytes(letter: DeadLetter, why: str) -> DeadLetter:
     return msgspec.structs.replace(
         letter,
         value=None,
         headers=[],
         key=letter.key if letter.key is not None and len(letter.key) <= KIB else None,
-        detail=f"{letter.detail} (too large to keep here: {sizes}; the original stands in the source topic)",
+        detail=f"{letter.detail} ({why}; the original stands in the source topic)",
     )
 
 

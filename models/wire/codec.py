@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, TypeVar, Union
+from typing import Any, Final, TypeVar, Union
 
 import msgspec
 from msgspec import Struct
@@ -41,6 +41,8 @@ _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent
 _tag = msgspec.json.Decoder(_Tag)
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
+NULL_VALUE: Final = "null_value"
+"""Reason of a refused record that had no bytes at all."""
 
 
 def encode(event: Struct) -> bytes:
@@ -132,7 +134,7 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
 
 def _checked_value(value: bytes | None, key: bytes | None, most_bytes: int) -> bytes:
     if value is None:
-        raise InvalidRecord("null_value", "the topic is not compacted, a record needs a value")
+        raise InvalidRecord(NULL_VALUE, "the topic is not compacted, a record needs a value")
     size = len(value) + len(key or b"")
     if size > most_bytes:
         raise InvalidRecord("record_too_large", f"{size} bytes, allowed {most_bytes}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isnan
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
@@ -18,10 +19,12 @@ from models.events.ids import event_id
 from models.partition.sessions import DecodedArrival
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import score_text
-from models.session.bounds import fitting_dead_letter
+from models.session.bounds import fitting_dead_letter, thinned_dead_letter
 from models.text.language import is_probably_english
 from models.wire.arrival import Command
 from models.wire.codec import decode_command, decode_input
+from models.wire.envelope import SCHEMA_HEADER
+from models.wire.flood import FloodGauge
 from streams.kafka.records import appended_at
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, TurnScorer, Vectors
@@ -44,15 +47,22 @@ class Intake:
         self._embedder = embedder
         self._scorer = scorer
 
-    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded[DecodedArrival]:
+    def take(
+        self, records: Iterable[ConsumerRecord], *, above: int = -1, flood: FloodGauge | None = None
+    ) -> Decoded[DecodedArrival]:
         """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
-        return self.take_each({0: records}, above={0: above})[0]
+        return self.take_each({0: records}, above={0: above}, floods={} if flood is None else {0: flood})[0]
 
     def take_each(
-        self, batches: Mapping[int, Iterable[ConsumerRecord]], *, above: Mapping[int, int]
+        self,
+        batches: Mapping[int, Iterable[ConsumerRecord]],
+        *,
+        above: Mapping[int, int],
+        floods: Mapping[int, FloodGauge] = MappingProxyType({}),
     ) -> dict[int, Decoded[DecodedArrival]]:
         """Take several partitions like `take`, scored and embedded together."""
-        decoded = {n: decode(records, self._policy.intake, above=above[n]) for n, records in batches.items()}
+        rules = self._policy.intake
+        decoded = {n: decode(records, rules, above=above[n], flood=floods.get(n)) for n, records in batches.items()}
         self._enrich([each.arrivals for each in decoded.values()])
         return decoded
 
@@ -111,37 +121,66 @@ def topic_text(title: str, summary: str | None) -> str:
     return f"{title}\n{summary}" if summary else title
 
 
-def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[DecodedArrival]:
-    """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order."""
+def decode(
+    records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1, flood: FloodGauge | None = None
+) -> Decoded[DecodedArrival]:
+    """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order.
+
+    Args:
+        records: Of one partition.
+        rules: What is refused.
+        above: Offset of the last record that is done with.
+        flood: The partition's; none: every letter keeps its bytes.
+    """
 
     def arrival(record: ConsumerRecord, received_at: datetime) -> DecodedArrival:
         return DecodedArrival(decode_input(record.value, record.key, received_at, rules), _place(record), received_at)
 
-    return _decode(records, arrival, above)
+    return _decode(records, arrival, above, flood)
 
 
-def decode_commands(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Command]:
-    """Commands and dead letters of the records of `commands.v1` above an offset, each in log order."""
+def decode_commands(
+    records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1, flood: FloodGauge | None = None
+) -> Decoded[Command]:
+    """Commands and dead letters of the records of `commands.v1` above an offset, likewise."""
 
     def command(record: ConsumerRecord, received_at: datetime) -> Command:
         return Command(decode_command(record.value, record.key, received_at, rules), _place(record), received_at)
 
-    return _decode(records, command, above)
+    return _decode(records, command, above, flood, counts=_is_foreign)
+
+
+def _is_foreign(record: ConsumerRecord) -> bool:
+    """Whether neither the API nor a role wrote a command: what they ask for is never part of a flood."""
+    return all(name != SCHEMA_HEADER for name, _ in record.headers)
 
 
 def _decode(
-    records: Iterable[ConsumerRecord], read: Callable[[ConsumerRecord, datetime], _Decoded], above: int
+    records: Iterable[ConsumerRecord],
+    read: Callable[[ConsumerRecord, datetime], _Decoded],
+    above: int,
+    flood: FloodGauge | None,
+    counts: Callable[[ConsumerRecord], bool] = lambda _: True,
 ) -> Decoded[_Decoded]:
+    """What the records hold; `counts` says of a refused one whether it can be part of a flood."""
     arrivals: list[_Decoded] = []
     dead: list[DeadLetter] = []
+    # What is done with still says whether what follows is a flood.
+    done_with = above if flood is None else above - flood.reach
     with stage("decode"):
         for record in records:
-            if record.offset <= above:
+            if record.offset <= done_with:
                 continue
             try:
-                arrivals.append(read(record, appended_at(record)))
+                arrival = read(record, appended_at(record))
             except InvalidRecord as reason:
-                dead.append(dead_letter(record, "decode", reason))
+                is_thinned = flood is not None and counts(record) and flood.refuse(record.offset)
+                if record.offset > above:
+                    letter = dead_letter(record, "decode", reason)
+                    dead.append(thinned_dead_letter(letter) if is_thinned else letter)
+            else:
+                if record.offset > above:
+                    arrivals.append(arrival)
     return Decoded(arrivals, dead)
 
 

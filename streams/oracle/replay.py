@@ -24,6 +24,7 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
+from models.wire.flood import FloodGauge
 from streams.inference.intake import Decoded, Intake, decode_commands, unfoldable
 from streams.kafka.client import read_to_end
 from streams.ports import Embedder, TurnScorer
@@ -142,9 +143,10 @@ class LogReplay(ABC, Generic[_Arrival]):
         self._turns = 0
         self._turns_of: defaultdict[str, set[int]] = defaultdict(set)
         self._forgotten = Forgotten()
+        self._floods: dict[int, FloodGauge] = {}
 
     @abstractmethod
-    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[_Arrival]:
+    def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[_Arrival]:
         """As the role does it."""
 
     @abstractmethod
@@ -154,7 +156,8 @@ class LogReplay(ABC, Generic[_Arrival]):
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
         table = self._tables.setdefault(partition, MemoryTable())
-        decoded = self._decode(records, folded_offset(table.entities))
+        flood = self._floods.setdefault(partition, FloodGauge(self._policy.intake))
+        decoded = self._decode(records, folded_offset(table.entities), flood)
         self._keep(decoded.dead)
         if not decoded.arrivals:
             return
@@ -229,8 +232,8 @@ class SessionReplay(LogReplay[DecodedArrival]):
         self._policy = policy
         self._intake = Intake(policy, embedder, scorer)
 
-    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[DecodedArrival]:
-        return self._intake.take(records, above=above)
+    def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[DecodedArrival]:
+        return self._intake.take(records, above=above, flood=flood)
 
     def _new_fold(self, entities: Entities) -> Callable[[Sequence[DecodedArrival]], Iterator[PartitionFolded]]:
         return PartitionFold(entities, self._policy).fold
@@ -241,8 +244,8 @@ class UsersReplay(LogReplay[Command]):
 
     folded = USERS
 
-    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Command]:
-        return decode_commands(records, self._policy.intake, above=above)
+    def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[Command]:
+        return decode_commands(records, self._policy.intake, above=above, flood=flood)
 
     def _new_fold(self, entities: Entities) -> Callable[[Sequence[Command]], Iterator[PartitionFolded]]:
         return MemoryPartitionFold(entities, self._policy).fold

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import structlog
-from aiokafka.structs import ConsumerRecord
+from aiokafka.structs import ConsumerRecord, TopicPartition
 from faust.types import TP
 
 from models.entities import REGISTRY, TOPIC_OF
@@ -22,10 +22,11 @@ from models.events import OutputEvent
 from models.events.topics import COMMANDS, Topic
 from models.partition.sessions import LogFold, PartitionFolded, Parts, Placed
 from models.policy import Policy
-from models.wire.arrival import FloodGauge
-from models.wire.codec import encode
+from models.wire.codec import NULL_VALUE, encode
 from models.wire.envelope import Headers, headers_for, key_of
+from models.wire.flood import FloodGauge
 from streams.inference.intake import Decoded, unfoldable
+from streams.kafka.client import Extent, consumer, read_extents
 from streams.kafka.producer import Producer, Record
 from streams.kafka.records import trace_headers
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
@@ -45,6 +46,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
     Attributes:
         changelog: Where the state is kept.
         folds: The fold of each partition.
+        floods: Its refused records of late.
     """
 
     changelog: Topic
@@ -58,13 +60,13 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         self._table = StateTable(settings, self.changelog.full_name(settings.topic_prefix), self.producer)
         self.folds: dict[int, _Fold] = {}
         self._last_record_s: dict[int, float] = {}
-        self._flood = FloodGauge(policy.intake)
+        self.floods: dict[int, FloodGauge] = {}
 
     # --- what a folding role is
 
     @abstractmethod
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[_Arrival]]:
-        """Arrivals and dead letters of each partition's records that are not folded yet."""
+        """Arrivals and dead letters of each partition's records that are not folded yet; moves on its flood gauge."""
 
     @abstractmethod
     def new_fold(self, entities: Mapping[str, Parts]) -> _Fold:
@@ -106,6 +108,24 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         await require_whole(self.settings, rule, committed=committed, entities=self._entities)
         self.folds = {number: self.new_fold(self._entities(number)) for number in partitions}
         self._last_record_s = dict.fromkeys(partitions, monotonic())
+        self.floods = {number: FloodGauge(self.policy.intake) for number in partitions}
+        if committed:
+            await self._look_back(committed)
+
+    async def _look_back(self, next_offsets: Mapping[int, int]) -> None:
+        """Read what was refused right before these offsets: letters are thinned as if the role had never stopped."""
+        source = self.loss_rule().source.full_name(self.settings.topic_prefix)
+        places = [TopicPartition(source, number) for number in next_offsets]
+        async with consumer(self.settings.kafka) as client:
+            starts, ends = await client.beginning_offsets(places), await client.end_offsets(places)
+            extents = {
+                place: Extent(
+                    max(starts[place], next_offset - self.floods[number].reach), min(ends[place], next_offset)
+                )
+                for place, (number, next_offset) in zip(places, next_offsets.items(), strict=True)
+            }
+            async for record in read_extents(client, extents):
+                self.decode({record.partition: [record]})
 
     def _entities(self, number: int) -> Mapping[str, Parts]:
         return self._table.partition(number).entities
@@ -127,10 +147,12 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
     async def _take_in(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
         self._last_record_s.update(dict.fromkeys(batches, monotonic()))
         decoded = self.decode(batches)
-        self._watch_flood(decoded.values())
         await self._publish({number: each.dead for number, each in decoded.items()})
         for letter in chain.from_iterable(each.dead for each in decoded.values()):
             metrics.counter("dead_letters_total", reason=letter.reason).inc()
+        for number, each in decoded.items():
+            thinned = sum(letter.value is None and letter.reason != NULL_VALUE for letter in each.dead)
+            metrics.counter("dead_letters_thinned_total", partition=str(number)).inc(thinned)
         for number in await self._fold({number: each.arrivals for number, each in decoded.items()}):
             await self._fold_one_by_one(number, decoded[number].arrivals, batches[number])
 
@@ -203,17 +225,6 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
             for error in (await self._fold({partition: [arrival]})).values():
                 metrics.counter("fold_errors_total").inc()
                 await self._publish({partition: [unfoldable(by_offset[arrival.position.offset], error)]})
-
-    def _watch_flood(self, decoded: Iterable[Decoded[_Arrival]]) -> None:
-        """Stop on a flood of bad input, before anything of the batch is diverted."""
-        for each in decoded:
-            bad = {letter.offset: letter for letter in each.dead}
-            for offset in sorted([*bad, *(arrival.position.offset for arrival in each.arrivals)]):
-                letter = bad.get(offset)
-                if letter is None:
-                    self._flood.good()
-                else:
-                    self._flood.bad(letter)
 
     # --- writing
 

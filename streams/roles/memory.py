@@ -48,8 +48,10 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Command]]:
         """Decoded and checked."""
-        rules = self.policy.intake
-        return {n: decode_commands(records, rules, above=self.folds[n].offset) for n, records in batches.items()}
+        rules, folds, floods = self.policy.intake, self.folds, self.floods
+        return {
+            n: decode_commands(records, rules, above=folds[n].offset, flood=floods[n]) for n, records in batches.items()
+        }
 
     def new_fold(self, entities: Mapping[str, Parts]) -> MemoryPartitionFold:
         """Users, spaces and projects of one partition."""

@@ -73,7 +73,8 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[DecodedArrival]]:
         """Decoded, scored and embedded, all partitions together."""
-        return self._intake.take_each(batches, above={number: self.folds[number].offset for number in batches})
+        above = {number: self.folds[number].offset for number in batches}
+        return self._intake.take_each(batches, above=above, floods=self.floods)
 
     def new_fold(self, entities: Mapping[str, Parts]) -> PartitionFold:
         """Sessions of one partition."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from models.errors import TurntideError
 from models.events import DeadLetter, ProfileUpdated
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
 from streams.kafka.producer import Record
@@ -120,11 +118,29 @@ async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
     assert "parcel" not in str(logs)
 
 
-async def test_a_flood_stops_the_role_with_a_message(settings: Settings, configured: Settings) -> None:
-    """When everything is bad, the role ends with an error that says what to do, and commits nothing of it."""
-    await send(settings, [Record(b"s", b"junk")] * 60, partition=0)
-    async with sessions_role(configured) as role:
-        await asyncio.wait({role}, timeout=60)
+@pytest.mark.fault("F7")
+async def test_a_flood_of_garbage_holds_nobody_up(settings: Settings, configured: Settings) -> None:
+    """More than the limits allow, twice with a restart between: turns behind it and beside it are folded.
 
-    with pytest.raises(TurntideError, match="turntide ops dlq list"):
-        role.result()
+    Every refused record has its letter; those of the flood keep no bytes, as the replay has it too.
+    """
+    junk, good = [Record(b"s", b"junk")] * 60, Record(b"s", turn())
+    elsewhere = Record(b"x", turn(session_id="x", turn=LAST))
+    for rounds, last_turn in ((1, 0), (2, LAST)):
+        async with sessions_role(configured) as role:
+            await send(settings, junk, partition=0)
+            await send(settings, [elsewhere], partition=1)
+            await send(settings, [good if rounds == 1 else Record(b"s", turn(turn=LAST))], partition=0)
+            await until(partial(told_of, settings, last_turn), "the turn behind the flood")
+            assert {profile.session_id for profile in await events(settings, PROFILES)} == {"s", "x"}
+            assert not role.done()
+    letters: list[DeadLetter] = await events(settings, DEAD_LETTERS)
+    kept = [letter.offset for letter in letters if letter.value is not None]
+
+    async with sessions_role(configured):
+        settled = await assert_equal_to_replay(configured)
+
+    assert len(letters) == 2 * len(junk)
+    assert kept == [*range(40), *range(61, 101)]
+    assert all("source topic" in letter.detail for letter in letters if letter.value is None)
+    assert settled.oracle.turns == 4
