@@ -29,8 +29,8 @@ from models.events import (
 )
 from models.events.ids import named_id
 from models.events.topics import ALERTS
-from models.wire.codec import decode_output
 from streams.kafka.client import read_to_end
+from streams.kafka.records import readable
 from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
 from streams.settings import Settings, load_settings
 from streams.wiring import sinks_of
@@ -131,11 +131,10 @@ async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
 
     Raises:
         ConfigurationError: The topic is missing.
-        InvalidRecord: Something else was written to it.
     """
     found: dict[str, AlertChanged] = {}
     async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix)):
-        event = decode_output(ALERTS, record.value or b"")
+        event = readable(ALERTS, record)
         if isinstance(event, AlertChanged):
             # All changes of an alert stand in one partition, in their order.
             found[event.alert_id] = event

@@ -17,9 +17,9 @@ from models.errors import ConfigurationError
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, TURNS
 from models.session.outputs import TOPICS_STAGE
-from models.wire.codec import decode_output
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
+from streams.kafka.records import readable
 from streams.settings import Settings, load_settings
 
 REPLAYED_FROM = "replayed_from"
@@ -111,7 +111,6 @@ async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> l
 
     Raises:
         ConfigurationError: The topic is missing.
-        InvalidRecord: Something else was written to it.
     """
     found = {letter.id: letter async for letter in _read(settings) if chosen(letter)}
     return sorted(found.values(), key=lambda letter: letter.appended_at)
@@ -119,7 +118,7 @@ async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> l
 
 async def _read(settings: Settings) -> AsyncIterator[DeadLetter]:
     async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix)):
-        event = decode_output(DEAD_LETTERS, record.value or b"")
+        event = readable(DEAD_LETTERS, record)
         if isinstance(event, DeadLetter):
             yield event
 

@@ -23,8 +23,8 @@ from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
-from models.wire.codec import decode_output
 from streams.kafka.client import admin, read_to_end
+from streams.kafka.records import readable
 from streams.oracle.replay import FOLDED
 from streams.settings import Settings, load_settings
 
@@ -154,7 +154,7 @@ def still_in_logs(proofs: Iterable[ErasureProved], now: datetime) -> int:
 
 async def _proofs(settings: Settings) -> AsyncIterator[ErasureProved]:
     async for record in read_to_end(settings.kafka, ERASURES.full_name(settings.topic_prefix)):
-        event: Struct | None = decode_output(ERASURES, record.value) if record.value else None
+        event: Struct | None = readable(ERASURES, record)
         if isinstance(event, ErasureProved):
             yield event
 

@@ -15,8 +15,9 @@ from jobs.shared.log_read import log_extent
 from models.errors import ConfigurationError
 from models.events import AlertChanged
 from models.events.topics import ALERTS, TURNS
-from models.wire.codec import decode_output, encode
+from models.wire.codec import encode
 from streams.kafka.client import read_to_end
+from streams.kafka.records import readable
 from streams.settings import Settings
 
 
@@ -77,10 +78,9 @@ class TopicSource(AlertSource):
     async def _alerts(self, partition: int | None) -> AsyncGenerator[Recorded, None]:
         topic = ALERTS.full_name(self._settings.topic_prefix)
         async for record in read_to_end(self._settings.kafka, topic, only=partition):
-            value = record.value or b""
-            event = decode_output(ALERTS, value)
+            event = readable(ALERTS, record)
             if isinstance(event, AlertChanged):
-                yield Recorded(event, value)
+                yield Recorded(event, record.value)
 
     async def count(self, partition: int, before: int) -> int:
         """See `AlertSource`."""

@@ -11,14 +11,17 @@ Stated rules for bad input (design §5.7):
 * control characters in an id: `invalid_identifier`; key missing or other than session_id: `key_mismatch`, since
   the order within a session could not be trusted.
 * null value: `null_value`.
+* of all but turns, which have narrower bounds: a whole number that does not fit into 64 bits with a sign, or a time
+  that has no year in UTC: `invalid_field`, `undecodable_output`. Neither could be folded, archived or indexed.
 * key and value together above the limit: `record_too_large`, before anything is decoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
 from typing import Any, Final, TypeVar, Union
 
 import msgspec
@@ -43,6 +46,13 @@ UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 NULL_VALUE: Final = "null_value"
 """Reason of a refused record that had no bytes at all."""
+
+
+_NUMBERS = bytes(ord("0") if chr(byte).isdigit() else ord(" ") for byte in range(128)) + b" " * 128
+_LONG_NUMBER = b"0" * 19
+_ENDS_OF_TIME = (b"0001-01-01", b"9999-12-31")
+_NO_UTC = "a time that has no year in UTC"
+_INT64 = range(-(2**63), 2**63)
 
 
 def encode(event: Struct) -> bytes:
@@ -108,6 +118,8 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
     _check_time(event.timestamp, None if isinstance(event, ClockTicked) else appended_at, intake)
     if isinstance(event, Turn):
         _check_turn(event, intake)
+    elif (broken := _out_of_bounds(event, value or b"")) is not None:
+        raise InvalidRecord("invalid_field", broken)
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 
@@ -123,6 +135,8 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
         event: CommandEvent = _decoder_of(COMMANDS)(value)
     except UNDECODABLE as error:
         raise _refusal(error) from None
+    if (broken := _out_of_bounds(event, value)) is not None:
+        raise InvalidRecord("invalid_field", broken)
     if not all(getattr(event, name, "").isprintable() for name in ("app_id", "user_id", "project_id")):
         raise InvalidRecord("invalid_identifier", "app_id, user_id or project_id holds control characters")
     if key is None or key != entity_key(event).encode():
@@ -153,7 +167,36 @@ _Timed = TypeVar("_Timed", bound=Struct)
 
 
 def _in_utc(event: _Timed) -> _Timed:
+    if not _has_utc(event.timestamp):  # type: ignore[attr-defined]
+        raise InvalidRecord("invalid_field", _NO_UTC)
     return msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))  # type: ignore[attr-defined]
+
+
+def _has_utc(time: datetime) -> bool:
+    try:
+        time.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
+
+
+def _out_of_bounds(event: Struct, value: bytes) -> str | None:
+    """Names the bound that a field breaks, if any; walks only through an event whose bytes may hold such a field."""
+    if _LONG_NUMBER not in value.translate(_NUMBERS) and not any(day in value for day in _ENDS_OF_TIME):
+        return None
+    for each in _scalars(msgspec.to_builtins(event, builtin_types=(datetime, bytes))):
+        if isinstance(each, int) and each not in _INT64:
+            return "a whole number of more than 64 bits"
+        if isinstance(each, datetime) and not _has_utc(each):
+            return _NO_UTC
+    return None
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        yield from chain.from_iterable(map(_scalars, value.values() if isinstance(value, dict) else value))
+    else:
+        yield value
 
 
 def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
@@ -180,11 +223,13 @@ def decode_output(topic: Topic, value: bytes) -> OutputEvent:
     """Decode a record of one of Turntide's own topics.
 
     Raises:
-        InvalidRecord: The bytes are no event of that topic.
+        InvalidRecord: The bytes are no event of that topic, or hold what neither archive nor index can.
     """
     decode = _decoder_of(topic)
     try:
         event: OutputEvent = decode(value)
     except UNDECODABLE as error:
         raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
+    if (broken := _out_of_bounds(event, value)) is not None:
+        raise InvalidRecord("undecodable_output", f"{topic.name}: {broken}")
     return event

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from streams.archive.rows import Landed, Rows, risk_points
 from streams.archive.schema import TABLE_OF, TABLES, Skipped
+
+UNLANDABLE = "unlandable"
+"""Reason of a skipped record that could be decoded and not landed."""
 
 
 class ArchivedPartition(NamedTuple):
@@ -86,3 +91,9 @@ def hole(place: ArchivedPartition, first: int, last: int, reason: str) -> Skippe
     return Skipped(
         topic=place.topic, kafka_partition=place.partition, first_offset=first, last_offset=last, reason=reason
     )
+
+
+def unlandable(place: ArchivedPartition, offset: int, error: Exception) -> Skipped:
+    """An event whose values have no form in the archive's columns."""
+    found = hole(place, offset, offset, UNLANDABLE)
+    return replace(found, detail=f"{type(error).__name__}: no column can hold what it says")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,6 +19,9 @@ from models.events.fields import Meaning
 from streams.archive.rows import EPOCH, MICROSECOND, Rows
 
 TIME = pl.Datetime("us", "UTC")
+_FIRST, _LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+_DATES_US = ((_FIRST - EPOCH) // MICROSECOND, (_LAST - EPOCH) // MICROSECOND)
+"""Years 1 to 9999: what lies beyond could be written and not read."""
 
 
 class ColumnType(NamedTuple):
@@ -50,7 +54,10 @@ def plain(sql: str, polars: Any) -> ColumnType:
 def _times(values: Sequence[Any]) -> pl.Series:
     # polars takes 1 µs for an aware datetime, this takes 0.2.
     since = [None if value is None else (value - EPOCH) // MICROSECOND for value in values]
-    return pl.Series("", since, dtype=pl.Int64).cast(TIME)
+    column = pl.Series("", since, dtype=pl.Int64)
+    if not column.is_between(*_DATES_US).all():
+        raise OverflowError("a time that has no year in UTC")
+    return column.cast(TIME)
 
 
 def _json(values: Sequence[Any]) -> pl.Series:

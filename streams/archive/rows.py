@@ -84,6 +84,18 @@ class Rows(Struct, gc=False):
         self.appended_us.extend(appended_us)
         self.sizes.extend(sizes)
 
+    def only(self, wanted: Sequence[int]) -> Rows:
+        """Those at these numbers."""
+        chosen = Rows()
+        chosen.extend(
+            [self.events[row] for row in wanted],
+            *([each[row] for row in wanted] for each in (self.partitions, self.offsets, self.appended_us, self.sizes)),
+            owners=[self.owners[row] for row in wanted],
+        )
+        chosen.extras = {n: self.extras[row] for n, row in enumerate(wanted) if row in self.extras}
+        chosen.exacts = {n: self.exacts[row] for n, row in enumerate(wanted) if row in self.exacts}
+        return chosen
+
     def join(self, rows: Rows) -> None:
         """Take those of another."""
         known = len(self)

@@ -27,7 +27,7 @@ import structlog
 from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, unlandable
 from streams.archive.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
 from streams.archive.columns import grows, type_of_column
 from streams.archive.postgres import AdvisoryLock
@@ -42,6 +42,8 @@ _BACKOFF_S = 0.2
 
 LANDING_LEVEL = 3
 """zstd's level of what lands; merged files are packed more tightly (`maintenance`)."""
+DATA_ERRORS = (TypeError, ValueError, ArithmeticError, pl.exceptions.PolarsError)
+"""What a value does to a column that cannot hold it."""
 _OPTIONS = {
     "data_inlining_row_limit": "0",
     "parquet_compression": "'zstd'",
@@ -207,15 +209,18 @@ class LakeWriter:
     def land(self, buffer: LandingBuffer, *, now: datetime) -> dict[str, LandedFiles]:
         """Write the buffer and move the offsets, all or nothing; gives what each table got. Durable on return.
 
+        A row that its table cannot take is noted as skipped instead: one bad record must not stop all others.
+
         Raises:
             Fenced: A partition's offset is not what the buffer started from, as also after a commit whose outcome was
                 unknown: nothing was written. Drop the buffer and read on from `offsets`.
             StoreUnavailable: Disk full, not writable, or locked for long: nothing was written.
         """
+        frames = {name: _frame(buffer, name) for name in list(buffer.rows)}
         with self.exclusively("landing rows"):
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    self._land(buffer, now)
+                    self._land(buffer, frames, now)
                 except duckdb.Error as error:
                     if not is_locked(error) or attempt == _ATTEMPTS:
                         raise
@@ -224,12 +229,13 @@ class LakeWriter:
                     break
             return self._landed(buffer)
 
-    def _land(self, buffer: LandingBuffer, now: datetime) -> None:
+    def _land(self, buffer: LandingBuffer, frames: Mapping[str, pl.DataFrame], now: datetime) -> None:
         with self.transaction():
             # First, since it is cheap and refuses everything else.
             self._move(buffer.moves, now)
-            for name, rows in buffer.rows.items():
-                self._insert(name, TABLES[name].frame(rows))
+            for name, frame in frames.items():
+                if frame.height:
+                    self._insert(name, frame)
             if buffer.skipped:
                 self._insert(SKIPPED, skipped_frame(buffer.skipped, now))
 
@@ -278,6 +284,28 @@ class LakeWriter:
                     f"SELECT topic, kafka_partition, first_offset, next_offset, ? FROM {name}",
                     [now],
                 )
+
+
+def _frame(buffer: LandingBuffer, name: str) -> pl.DataFrame:
+    """The buffer's rows of a table as columns; moves those that have no column form to what is skipped."""
+    table, rows = TABLES[name], buffer.rows[name]
+    try:
+        return table.frame(rows)
+    except DATA_ERRORS as error:
+        log.warning("archive_rows_unlandable", table=name, error=type(error).__name__)
+    good: list[int] = []
+    for row in range(len(rows)):
+        try:
+            table.frame(rows.only([row]))
+        except DATA_ERRORS as error:
+            if rows.owners[row] is rows.events[row]:  # else it is a part of what has a row
+                topic = next(place.topic for place in buffer.moves if place.topic.endswith(f".{table.topic.name}"))
+                place = ArchivedPartition(topic, rows.partitions[row])
+                buffer.skip(unlandable(place, rows.offsets[row], error))
+        else:
+            good.append(row)
+    buffer.rows[name] = rows.only(good)
+    return table.frame(buffer.rows[name])
 
 
 def _moves_frame(moves: Mapping[ArchivedPartition, Move]) -> pl.DataFrame:

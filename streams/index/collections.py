@@ -89,8 +89,8 @@ def _dated(time: datetime, *said: str) -> str:
 
 
 def permille(ratio: float) -> int:
-    """A ratio as an integer, which every store compares exactly."""
-    return round(ratio * 1_000_000) // 1_000
+    """A ratio as an integer, which every store compares exactly; what is larger than 1 counts as 1."""
+    return round(min(max(ratio, -1.0), 1.0) * 1_000_000) // 1_000
 
 
 TURNS = Collection(

@@ -8,12 +8,18 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+import structlog
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from models.events import DeadLetter, Output
+from models.errors import InvalidRecord
+from models.events import DeadLetter, Output, OutputEvent
+from models.events.topics import Topic
+from models.wire.codec import decode_output
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
 from streams.observe.telemetry import metrics
+
+log = structlog.get_logger(__name__)
 
 _Place = TypeVar("_Place", bound=tuple[str, int])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,6 +51,18 @@ def appended_ms(record: ConsumerRecord) -> int:
 def appended_at(record: ConsumerRecord) -> datetime:
     """When a record was appended; likewise always a date."""
     return _EPOCH + timedelta(milliseconds=appended_ms(record))
+
+
+def readable(topic: Topic, record: ConsumerRecord) -> OutputEvent | None:
+    """What a record of one of Turntide's own topics says; None of what somebody else wrote there, and of no value."""
+    if record.value is None:
+        return None
+    try:
+        return decode_output(topic, record.value)
+    except InvalidRecord as error:
+        log.warning("record_unreadable", topic=topic.name, partition=record.partition, offset=record.offset)
+        log.debug("record_unreadable_detail", detail=error.detail)
+        return None
 
 
 def traces_of(batches: Iterable[Iterable[ConsumerRecord]]) -> Traces:

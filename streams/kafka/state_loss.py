@@ -22,8 +22,8 @@ from models.events import DeadLetter, Position
 from models.events.topics import DEAD_LETTERS, Topic
 from models.partition.sessions import Parts
 from models.session.outputs import TOPICS_STAGE
-from models.wire.codec import decode_output
 from streams.kafka.client import consumer, read_to_end, require_topic
+from streams.kafka.records import readable
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -132,7 +132,7 @@ async def _dead_lettered(settings: Settings, source: str, number: int) -> set[in
     """Source offsets of the dead letters on a partition; a letter stands on the partition of its cause."""
     found: set[int] = set()
     async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix), only=number):
-        letter = decode_output(DEAD_LETTERS, record.value or b"")
+        letter = readable(DEAD_LETTERS, record)
         # A letter of the topics' is no set-aside record: that was folded.
         if isinstance(letter, DeadLetter) and letter.topic == source and letter.stage != TOPICS_STAGE:
             found.add(letter.offset)

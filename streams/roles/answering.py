@@ -24,7 +24,7 @@ from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for, key_of
 from models.wire.trace_context import carried
 from streams.kafka.producer import Producer, Record
-from streams.observe.telemetry import stage
+from streams.observe.telemetry import metrics, stage
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 
@@ -124,6 +124,7 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
             try:
                 event: Any = decode_output(source, record.value or b"")
             except InvalidRecord as error:
+                metrics.counter("records_skipped_total", topic=source.name, reason=error.reason).inc()
                 log.warning("request_unreadable", partition=record.partition, offset=record.offset, reason=error.reason)
                 continue
             if isinstance(event, self.requests):

@@ -31,7 +31,7 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import Topic
 from models.policy import IntakePolicy, Policy
 from models.wire.trace_context import NO_TRACES
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
+from streams.archive.buffer import UNLANDABLE, ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.landed import land_all
@@ -49,7 +49,7 @@ from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_
 from streams.masking.records import RecordMasker, masker_of, without_bytes
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
-from streams.roles.archive_shown import Lags, count_landed, count_polled, log_undecodable
+from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_skipped
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -205,7 +205,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         landing = land_all(topic, place.topic, records, self._intake)
         self._buffer.take(landing.rows)
         self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
-        log_undecodable(landing.skipped)
+        tell_skipped(landing.skipped, self._topics)
         self._taken.advance(place, expected=expected, processed=next_offset)
         self._buffer.moves[place] = self._landed[place]._replace(next=next_offset)
         if self._oldest_s is None:
@@ -246,6 +246,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             await self._seek_to_catalog(list(self._landed))
             return {}
         count_landed(landed, buffer.moves, self._topics)
+        tell_skipped((row for row in buffer.skipped if row.reason == UNLANDABLE), self._topics)
         for place, move in buffer.moves.items():
             if place in self._landed:
                 self._landed[place] = move.landed

@@ -9,7 +9,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.events.topics import Topic
-from streams.archive.buffer import ArchivedPartition, Move
+from streams.archive.buffer import UNLANDABLE, ArchivedPartition, Move
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
 from streams.kafka.records import event_time_of, show_event_time_lag, show_lags
@@ -50,10 +50,11 @@ def count_landed(
         metrics.counter("records_total", topic=topics[place.topic].name).inc(move.next - move.begin)
 
 
-def log_undecodable(skipped: Iterable[Skipped]) -> None:
-    """A log line for each record that is kept as bytes because nothing else can be made of it."""
+def tell_skipped(skipped: Iterable[Skipped], topics: Mapping[str, Topic]) -> None:
+    """A log line and a count for each record of which nothing can be made, and no dead letter tells."""
     for row in skipped:
-        if row.value is not None:
+        if row.value is not None or row.reason == UNLANDABLE:
+            metrics.counter("records_skipped_total", topic=topics[row.topic].name, reason=row.reason).inc()
             log.error(
                 "archive_undecodable",
                 topic=row.topic,

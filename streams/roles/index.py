@@ -51,6 +51,8 @@ log = structlog.get_logger(__name__)
 
 _Answer = TypeVar("_Answer")
 RETRY_S = 2.0
+DATA_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+"""What a value does that cannot be indexed; whatever else goes wrong stops the role."""
 COUNT_EVERY_BEATS = 15
 """Counting 100,000 points takes 12 ms."""
 
@@ -128,6 +130,35 @@ class IndexRole(BatchRole):
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Embed and upsert; the sessions role makes the dead letters.
+
+        A record that breaks it is passed, see `_one_by_one`.
+        """
+        try:
+            await self._index(batches)
+        except DATA_ERRORS as error:
+            log.warning("records_not_indexed", error=type(error).__name__)
+            await self._one_by_one(batches)
+
+    async def _one_by_one(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
+        """Pass the records that break the index, and index the others: turns first, erasures last, as `sources` are."""
+        order = [*self.short_names]
+        for tp in sorted(batches, key=lambda tp: order.index(tp.topic)):
+            for record in batches[tp]:
+                try:
+                    await self._index({tp: [record]})
+                except DATA_ERRORS as error:
+                    topic = self.short_names[tp.topic]
+                    metrics.counter("records_skipped_total", topic=topic, reason="unindexable").inc()
+                    log.exception(
+                        "record_unindexable",
+                        topic=topic,
+                        partition=tp.partition,
+                        offset=record.offset,
+                        error=type(error).__name__,
+                    )
+
+    async def _index(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
+        """Index records, of each topic and partition in the order of its log.
 
         In steps, so that the store makes everything of a step durable at once: what is rested on, then what rests on it
         (topics on turns, a standing on facts or memories), then what is to be forgotten goes.
