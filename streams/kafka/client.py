@@ -20,6 +20,8 @@ from streams.settings import KafkaSettings
 
 _Client = TypeVar("_Client")
 _POLL_MS = 500
+READ_COMMITTED = "read_committed"
+"""Isolation level of all readers: records of an aborted transaction were never said."""
 
 
 class Extent(NamedTuple):
@@ -75,6 +77,15 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
             "sasl_plain_password": kafka.sasl_password.get_secret_value(),
         }
     return options
+
+
+def reader_options(kafka: KafkaSettings) -> dict[str, Any]:
+    """Those of every consumer of aiokafka's own: none commits by itself, none reads what was aborted.
+
+    Raises:
+        ConfigurationError: As `client_options`.
+    """
+    return {**client_options(kafka), "enable_auto_commit": False, "isolation_level": READ_COMMITTED}
 
 
 def why_unreachable(kafka: KafkaSettings, error: Exception) -> str:
@@ -140,12 +151,12 @@ async def admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
 
 @asynccontextmanager
 async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
-    """A consumer without auto-commit, started and stopped.
+    """A consumer without auto-commit of what is committed, started and stopped.
 
     Raises:
         StoreUnavailable: The cluster does not answer or refuses the credentials.
     """
-    client = AIOKafkaConsumer(*topics, **client_options(kafka), enable_auto_commit=False, **options)
+    client = AIOKafkaConsumer(*topics, **reader_options(kafka), **options)
     async with _running(client, kafka, stop=client.stop):
         yield client
 

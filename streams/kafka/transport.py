@@ -13,11 +13,13 @@ from time import monotonic
 from typing import Any, NamedTuple, cast
 
 import structlog
+from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import IllegalStateError
 from aiokafka.structs import ConsumerRecord
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from streams.kafka.client import READ_COMMITTED
 from streams.kafka.ledger import Admission, Ledger
 from streams.observe.telemetry import metrics
 
@@ -38,13 +40,38 @@ class Poll(NamedTuple):
     batches: dict[TP, Records]
 
 
+class CommittedConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    """The driver's thread, reading committed records only; a log ends for it where all transactions are decided."""
+
+    def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
+        # The driver has a setting for it, but only together with transactions of its own producer (hazards 9).
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = READ_COMMITTED  # noqa: SLF001
+        return consumer
+
+    def highwater(self, tp: TP) -> int:
+        """The last stable offset, 0 before the first fetch."""
+        return self._ensure_consumer().last_stable_offset(tp) or 0
+
+    def passed(self, tp: TP) -> int:
+        """The next offset to fetch, 0 while unknown; also where it lies behind what is no record."""
+        assignment = self._ensure_consumer()._subscription.subscription.assignment  # noqa: SLF001
+        state = assignment.state_value(tp) if assignment is not None and tp in assignment.tps else None
+        return state.position if state is not None and state.has_valid_position else 0
+
+
 class BatchConsumer(driver.Consumer):  # type: ignore[misc]
     """Consumer of whole batches with an exact ledger of what was processed."""
+
+    def _new_consumer_thread(self) -> CommittedConsumerThread:
+        return CommittedConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.batched: frozenset[str] = self.transport.batched
         self.ledger: Ledger[TP] = Ledger()
+        self._passed: dict[TP, int] = {}
+        """Where the last poll that brought nothing of a partition left it."""
         self._seek_lock = asyncio.Lock()
         self._recovery: asyncio.Task[None] | None = None
         self._busy_since_s = monotonic()
@@ -61,6 +88,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         """Seek to the committed offsets; batched partitions rest until their state is recovered."""
         async with self._seek_lock:
             self.ledger.forget()
+            self._passed.clear()
             self.recovered.clear()
             self._taken.set()
             if self._recovery is not None:
@@ -114,6 +142,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         if not self.flow_active:
             await self.perform_seek()
             return
+        self._passed |= {tp: self._thread.passed(tp) for tp in self.ledger.places() if tp not in records}
         batches = {tp: batch for tp, batch in records.items() if self._is_active(tp, active)}
         single = {tp: batches.pop(tp) for tp in list(batches) if tp.topic not in self.batched}
         if batches:
@@ -181,6 +210,18 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             return False
         processed = {tp: self.ledger.processed(tp) for tp in tps}
         return None not in processed.values() and await self._commit(cast("dict[TP, int]", processed))
+
+    def reached(self, tp: TP, end: int) -> bool:
+        """Whether every record below an offset is processed; what lies there may be no record (markers, aborted)."""
+        processed = self.ledger.processed(tp)
+        if processed is None:
+            return False
+        return processed >= end or (self.ledger.fetched_to(tp) <= processed and self._passed.get(tp, 0) >= end)
+
+    def lag(self, tp: TP) -> int:
+        """Offsets between what is processed and the log's last stable offset; 0 while either is unknown."""
+        end, processed = self.highwater(tp), self.ledger.processed(tp)
+        return 0 if processed is None or self.reached(tp, end) else end - processed
 
     def in_flight(self, change: int) -> None:
         """A poll began (+1) or ended (−1) its way through the role."""

@@ -212,7 +212,7 @@ class _Relay:
         """
         assigned = client.assignment()
         self._committed = {place: offset for place, offset in self._committed.items() if place in assigned}
-        ends = {place: client.highwater(place) for place in self._committed}
+        ends = {place: client.last_stable_offset(place) for place in self._committed}
         lags = {place.partition: max(0, (end or 0) - self._committed[place]) for place, end in ends.items()}
         self._lags.show(self._sink.name, lags)
 

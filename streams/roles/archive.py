@@ -43,7 +43,7 @@ from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
-from streams.kafka.client import client_options, require_topic
+from streams.kafka.client import reader_options, require_topic
 from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.masking.records import RecordMasker, masker_of, without_bytes
@@ -106,10 +106,9 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._writer = writer
         self._mask = mask
         self._consumer = AIOKafkaConsumer(
-            **client_options(settings.kafka),
+            **reader_options(settings.kafka),
             group_id=f"{settings.topic_prefix}.archive",
             group_instance_id=f"{settings.worker_id}.archive" if settings.worker_id else None,
-            enable_auto_commit=False,
             auto_offset_reset="earliest",
             session_timeout_ms=int(settings.kafka.session_timeout.total_seconds() * 1000),
             heartbeat_interval_ms=int(settings.kafka.heartbeat_interval.total_seconds() * 1000),
@@ -120,7 +119,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._taken: Ledger[ArchivedPartition] = Ledger(gap_after_seeks=1)
         self._landed: dict[ArchivedPartition, Move] = {}
         """The owned partitions, as the catalog has them."""
-        self._lags = Lags(self._consumer, self._landed, topics)
+        self._lags = Lags(self._consumer, self._landed, topics, self._taken.processed)
         self._one_at_a_time = asyncio.Lock()
         mined = settings.data_dir / FOLDER
         withdrawn = partial(withdraw_now, settings)
@@ -180,7 +179,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 landed = await self._land()
             await self._upkeep.maintain()
         await self._commit_offsets(landed)
-        self._lags.show()
+        await self._lags.show()
         metrics.gauge("ready").set(self.ready()[0])
 
     # --- taking

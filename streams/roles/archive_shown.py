@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from time import monotonic
 
 import structlog
@@ -71,28 +71,36 @@ class Lags:
     Args:
         consumer: Knows where the log ends.
         landed: How far each owned partition is in the archive.
+        taken: The next offset to take of a partition.
         topics: By full name.
     """
 
     def __init__(
-        self, consumer: AIOKafkaConsumer, landed: Mapping[ArchivedPartition, Move], topics: Mapping[str, Topic]
+        self,
+        consumer: AIOKafkaConsumer,
+        landed: Mapping[ArchivedPartition, Move],
+        topics: Mapping[str, Topic],
+        taken: Callable[[ArchivedPartition], int | None],
     ) -> None:
         self._consumer = consumer
         self._landed = landed
         self._topics = topics
+        self._taken = taken
         self._shown_s = monotonic()
 
-    def show(self) -> None:
-        """At most once a second."""
+    async def show(self) -> None:
+        """At most once a second; call it after what was polled is taken."""
         if monotonic() - self._shown_s < _SHOW_EVERY_S:
             return
         self._shown_s, assigned = monotonic(), self._consumer.assignment()
         lags: dict[TopicPartition, int] = {}
         for place, move in self._landed.items():
             partition = TopicPartition(place.topic, place.partition)
-            end = self._consumer.highwater(partition) if partition in assigned else None
+            end = self._consumer.last_stable_offset(partition) if partition in assigned else None
             if end is not None:
-                lags[partition] = max(0, end - move.next)
+                # Behind the last record there may be markers of transactions, which nobody is given.
+                is_all = self._taken(place) == move.next and await self._consumer.position(partition) >= end
+                lags[partition] = 0 if is_all else max(0, end - move.next)
                 labels = {"topic": self._topics[place.topic].name, "partition": str(place.partition)}
                 metrics.gauge("archive_lag_records", **labels).set(lags[partition])
         show_lags(lags)

@@ -243,11 +243,7 @@ class BatchRole(ABC):
     def _lags(self) -> dict[TP, int]:
         """Records that are not processed yet."""
         consumer, assigned = self.consumer, self.consumer.assignment()
-        return {
-            tp: max(0, (consumer.highwater(tp) or 0) - processed)  # unknown before the first fetch
-            for tp in consumer.ledger.places()
-            if tp in assigned and (processed := consumer.ledger.processed(tp)) is not None
-        }
+        return {tp: consumer.lag(tp) for tp in consumer.ledger.places() if tp in assigned}
 
     def show_lags(self, lags: Mapping[TP, int]) -> None:
         """Show how far behind the role is; every second, also while a batch is stuck."""

@@ -287,7 +287,7 @@ class IndexRole(BatchRole):
 
     async def _has_caught_up(self) -> bool:
         """Whether what was in the log at the start is indexed; of what comes meanwhile there is always some."""
-        ledger = self.consumer.ledger
+        consumer = self.consumer
         if self._ends_at_start is None:
-            self._ends_at_start = await self.consumer.highwaters(*ledger.places())
-        return all((ledger.processed(tp) or 0) >= end for tp, end in self._ends_at_start.items())
+            self._ends_at_start = await consumer.highwaters(*consumer.ledger.places())
+        return all(consumer.reached(tp, end) for tp, end in self._ends_at_start.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 import faust
@@ -178,6 +178,40 @@ async def test_gap_of_the_log_is_no_obstacle(settings: Settings) -> None:
         await until(lambda: len(role.seen) == 3, "three records")
 
     assert role.seen == [(TP(topic, 0), offset) for offset in (0, 2, 4)]
+
+
+async def test_aborted_records_are_never_seen(settings: Settings) -> None:
+    """Nor those of a transaction that is undecided; once the log is read to its end, nothing is left to do."""
+    topic = names(settings)[0]
+    place = TP(topic, 0)
+    producers = [
+        AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, transactional_id=f"{settings.topic_prefix}-{n}")
+        for n in range(2)
+    ]
+    deciding, open_ended = producers
+    async with AsyncExitStack() as stack:
+        for producer in producers:
+            await producer.start()
+            stack.push_async_callback(producer.stop)
+        for is_good in (True, False, True, False):
+            await deciding.begin_transaction()
+            await deciding.send_and_wait(topic, b"v", key=b"k", partition=0)
+            await (deciding.commit_transaction() if is_good else deciding.abort_transaction())
+        async with running(Recorder(settings)) as role:
+            await until(lambda: len(role.seen) == 2, "the committed records")
+            await until(lambda: role.consumer.reached(place, 8), "the end behind aborted records and markers")
+            assert role.consumer.lag(place) == 0
+            await open_ended.begin_transaction()
+            await open_ended.send_and_wait(topic, b"v", key=b"k", partition=0)
+            async with deciding.transaction():
+                await deciding.send_and_wait(topic, b"v", key=b"k", partition=0)
+            await produce(settings, 1, names(settings)[1])
+            await all_of([(TP(names(settings)[1], 0), 0)], role)
+            assert (role.consumer.highwater(place), role.consumer.lag(place)) == (8, 0)
+            await open_ended.abort_transaction()
+            await until(lambda: len(role.seen) == 4, "what was behind the open transaction")
+
+    assert [offset for tp, offset in role.seen if tp == place] == [0, 4, 9]
 
 
 async def test_ordinary_topics_are_left_as_they_are(settings: Settings) -> None:

@@ -196,8 +196,12 @@ async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytes
     async def end_of_log(*_: TP) -> dict[TP, int]:
         return {place: next(ends)}
 
-    ledger = SimpleNamespace(places=lambda: [place], processed=lambda _: next(done))
-    monkeypatch.setattr(Quiet, "consumer", SimpleNamespace(ledger=ledger, highwaters=end_of_log))
+    consumer = SimpleNamespace(
+        ledger=SimpleNamespace(places=lambda: [place]),
+        reached=lambda _, end: next(done) >= end,
+        highwaters=end_of_log,
+    )
+    monkeypatch.setattr(Quiet, "consumer", consumer)
     await role.on_assigned([0])
     seen = []
     for _ in range(3):

@@ -56,7 +56,7 @@ class Client:
         """The partition, unless it is another's."""
         return {PLACE} if self._mine else set()
 
-    def highwater(self, _place: TopicPartition) -> int:
+    def last_stable_offset(self, _place: TopicPartition) -> int:
         """Where the log ends."""
         return 100
 
