@@ -14,7 +14,7 @@ bounds; never by null, which DuckLake takes as "no value yet" and then computes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -65,7 +65,18 @@ class Maintained(Struct, frozen=True):
     """Whether repeats are written down; if not, the log says why (`archive_not_settled`)."""
 
 
-def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, everything: bool = False) -> Maintained:
+class CutShort(Exception):  # noqa: N818 - nothing failed
+    """Maintenance ends before its next step: something more urgent waits."""
+
+
+def maintain(
+    writer: LakeWriter,
+    *,
+    now: datetime,
+    keep_replaced: timedelta,
+    everything: bool = False,
+    look: Callable[[], None] = lambda: None,
+) -> Maintained:
     """Merge, settle, expire, delete, and open the connection anew, see `LakeWriter.reopen`.
 
     Idempotent; killed half-way it leaves a whole archive.
@@ -76,6 +87,7 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
         keep_replaced: How long replaced files and old snapshots stay for running readers; zero: not at all, so that
             also what this call replaces is gone.
         everything: Merge any two files, however few there are, and look for orphans.
+        look: Called between steps. What it raises ends the round there; the next one does the rest.
 
     Raises:
         StoreUnavailable: The archive cannot be written, or another process holds it.
@@ -86,15 +98,18 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
         if found := damaged(writer.con):
             log.error("archive_damaged", damage=render_damage(found))
         skipped = {file.table for file in found}
+        at_least = 2 if everything else FILES_TO_MERGE
         with _packed_tightly(writer):
-            merged = sum(
-                _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
-            )
+            merged = sum(_merge(writer, sizes, at_least, skipped, look) for sizes in SIZE_CLASSES)
         settled = deduplicate(writer) is not None
+        look()
         _compact_offsets(writer)
+        look()
         expired = _expire(writer, before)
+        look()
         orphans = schedule_orphans(writer, now - ORPHAN_AGE) if everything else 0
         deleted = _delete_replaced(writer, before) - orphans
+        look()
         widen_text_bounds(writer)
         writer.reopen()
     return Maintained(merged, deleted, orphans, expired, settled)
@@ -152,8 +167,11 @@ def _packed_tightly(writer: LakeWriter) -> Iterator[None]:
         writer.con.execute(f"CALL {LAKE}.set_option('parquet_compression_level', {LANDING_LEVEL})")
 
 
-def _merge(writer: LakeWriter, low: int, high: int, at_least: int, skipped: Collection[str]) -> int:
+def _merge(
+    writer: LakeWriter, sizes: tuple[int, int], at_least: int, skipped: Collection[str], look: Callable[[], None]
+) -> int:
     """Merge the files of one size class in each table that has enough of them; returns how many were merged."""
+    low, high = sizes
     tables = writer.con.execute(
         "SELECT table_name FROM (SELECT t.table_name, count(*) AS files "
         f"FROM {METADATA}.ducklake_data_file f JOIN {METADATA}.ducklake_table t USING (table_id) "
@@ -163,6 +181,7 @@ def _merge(writer: LakeWriter, low: int, high: int, at_least: int, skipped: Coll
     ).fetchall()
     merged = 0
     for (table,) in tables:
+        look()
         if table != OFFSETS and table not in skipped:
             done = writer.con.execute(
                 f"CALL ducklake_merge_adjacent_files('{LAKE}', '{table}', schema => '{RAW}', "
@@ -219,19 +238,34 @@ class ArchiveUpkeep:
         self._merged_s = monotonic()
         self._merged_all_s: float | None = None
 
-    async def maintain(self) -> None:
-        """Merge if it is time. Call it while nothing lands."""
+    async def maintain(self, is_urgent: Callable[[], bool] = lambda: False) -> None:
+        """Merge if it is time. Call it while nothing lands.
+
+        Args:
+            is_urgent: Whether something else waits for this to end; asked before each step, from another thread.
+        """
         now_s = monotonic()
         if now_s - self._merged_s < self._wanted.merge_every.total_seconds():
             return
+
+        def look() -> None:
+            if is_urgent():
+                raise CutShort
+
         everything = self._merged_all_s is None or now_s - self._merged_all_s >= _ALL_FILES_EVERY.total_seconds()
-        done = await asyncio.to_thread(
-            maintain,
-            self._writer,
-            now=datetime.now(UTC),
-            keep_replaced=self._wanted.keep_replaced,
-            everything=everything,
-        )
+        try:
+            look()
+            done = await asyncio.to_thread(
+                maintain,
+                self._writer,
+                now=datetime.now(UTC),
+                keep_replaced=self._wanted.keep_replaced,
+                everything=everything,
+                look=look,
+            )
+        except CutShort:
+            log.info("archive_maintenance_cut_short")
+            return
         self._merged_s = monotonic()
         if everything:
             self._merged_all_s = self._merged_s

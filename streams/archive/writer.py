@@ -37,6 +37,8 @@ from streams.archive.views.published import VIEWS_VERSION, create_views, digest,
 log = structlog.get_logger(__name__)
 
 _LOCK_TIMEOUT_S = 60
+_OPENING_TIMEOUT_S = 180
+"""Whoever makes a new archive on a busy machine holds the lock for long, and the others have nothing to do yet."""
 _ATTEMPTS = 5
 _BACKOFF_S = 0.2
 
@@ -73,10 +75,11 @@ class LakeWriter:
 
     def __init__(self, paths: LakePaths) -> None:
         self.paths = paths
-        self._lock = writers_lock(paths, timeout_s=_LOCK_TIMEOUT_S)
+        self._lock = writers_lock(paths, timeout_s=_OPENING_TIMEOUT_S)
         with self.exclusively("opening the archive"):
             self.con = open_writer(paths)
             self._create()
+        self._lock = writers_lock(paths, timeout_s=_LOCK_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the connection; nothing is pending."""
@@ -105,7 +108,7 @@ class LakeWriter:
                 yield
         except Timeout:
             raise StoreUnavailable(
-                f"{doing} waited {_LOCK_TIMEOUT_S} s for the lock of {self.paths.shown}: another process is writing. "
+                f"{doing} waited too long for the lock of {self.paths.shown}: another process is writing. "
                 "Does a merge or an erasure run, or is a writer suspended?"
             ) from None
         except (duckdb.Error, OSError) as error:

@@ -58,6 +58,11 @@ _POLL_MS = 250
 _MAX_POLL_INTERVAL_MS = 60 * 60 * 1000
 """An erasure writes files anew, and nothing is polled meanwhile; what stands still is the watchdog's matter."""
 
+_REBALANCE_TIMEOUT_MS = 2 * 60 * 1000
+"""A member that lands before it lets go is waited for; one that died is out after the session's time-out."""
+_STOP_WITHIN_S = 30.0
+"""For leaving the group; whoever is cut off there is out after the session's time-out."""
+
 
 async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> None:
     """Archive until `stop` is set, then land what is buffered.
@@ -113,6 +118,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             session_timeout_ms=int(settings.kafka.session_timeout.total_seconds() * 1000),
             heartbeat_interval_ms=int(settings.kafka.heartbeat_interval.total_seconds() * 1000),
             max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
+            rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
         )
         self._buffer = LandingBuffer()
         self._oldest_s: float | None = None
@@ -125,6 +131,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         withdrawn = partial(withdraw_now, settings)
         self._erasures = Executor(settings, intake, WriterArchive(writer, self._one_at_a_time, stir, mined, withdrawn))
         self._assigned = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._is_revoked = False
         self._failure: Exception | None = None
         self._upkeep = ArchiveUpkeep(writer, settings.archive)
         self._log_ends = LogEnds(partial(unread_ends, self._consumer))
@@ -149,6 +157,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def run(self, stop: asyncio.Event) -> None:
         """Read and land until `stop`."""
+        self._stop = stop
         self._consumer.subscribe(list(self._topics), listener=self)
         try:
             await self._consumer.start()
@@ -164,7 +173,18 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             ) from error
         finally:
             await self._erasures.stop()
-            await self._consumer.stop()
+            await self._leave()
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(_STOP_WITHIN_S):
+                await self._consumer.stop()
+        except TimeoutError:
+            log.warning("archive_left_without_goodbye", within_s=_STOP_WITHIN_S)
+
+    def _is_urgent(self) -> bool:
+        """Whether a stop or a revocation waits: maintenance is for later then."""
+        return self._stop.is_set() or self._is_revoked
 
     async def _round(self) -> None:
         polled = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.kafka.max_poll_records)
@@ -177,7 +197,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             count_polled(polled, self._landed)
             if self._is_due():
                 landed = await self._land()
-            await self._upkeep.maintain()
+            await self._upkeep.maintain(self._is_urgent)
         await self._commit_offsets(landed)
         await self._lags.show()
         metrics.gauge("ready").set(self.ready()[0])
@@ -264,6 +284,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         """Land what is buffered, so that the next owner need not read it again."""
+        self._is_revoked = True
         await self._erasures.stop()
         async with self._one_at_a_time:
             self._assigned.clear()
@@ -278,6 +299,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Read on where the catalog stands."""
         async with self._one_at_a_time:
+            self._is_revoked = False
             try:
                 await self._seek_to_catalog([ArchivedPartition(p.topic, p.partition) for p in assigned])
             except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on

@@ -169,6 +169,19 @@ async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pyte
     assert ask(settings, "SELECT count(*), count(DISTINCT kafka_offset) FROM raw.turns") == [(200, 200)]
 
 
+async def test_workers_that_come_and_go(settings: Settings) -> None:
+    """Each rebalance lands, hands over and seeks, also while files are merged: nothing is lost or doubled."""
+    async with producing(settings) as producer, running(settings, "archive"):
+        for n in range(3):
+            async with running(settings, "archive"):
+                await send(producer, settings, TURNS, [turn(k, session_id=f"s-{n}-{k % 9}") for k in range(500)])
+                await archived(settings)
+        found = await archived(settings)
+
+    assert found.findings == []
+    assert ask(settings, "SELECT count(*) FROM raw.turns") == [(1_500,)]
+
+
 async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> None:
     """The broker removed them before they were archived: said, not hidden."""
     name = TURNS.full_name(settings.topic_prefix)

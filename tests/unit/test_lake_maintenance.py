@@ -13,7 +13,7 @@ import pytest
 
 from streams.archive import maintenance
 from streams.archive.catalog import LAKE
-from streams.archive.maintenance import FILES_TO_MERGE, maintain
+from streams.archive.maintenance import FILES_TO_MERGE, CutShort, maintain
 from streams.archive.schema import OFFSETS, RAW
 from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
@@ -44,6 +44,26 @@ def test_enough_small_files_become_one(writer: LakeWriter) -> None:
     enough = maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
 
     assert (too_few.merged_files, enough.merged_files) == (0, FILES_TO_MERGE)
+    assert len(files(writer)) == 1
+    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_maintenance_that_is_cut_short_is_made_up_for(writer: LakeWriter, steps: int) -> None:
+    """Between any two steps the archive is whole; the next round does the rest."""
+    land(writer, range(FILES_TO_MERGE))
+    left = iter(range(steps))
+
+    def look() -> None:
+        if next(left, None) is None:
+            raise CutShort
+
+    with pytest.raises(CutShort):
+        maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0), look=look)
+    cut = verify(writer.con, prefix=PREFIX, now=NOW).findings
+    maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+
+    assert cut == []
     assert len(files(writer)) == 1
     assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
 
