@@ -11,12 +11,14 @@ import typer
 
 from jobs.cli import examples, group
 from jobs.operate.strimzi import rendered, topic_resources, user_resources
+from jobs.operate.topic_copy import copy_turns
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.topic_drift import DriftKind, TopicDrift, compare, refused, wanted_topics
 from models.errors import ConfigurationError
+from models.events.topics import TURNS
 from streams.kafka.client import admin
-from streams.kafka.topics import add_partitions, create, existing_topics, set_config
+from streams.kafka.topics import GROWING, add_partitions, create, existing_topics, set_config
 from streams.settings import Settings, load_settings
 
 _EXIT_DRIFT = 1
@@ -36,8 +38,11 @@ app = group(
 
 @app.command(epilog=examples("turntide topics plan", "turntide topics plan --output json"))
 def plan(output: OutputOption = OutputFormat.TABLE) -> None:
-    """Show what `apply` would change."""
-    _show("planned", asyncio.run(differences(load_settings())), output)
+    """Show what `apply` would change, and how a deployment gets more partitions."""
+    found = asyncio.run(differences(load_settings()))
+    _show("planned", found, output)
+    if {DriftKind.TOO_FEW_PARTITIONS, DriftKind.CO_PARTITIONING} & {difference.kind for difference in found}:
+        Printer(output).message(GROWING)
 
 
 @app.command(epilog=examples("turntide topics apply", "TURNTIDE_KAFKA__REPLICATION=3 turntide topics apply"))
@@ -57,6 +62,22 @@ def check(output: OutputOption = OutputFormat.TABLE) -> None:
     _show("drift", found, output)
     if found:
         raise typer.Exit(_EXIT_DRIFT)
+
+
+@app.command(epilog=examples("TURNTIDE_TOPIC_PREFIX=next turntide topics copy --from turntide"))
+def copy(
+    *,
+    old_prefix: Annotated[str, typer.Option("--from", help="Prefix of the topics that have the turns.")],
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Send the turns of another prefix to this one's topic, in the order of their arrival; stop their producers first.
+
+    So a deployment gets more partitions: the roles fold the turns anew under the new prefix. What admins changed in
+    memories by hand is not carried over.
+    """
+    settings = load_settings()
+    copied = asyncio.run(copy_turns(settings, old_prefix))
+    Printer(output).record({"copied": copied, "topic": TURNS.full_name(settings.topic_prefix)})
 
 
 @app.command(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from models.entities import REGISTRY
 from models.events.topics import Cleanup, Topic
-from streams.kafka.topics import BrokerTopic
+from streams.kafka.topics import GROWING, BrokerTopic
 from streams.settings import Settings
 
 _REPLICAS_FOR_QUORUM = 3
@@ -103,7 +103,7 @@ def _differ(wanted: BrokerTopic, present: BrokerTopic) -> list[TopicDrift]:
     if present.partitions != wanted.partitions:
         few = present.partitions < wanted.partitions
         kind = DriftKind.TOO_FEW_PARTITIONS if few else DriftKind.TOO_MANY_PARTITIONS
-        action = "add partitions, only with --allow-repartition" if few else "none, Kafka cannot remove partitions"
+        action = "moves keys: new prefix and `topics copy`" if few else "none, Kafka cannot remove partitions"
         found.append(TopicDrift(name, kind, "partitions", str(present.partitions), str(wanted.partitions), action))
     if present.replication < wanted.replication:
         action = "none, use kafka-reassign-partitions"
@@ -148,6 +148,6 @@ def refused(found: Sequence[TopicDrift], *, allow_repartition: bool) -> list[str
         elif kind is DriftKind.TOO_FEW_PARTITIONS and not allow_repartition:
             reasons.append(
                 f"{counts} Adding some moves keys, so that sessions in progress would lose their state; {keep} "
-                "Or let sessions end, stop the workers and use --allow-repartition."
+                f"{GROWING}. Without any session in progress: stop the workers and use --allow-repartition."
             )
     return reasons

@@ -13,6 +13,9 @@ from streams.settings import KafkaSettings, Settings
 STREAM_BUFFER_BATCHES = 1024
 """Never reached: the consumer polls again only when a poll's batches are taken. Faust stalls for a second when full."""
 
+METADATA_MAX_AGE_MS = 15_000
+"""Partitions that are added to a live topic are noticed within it."""
+
 
 class NoTables(TableManager):  # type: ignore[misc]
     """Faust's table manager, but for an app without tables of Faust's: it need not wait a second for them."""
@@ -40,6 +43,7 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=f"{settings.worker_id}.{role}" if settings.worker_id else None,
         consumer_max_fetch_size=kafka.max_fetch_bytes,
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         stream_buffer_maxsize=STREAM_BUFFER_BATCHES,
         stream_wait_empty=True,
         store="memory://",

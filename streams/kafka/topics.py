@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
@@ -69,6 +69,38 @@ async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[st
             _require(code, f"describe the configuration of {name}", message)
             found[name] = {entry[0]: (entry[1] or "", entry[3] == _SET_ON_TOPIC) for entry in entries}
     return found
+
+
+GROWING = (
+    "Keys of a topic with more partitions lie elsewhere than their state, and Kafka takes no partition away. What "
+    "works: stop the workers; set TURNTIDE_TOPIC_PREFIX to a new prefix and TURNTIDE_KAFKA__PARTITIONS to the new "
+    "number; run `turntide topics apply`, then `turntide topics copy --from <old prefix>`; point producers and workers "
+    "to the new prefix"
+)
+"""How a deployment gets more partitions without losing what its sessions remember."""
+
+
+async def partition_counts(client: AIOKafkaAdminClient, names: Collection[str]) -> dict[str, int]:
+    """Partitions of those of the named topics that exist and that this client may see."""
+    return {
+        topic["topic"]: len(topic["partitions"])
+        for topic in await client.describe_topics()
+        if topic["topic"] in names and not topic["error_code"]
+    }
+
+
+def require_equal(counts: Mapping[str, int]) -> None:
+    """Check that topics are co-partitioned: what belongs together must lie on partitions of the same number.
+
+    Raises:
+        ConfigurationError: They are not; says which, and what to do.
+    """
+    by_count: dict[int, list[str]] = {}
+    for name, count in sorted(counts.items()):
+        by_count.setdefault(count, []).append(name)
+    if len(by_count) > 1:
+        told = "; ".join(f"{count}: {', '.join(names)}" for count, names in sorted(by_count.items()))
+        raise ConfigurationError(f"topics have different numbers of partitions ({told}). {GROWING}.")
 
 
 async def create(client: AIOKafkaAdminClient, topics: Sequence[BrokerTopic]) -> None:

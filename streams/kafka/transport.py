@@ -53,6 +53,10 @@ class CommittedConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[mi
         """The last stable offset, 0 before the first fetch."""
         return self._ensure_consumer().last_stable_offset(tp) or 0
 
+    def partitions_of(self, topic: str) -> int:
+        """Partitions of a topic, as of the last metadata; 0 while unknown."""
+        return len(self._ensure_consumer().partitions_for_topic(topic) or ())
+
     def passed(self, tp: TP) -> int:
         """The next offset to fetch, 0 while unknown; also where it lies behind what is no record."""
         assignment = self._ensure_consumer()._subscription.subscription.assignment  # noqa: SLF001
@@ -210,6 +214,10 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             return False
         processed = {tp: self.ledger.processed(tp) for tp in tps}
         return None not in processed.values() and await self._commit(cast("dict[TP, int]", processed))
+
+    def partitions_of(self, topic: str) -> int:
+        """Partitions of a subscribed topic, as of the last metadata; 0 while unknown."""
+        return int(self._thread.partitions_of(topic))
 
     def reached(self, tp: TP, end: int) -> bool:
         """Whether every record below an offset is processed; what lies there may be no record (markers, aborted)."""

@@ -20,13 +20,15 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.errors import Fenced
+from models.entities import REGISTRY
+from models.errors import ConfigurationError, Fenced
 from models.events.topics import Topic
 from models.wire.trace_context import NO_TRACES, Traces
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.kafka.app import create_app
+from streams.kafka.client import admin
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.records import (
     ShownPartitions,
@@ -36,6 +38,7 @@ from streams.kafka.records import (
     show_lags,
     traces_of,
 )
+from streams.kafka.topics import GROWING, partition_counts, require_equal
 from streams.kafka.transport import BatchConsumer, Poll
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, watched
 from streams.observe.telemetry import metrics
@@ -69,6 +72,7 @@ class BatchRole(ABC):
         self.app = create_app(settings, role=group or self.name, topics=frozenset(topics), recover=self._recover)
         self.short_names = dict(zip(topics, (topic.name for topic in self.sources), strict=True))
         self._one_at_a_time = asyncio.Lock()
+        self._partitions: dict[str, int] = {}
         self.traces: Traces = NO_TRACES
         self._current: frozenset[TP] = frozenset()
         self.shown = ShownPartitions()
@@ -282,7 +286,30 @@ class BatchRole(ABC):
 
     async def _recover(self, tps: list[TP]) -> None:
         async with self._one_at_a_time:
+            await self._require_co_partitioned()
             await self.on_assigned(sorted({tp.partition for tp in tps}))
+
+    async def _require_co_partitioned(self) -> None:
+        """Ask how many partitions all topics have.
+
+        Raises:
+            ConfigurationError: Not the same number each.
+        """
+        names = [topic.full_name(self.settings.topic_prefix) for topic in {*REGISTRY.topics, *self.sources}]
+        async with admin(self.settings.kafka) as client:
+            counts = await partition_counts(client, names)
+        require_equal(counts)
+        self._partitions = {name: count for name, count in counts.items() if name in self.short_names}
+
+    def _require_no_new_partitions(self) -> None:
+        """Look whether a source has more partitions than at the last assignment.
+
+        Raises:
+            ConfigurationError: One has.
+        """
+        for name, before in self._partitions.items():
+            if (now := self.consumer.partitions_of(name)) > before:
+                raise ConfigurationError(f"{name} had {before} partitions and has {now} now. {GROWING}.")
 
     async def _progress(self) -> dict[str, PartitionProgress] | None:
         """How far each partition is; records wait if they were fetched or are still to be fetched."""
@@ -303,6 +330,8 @@ class BatchRole(ABC):
     async def _heartbeat(self) -> None:
         metrics.gauge("ready").set(self.ready()[0])
         try:
+            if self.consumer_ready():
+                self._require_no_new_partitions()
             if self.consumer_ready() and self.consumer.flow_active:
                 self.shown.keep(tp.partition for tp in self.consumer.assignment())
                 self.show_lags(self._lags())
