@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -106,6 +106,15 @@ class StoredPoint(NamedTuple):
 
     key: str
     payload: dict[str, PayloadValue]
+
+
+@runtime_checkable
+class LocalStore(Protocol):
+    """A vector store in a folder of this machine, which somebody may take away."""
+
+    def is_gone(self) -> bool:
+        """Whether what was written can no longer be found there."""
+        ...
 
 
 class VectorStore(Protocol):

@@ -10,17 +10,21 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
 from time import monotonic
 from typing import Annotated
 
 import structlog
 import typer
+from filelock import FileLock, Timeout
 
 from jobs.cli import with_examples
 from jobs.shared.role_process import with_bytecode
+from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 from streams.settings.live import LIVE_PAGE
 from streams.settings.reading import unknown_variables
@@ -70,9 +74,10 @@ def worker(
     """
     settings = load_settings()
     if role is WorkerRole.ALL:
-        run_until_stopped(
-            lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S
-        )
+        with only_one(settings.data_dir):
+            run_until_stopped(
+                lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S
+            )
         return
     from streams.observe.telemetry import configure_logging, start_telemetry
     from streams.observe.tracing import tracing
@@ -133,6 +138,30 @@ def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 
 # --- all roles
+
+
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[None]:
+    """Hold a data directory for this supervisor; the kernel gives it back however the process ends.
+
+    Two would be the same static members of their groups, and take the partitions from each other for ever.
+
+    Raises:
+        ConfigurationError: Another one holds it; says its process id.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True)
+    owner, lock = data_dir / "worker.pid", FileLock(data_dir / "worker.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        known = owner.read_text().strip() if owner.is_file() else "unknown"
+        raise ConfigurationError(
+            f"`turntide worker all` runs on {data_dir} already, as process {known}: stop that one, or set "
+            "TURNTIDE_DATA_DIR to another directory"
+        ) from None
+    with lock:
+        owner.write_text(f"{os.getpid()}\n")
+        yield
 
 
 async def _supervise(settings: Settings, stop: asyncio.Event) -> None:

@@ -12,6 +12,7 @@ import fcntl
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -115,6 +116,15 @@ class EdgeStore(QdrantStore):
             finally:
                 await self._call(found.abandon_anew)
 
+    def is_gone(self) -> bool:
+        """Whether the folder, or a collection in it, was removed or put in another one's place."""
+        try:
+            standing, own = (self._folder / ".lock").stat(), os.fstat(self._lock_file)
+        except OSError:
+            return True
+        folders = (self._folder / collection for collection in list(self._open))
+        return not os.path.samestat(standing, own) or not all(map(Path.is_dir, folders))
+
     async def close(self) -> None:
         """Flush and release the folder. A second call does nothing."""
         if self._lock_file < 0:
@@ -206,7 +216,9 @@ class EdgeStore(QdrantStore):
             self._unflushed.discard(collection)
 
     def _close(self) -> None:
+        is_gone = self.is_gone()
         for collection in self._open.values():
-            collection.flush()
-            collection.close()
+            with suppress(Exception) if is_gone else nullcontext():
+                collection.flush()
+                collection.close()
         self._open.clear()

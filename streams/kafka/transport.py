@@ -19,6 +19,7 @@ from aiokafka.structs import ConsumerRecord
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from models.errors import Fenced
 from streams.kafka.client import READ_COMMITTED
 from streams.kafka.ledger import Admission, Ledger
 from streams.observe.telemetry import metrics
@@ -106,7 +107,8 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
                 return
             places = [tp for tp in self.assignment() if tp.topic in self.batched]
             self.pause_partitions(places)
-            starts = {tp: offset for tp in places if (offset := self._committed_offset.get(tp))}
+            committed = {} if self.transport.from_start else self._committed_offset
+            starts = {tp: offset for tp in places if (offset := committed.get(tp))}
             # Asked only where it is needed: behind a fetch that waits for records, the answer takes its 1.5 s too.
             if unknown := [tp for tp in places if tp not in starts]:
                 first = await self.earliest_offsets(*unknown)
@@ -119,6 +121,8 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             await self.transport.recover(list(starts))
             if generation != self.app.consumer_generation_id:
                 return
+            if self.transport.from_start:
+                await self._begin_anew(starts)
             for tp, offset in starts.items():
                 self._clear_acks(tp)
                 await self.seek(tp, offset)
@@ -130,6 +134,18 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             log.info("partitions_ready", partitions=sorted(tp.partition for tp in starts), generation=generation)
         except Exception as error:  # noqa: BLE001 - whatever it was, without state nothing may be processed
             await self.app.crash(error)
+
+    async def _begin_anew(self, starts: Mapping[TP, int]) -> None:
+        """Commit where the logs begin before anything is processed: a worker that dies meanwhile begins there again.
+
+        Raises:
+            Fenced: The group does not take it.
+        """
+        if not await self._commit(starts):
+            raise Fenced(f"the offsets of {sorted(starts)} could not be set back: start the role again")
+        self._committed_offset.update(starts)
+        self.transport.from_start = False
+        log.warning("reading_from_the_start", partitions=len(starts))
 
     def _clear_acks(self, tp: TP) -> None:
         self._acked[tp].clear()
@@ -294,3 +310,5 @@ class BatchTransport(driver.Transport):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.batched = batched
         self.recover = recover
+        self.from_start = False
+        """Whether the next assignment is read from the start of its logs, whatever was committed."""

@@ -41,7 +41,7 @@ from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
-from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
+from streams.ports import Embedder, LocalStore, TurnScorer, Vectors, VectorStore
 from streams.roles.api import Beside
 from streams.roles.batch_role import BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
@@ -50,6 +50,7 @@ from streams.settings import Settings
 log = structlog.get_logger(__name__)
 
 _Answer = TypeVar("_Answer")
+_STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
 DATA_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 """What a value does that cannot be indexed; whatever else goes wrong stops the role."""
@@ -88,6 +89,8 @@ class IndexRole(BatchRole):
         self._scorer = scorer
         self._store = store
         self._beats = 0
+        self._anew = settings.data_dir / "index-anew"
+        """Is there from the moment that a local store is gone until the offsets are set back."""
         self._caught_up = False
         self._ends_at_start: Mapping[TP, int] | None = None
         self._erased: dict[str, int] = {}
@@ -103,7 +106,9 @@ class IndexRole(BatchRole):
         )
 
     async def open(self) -> None:
-        """Nothing to connect: the store was opened by whoever made it."""
+        """Nothing to connect: whoever made the store opened it. A local one that lost something is filled anew."""
+        if isinstance(self._store, LocalStore):
+            self.app.transport.from_start = self._anew.exists() or not await self._store.collections()
 
     async def close(self) -> None:
         """Flush and release the store."""
@@ -116,6 +121,8 @@ class IndexRole(BatchRole):
     def ready(self) -> tuple[bool, str]:
         """As every role, and once what was in the log at the start is indexed."""
         is_ready, reason = super().ready()
+        if self._is_store_gone():
+            return False, _STORE_GONE
         if is_ready and not self._caught_up:
             return False, "indexing what is in the log already"
         return is_ready, reason
@@ -240,6 +247,20 @@ class IndexRole(BatchRole):
         name = topic.full_name(self.settings.topic_prefix)
         return chain.from_iterable(records for tp, records in batches.items() if tp.topic == name)
 
+    def _is_store_gone(self) -> bool:
+        return isinstance(self._store, LocalStore) and self._store.is_gone()
+
+    def _require_store(self) -> None:
+        """End the role where its store was taken away; started again it makes a new one and indexes what the log has.
+
+        Raises:
+            StoreUnavailable: It is gone.
+        """
+        if self._is_store_gone():
+            self._anew.parent.mkdir(parents=True, exist_ok=True)
+            self._anew.touch()
+            raise StoreUnavailable(f"{_STORE_GONE}: started again, the role indexes anew what the logs have")
+
     async def _embedded(self, texts: Sequence[str]) -> Vectors:
         """Embeddings, made beside the loop: a model of some size, or one on a server, takes its time."""
         with stage("embed"):
@@ -249,6 +270,7 @@ class IndexRole(BatchRole):
         """Ask store or embedder, again and again while it does not answer."""
         while True:
             await self.fence()
+            self._require_store()
             try:
                 return await ask()
             except StoreUnavailable as error:
@@ -270,8 +292,11 @@ class IndexRole(BatchRole):
 
     async def on_idle(self) -> None:
         """Report the size of the index now and then; a store that is down is the batch's matter."""
+        self._require_store()
         self._caught_up = self._caught_up or await self._has_caught_up()
         self._beats += 1
+        if self._beats == 1:  # the offsets are set back by now
+            self._anew.unlink(missing_ok=True)
         if self._beats % COUNT_EVERY_BEATS == 1:
             with suppress(StoreUnavailable):
                 metrics.gauge("index_points").set(await self._store.count(index.TURNS.name))
