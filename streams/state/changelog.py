@@ -44,6 +44,9 @@ _OFFSET = struct.Struct(">q")
 OFFSET_BYTES = _OFFSET.size
 """Every value begins with so many bytes of source offset."""
 _OFFSET_HEADER = "offset"
+_SEPARATOR_BYTES = SEPARATOR.encode()
+_FOREIGN = (struct.error, TypeError, ValueError, AttributeError)
+"""What records do that somebody else wrote: no key or none of a part, no offset."""
 
 
 def key_of(entity: str, part: str) -> bytes:
@@ -116,7 +119,8 @@ class ChangelogReplay:
             key, value = record.key, record.value
             try:
                 (offset,) = unpack(_offset_header(record.headers) if value is None else value)
-            except struct.error:
+                key.index(_SEPARATOR_BYTES)
+            except _FOREIGN:
                 raise _foreign(record) from None
             if offset < newest:
                 overruled.add(key)
@@ -127,9 +131,11 @@ class ChangelogReplay:
                 overruled.discard(key)
         last = records[-1]
         self._offset = newest
-        self.table.apply(
-            accepted, offset=newest, applied=last.offset + 1, tail=tail_of(last.offset, last), now_ms=now_ms
-        )
+        tail = tail_of(last.offset, last)
+        try:
+            self.table.apply(accepted, offset=newest, applied=last.offset + 1, tail=tail, now_ms=now_ms)
+        except UnicodeDecodeError:
+            raise _foreign(last) from None
 
 
 def _offset_header(headers: Iterable[tuple[str, bytes]]) -> bytes:
@@ -138,6 +144,7 @@ def _offset_header(headers: Iterable[tuple[str, bytes]]) -> bytes:
 
 def _foreign(record: Any) -> RecoveryFailed:
     return RecoveryFailed(
-        f"changelog {record.topic}[{record.partition}] at {record.offset}: the record names no source offset, so none "
-        "of ours wrote it. Look who else writes to this topic; then drop the state topic and replay the turns"
+        f"changelog {record.topic}[{record.partition}] up to {record.offset}: a record names no source offset or no "
+        "part of state, so none of ours wrote it. Look who else writes to this topic; then drop the state topic and "
+        "replay the turns"
     )

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient
 
 from models.entities import REGISTRY
-from models.errors import InvalidRecord
+from models.errors import InvalidRecord, RecoveryFailed
 from models.events import AlertChanged, AlertStatus
-from models.events.topics import ALERTS, COMMANDS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
+from models.events.topics import ALERTS, COMMANDS, COMPACTIONS, ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PartitionFold
 from models.policy import IntakePolicy, Policy
@@ -35,6 +37,8 @@ from streams.notify.alertmanager import postable
 from streams.observe.telemetry import metrics
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
+from streams.state.changelog import ChangelogReplay, records_of
+from streams.state.memory import MemoryTable
 from tests.support.damaged_records import damaged
 from tests.support.lake_records import NOW, PREFIX, RECEIVED, alert, buffer_of, turn
 from tests.support.users_indexed import MatterEmbedder
@@ -174,3 +178,18 @@ def test_every_record_is_shown_or_refused(topic: Topic) -> None:
             continue
         if isinstance(event, AlertChanged):
             assert postable(event)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_changelog_with_foreign_records_is_refused_with_a_message(seed: int) -> None:
+    """State cannot be right behind such a record: recovery ends and says where, with no other error."""
+    rng = random.Random(seed)
+    (good,) = records_of({b"s-1\x1fhead": b"state"}, 7)
+    key: bytes | None = rng.choice((None, b"", b"s-1", b"\xff\x1f\xff", good.key))
+    value = rng.choice((None, b"", b"{}", rng.randbytes(rng.randrange(12)), good.value))
+    headers = rng.choice(((), (("offset", b""),), (("offset", None),), (("offset", b"\0" * 8),)))
+    found = ConsumerRecord(SESSION_STATE.name, 0, 3, 0, 1, key, value, None, 0, 0, headers)
+
+    with suppress(RecoveryFailed):
+        ChangelogReplay(MemoryTable()).apply([found], now_ms=0)
+        assert (key or b"").count(b"\x1f") == 1
