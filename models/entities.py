@@ -20,6 +20,13 @@ def owner_of(event: events.ConversationEnded | events.SpaceOutput) -> str:
     return event.user_id if event.space == "user" else ""
 
 
+def _key_of_session(event: Any) -> str:
+    """What producers write is keyed by the session's id alone, which also gives its partition."""
+    if isinstance(event, events.Turn | events.Control):
+        return event.session_id
+    return events.session_key(event.app_id, event.session_id) if event.session_id else str(event.app_id)
+
+
 def _key_of_space(event: Any) -> str:
     return events.space_key(event.app_id, owner_of(event) if hasattr(event, "space") else event.user_id)
 
@@ -45,7 +52,7 @@ def _is_compaction(event: events.TopicChanged) -> bool:
 
 SESSION: Final = EntityKind(
     name="session",
-    key=lambda event: event.session_id or event.app_id,
+    key=_key_of_session,
     source=TURNS,
     accepts=get_args(events.InputEvent),
     erased_by=(events.SessionErased,),
@@ -54,7 +61,7 @@ SESSION: Final = EntityKind(
             events.ProfileUpdated,
             topics.PROFILES,
             table="profiles",
-            views={"profile_history": once("id"), "profiles": last("session_id")},
+            views={"profile_history": once("id"), "profiles": last("app_id", "session_id")},
             counts=(_moved_mode,),
         ),
         Emits(events.WindowClosed, topics.WINDOWS, table="windows"),
@@ -70,13 +77,13 @@ SESSION: Final = EntityKind(
             events.SegmentCompacted,
             topics.COMPACTIONS,
             table="compactions",
-            views={"compactions": once("id"), "segments": newest("session_id", "first_turn", "last_turn")},
+            views={"compactions": once("id"), "segments": newest("app_id", "session_id", "first_turn", "last_turn")},
         ),
         Emits(
             events.TopicChanged,
             topics.CONVERSATION_TOPICS,
             table="topics",
-            views={"topic_changes": once("session_id", "id"), "topics": last("session_id", "topic_id")},
+            views={"topic_changes": once("session_id", "id"), "topics": last("app_id", "session_id", "topic_id")},
             index=Index("topics"),
             counts=(
                 count("topic_changes_total", "cause"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 from msgspec import Struct
 
@@ -30,6 +30,40 @@ def key_part(name: str) -> str:
 def name_of_part(part: str) -> str:
     """The id again."""
     return part.replace("%2F", "/").replace("%25", "%")
+
+
+DEFAULT_APP = "default"
+"""App of conversations whose producer names none."""
+
+
+def session_key(app_id: str, session_id: str) -> str:
+    """Key of everything about a session: an id is unique within its app alone.
+
+    Args:
+        app_id: The app.
+        session_id: The session in it.
+
+    >>> session_key("shop/eu", "chat/1")
+    'session:shop%2Feu/chat/1'
+    """
+    return f"session:{key_part(app_id)}/{session_id}"
+
+
+class SessionName(NamedTuple):
+    """A session by its app and its id."""
+
+    app_id: str
+    session_id: str
+
+    @classmethod
+    def of_key(cls, key: str) -> SessionName:
+        """The session that a key of `session_key` names.
+
+        >>> SessionName.of_key("session:shop%2Feu/chat/1")
+        SessionName(app_id='shop/eu', session_id='chat/1')
+        """
+        app, _, session_id = key.removeprefix("session:").partition("/")
+        return cls(name_of_part(app), session_id)
 
 
 class Role(StrEnum):
@@ -58,6 +92,10 @@ class Control(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of the control events that travel beside the turns, under the same key."""
 
     session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    app_id: Annotated[
+        AppId,
+        about("App of the conversation; empty: the default app's, or else the only one of this id.", max_length=256),
+    ] = ""
     timestamp: EventTime
 
 

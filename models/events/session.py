@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from models.events.base import Control, Output, RiskMode, Scalar, Speaker
+from models.events.base import DEFAULT_APP, Control, Output, RiskMode, Scalar, Speaker
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -47,7 +47,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
 
     session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
     user_id: Annotated[UserId, NAMED]
-    app_id: Annotated[AppId, NAMED]
+    app_id: Annotated[AppId, NAMED, about("App of the conversation: its id is unique within it.")] = DEFAULT_APP
     turn: Annotated[TurnNumber, about("Turn number: position in the session.")]
     role: Speaker
     content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.", CONTENT)]

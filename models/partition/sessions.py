@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -30,27 +30,34 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from models.events import (
+    DEFAULT_APP,
     AlertChanged,
     AlertLabelled,
     ClockTicked,
+    DeadLetter,
     InputEvent,
     Mode,
     OutputEvent,
     Position,
+    SessionControl,
     SessionErased,
+    SessionName,
     Turn,
+    session_key,
 )
+from models.events.ids import event_id
 from models.partition.app_windows import AppWindows
 from models.policy import Policy
-from models.session.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
+from models.session.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint, fitting_dead_letter
 from models.session.fold import SessionState, fold, read_due
 from models.state.deadlines import Deadlines
 from models.wire.arrival import SessionInput, SessionTimedOut
+from models.wire.codec import encode
 
 WARM_SESSIONS = 128
 """Sessions per partition that stay decoded after their state was stored: in a lively one the next turn is near."""
 PARTITION_ENTITY = ""
-"""State of the partition itself is kept beside its sessions under this name (no session id is empty)."""
+"""State of the partition itself is kept beside its sessions under this name (no key of a session is empty)."""
 ERASED_PART = "erased"
 """Of the partition's own state: offset of the last erasure. A store that finds it changed gives up what was deleted."""
 MAX_TIMEOUTS_PER_RECORD = 100
@@ -198,11 +205,13 @@ class PartitionFold(LogFold[DecodedArrival]):
         self._closed = Deadlines()
         self._alarmed: dict[str, Mode] = {}
         """Open sessions that are not calm, which are few."""
-        for session_id, parts in entities.items():
-            if session_id != PARTITION_ENTITY:
+        self._known_apps: Counter[str] = Counter()
+        """App → sessions of it that are known."""
+        for key, parts in entities.items():
+            if key != PARTITION_ENTITY:
                 deadline, closed, mode = read_due(parts["head"])
-                self._schedule(session_id, deadline, closed)
-                self._note_mode(session_id, mode)
+                self._schedule(key, deadline, closed)
+                self._note_mode(key, mode)
         self._warm: dict[str, SessionState] = {}
 
     @property
@@ -247,8 +256,8 @@ class PartitionFold(LogFold[DecodedArrival]):
         self._clock.offset = arrival.position.offset
         self._touched = True
         if isinstance(event, SessionErased):
-            erased = SessionInput(event, arrival.position, self.watermark)
-            self._apply(self._state(event.session_id), erased)
+            for key in self._erased_by(event):
+                self._apply(key, self._state(key), SessionInput(event, arrival.position, self.watermark))
             self._erased += 1
             return True
         if not isinstance(event, AlertLabelled):
@@ -263,32 +272,58 @@ class PartitionFold(LogFold[DecodedArrival]):
             self._outputs += self._apps.close(watermark, arrival.position)
         if isinstance(event, ClockTicked):
             return True
+        meant = self._meant_by(event)
+        if meant is None:
+            self._outputs.append(_ambiguous(event, arrival))
+            return True
         state, fired = self._apply(
-            self._state(event.session_id),
+            meant,
+            self._state(meant),
             SessionInput(event, arrival.position, self.watermark, arrival.risk, arrival.vector),
         )
         if isinstance(event, Turn):
             self._turns += 1
-            self._state_bytes += self._footprint.turn(event)
+            self._state_bytes += self._footprint.turn(meant, event)
             risk = state.last_point[1] if state.last_point else None
             self._apps.observe(event, self.watermark, risk, fired)
         return True
 
+    def _meant_by(self, event: Turn | SessionControl) -> str | None:
+        """Key of the session that an event changes; None where it names no app, and several have such a session."""
+        if event.app_id:
+            return session_key(event.app_id, event.session_id)
+        by_default, known = session_key(DEFAULT_APP, event.session_id), self._of_any_app(event.session_id)
+        if by_default in known or not known:
+            return by_default
+        return known[0] if len(known) == 1 else None
+
+    def _erased_by(self, event: SessionErased) -> list[str]:
+        """Keys of the sessions that an erasure takes: one that names no app is of an earlier release, and means all."""
+        if event.app_id:
+            return [session_key(event.app_id, event.session_id)]
+        return self._of_any_app(event.session_id)
+
+    def _of_any_app(self, session_id: str) -> list[str]:
+        keys = (session_key(app_id, session_id) for app_id in sorted(self._known_apps))
+        return [key for key in keys if key in self._open or key in self._closed]
+
     def _time_out(self, position: Position) -> None:
         """Close what is due; of sessions beyond the bound those that are due next."""
-        closed_bytes = 0
+        closed_bytes, namesakes = 0, Counter[str]()
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
             first = self._open.first()
             if first is None or closed_bytes > CLOSINGS_STATE_BYTES:
                 return
-            deadline, session_id = first
+            deadline, key = first
             due = deadline <= self.watermark
             if not due and len(self._open) <= self._policy.partition.open_sessions:
                 return
-            state = self._known(session_id)
-            closed_bytes += self._footprint.closing(session_id, state)
-            timed_out = SessionTimedOut(session_id, deadline, "timed_out" if due else "evicted")
-            self._apply(state, SessionInput(timed_out, position, self.watermark))
+            state, session_id = self._known(key), SessionName.of_key(key).session_id
+            closed_bytes += self._footprint.closing(key, state)
+            reason: Literal["timed_out", "evicted"] = "timed_out" if due else "evicted"
+            timed_out = SessionTimedOut(session_id, deadline, reason, namesakes[session_id])
+            namesakes[session_id] += 1
+            self._apply(key, state, SessionInput(timed_out, position, self.watermark))
 
     def _forget(self, position: Position) -> None:
         """Forget closed sessions whose retention is over, or which are too many."""
@@ -296,56 +331,61 @@ class PartitionFold(LogFold[DecodedArrival]):
             first = self._closed.first()
             if first is None:
                 return
-            deadline, session_id = first
+            deadline, key = first
             if deadline > self.watermark and len(self._closed) <= self._policy.partition.closed_sessions:
                 return
-            forgotten = SessionTimedOut(session_id, deadline)
-            self._apply(self._known(session_id), SessionInput(forgotten, position, self.watermark))
+            forgotten = SessionTimedOut(SessionName.of_key(key).session_id, deadline)
+            self._apply(key, self._known(key), SessionInput(forgotten, position, self.watermark))
 
-    def _apply(self, state: SessionState | None, item: SessionInput) -> tuple[SessionState, int]:
+    def _apply(self, key: str, state: SessionState | None, item: SessionInput) -> tuple[SessionState, int]:
         """Fold one input into its session and return it with the number of alerts that it raised."""
-        session_id = item.event.session_id
         if state is None:
-            self._state_bytes += self._footprint.touch(session_id)
+            self._state_bytes += self._footprint.touch(key)
         elif not isinstance(item.event, Turn):
-            self._state_bytes += self._footprint.closing(session_id, state)
+            self._state_bytes += self._footprint.closing(key, state)
         state, outputs = fold(state, item, self._policy)
-        self._sessions[session_id] = state
-        self._schedule(session_id, state.deadline, state.closed)
-        self._note_mode(session_id, state.open_mode)
-        self._state_bytes += self._footprint.topics_and_notables(session_id, state)
+        self._sessions[key] = state
+        self._schedule(key, state.deadline, state.closed)
+        self._note_mode(key, state.open_mode)
+        self._state_bytes += self._footprint.topics_and_notables(key, state)
         if not outputs:
             return state, 0
         self._outputs += outputs
         self._state_bytes += self._footprint.segments(outputs)
         return state, sum(isinstance(output, AlertChanged) and output.cause == "raised" for output in outputs)
 
-    def _state(self, session_id: str) -> SessionState | None:
-        state = self._sessions.get(session_id)
-        if state is None and (parts := self._entities.get(session_id)) is not None:
-            state = self._warm.pop(session_id, None) or SessionState.load(parts)
-            self._state_bytes += self._footprint.touch(session_id, len(parts["head"]))
+    def _state(self, key: str) -> SessionState | None:
+        state = self._sessions.get(key)
+        if state is None and (parts := self._entities.get(key)) is not None:
+            state = self._warm.pop(key, None) or SessionState.load(parts)
+            self._state_bytes += self._footprint.touch(key, len(parts["head"]))
         return state
 
-    def _known(self, session_id: str) -> SessionState:
-        state = self._state(session_id)
+    def _known(self, key: str) -> SessionState:
+        state = self._state(key)
         assert state is not None, "a session with a deadline has a state"  # noqa: S101
         return state
 
-    def _schedule(self, session_id: str, deadline: datetime | None, closed: bool) -> None:
+    def _schedule(self, key: str, deadline: datetime | None, closed: bool) -> None:
         held, other = (self._closed, self._open) if closed else (self._open, self._closed)
-        other.drop(session_id)
+        was_known = key in held or key in other
+        other.drop(key)
         if deadline is None:
-            held.drop(session_id)
+            held.drop(key)
         else:
-            held.set(session_id, deadline)
+            held.set(key, deadline)
+        if was_known != (deadline is not None):
+            app_id = SessionName.of_key(key).app_id
+            self._known_apps[app_id] += -1 if was_known else 1
+            if not self._known_apps[app_id]:
+                del self._known_apps[app_id]
 
-    def _note_mode(self, session_id: str, mode: Mode | None) -> None:
+    def _note_mode(self, key: str, mode: Mode | None) -> None:
         """In which mode a session is now; None where it is not open."""
         if mode is None or mode is Mode.CALM:
-            self._alarmed.pop(session_id, None)
+            self._alarmed.pop(key, None)
         else:
-            self._alarmed[session_id] = mode
+            self._alarmed[key] = mode
 
     # --- results
 
@@ -358,7 +398,7 @@ class PartitionFold(LogFold[DecodedArrival]):
 
     def _take_changes(self) -> dict[str, dict[str, bytes | None]]:
         changed: dict[str, dict[str, bytes | None]] = {
-            session_id: parts for session_id, state in self._sessions.items() if (parts := state.changed_parts())
+            key: parts for key, state in self._sessions.items() if (parts := state.changed_parts())
         }
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
         self._keep_warm()
@@ -366,9 +406,29 @@ class PartitionFold(LogFold[DecodedArrival]):
 
     def _keep_warm(self) -> None:
         """Keep the latest sessions decoded; the caller stores the result before it goes on, or drops this fold."""
-        for session_id, state in list(self._sessions.items())[-WARM_SESSIONS:]:
+        for key, state in list(self._sessions.items())[-WARM_SESSIONS:]:
             if not state.closed:
                 state.parts.settle()
-                self._warm[session_id] = state
-        for session_id in list(self._warm)[:-WARM_SESSIONS]:
-            del self._warm[session_id]
+                self._warm[key] = state
+        for key in list(self._warm)[:-WARM_SESSIONS]:
+            del self._warm[key]
+
+
+def _ambiguous(event: Turn | SessionControl, arrival: DecodedArrival) -> DeadLetter:
+    """The dead letter of an event that names no app, of a session id that several have."""
+    at = arrival.position
+    return fitting_dead_letter(
+        DeadLetter(
+            id=event_id("dead_letter", at.topic, at),
+            topic=at.topic,
+            partition=at.partition,
+            offset=at.offset,
+            stage="fold",
+            reason="ambiguous_app",
+            detail="several apps have a session of this id: name the app in `app_id`",
+            key=event.session_id.encode(),
+            value=encode(event),
+            headers=[],
+            appended_at=arrival.appended_at,
+        )
+    )

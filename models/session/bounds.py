@@ -78,34 +78,34 @@ class Footprint:
         if policy.escalation.model_in_force is not None:
             self._judgement = len(SIGNAL_NAMES) * _SIGNAL + 2 * _MESSAGE + policy.escalation.kept_turns * _SHARE
 
-    def touch(self, session_id: str, head_bytes: int = 0) -> int:
+    def touch(self, key: str, head_bytes: int = 0) -> int:
         """A session is changed for the first time in this write: its head, so large when it was read, goes along."""
-        judgement = self._judgement + record_bytes(session_id) if self._judgement else 0
-        return head_bytes + _HEAD + record_bytes(session_id) + judgement
+        judgement = self._judgement + record_bytes(key) if self._judgement else 0
+        return head_bytes + _HEAD + record_bytes(key) + judgement
 
-    def turn(self, turn: Turn) -> int:
+    def turn(self, key: str, turn: Turn) -> int:
         """A turn: its buffered content, vector and segment, and what it adds to the head."""
         project = 0 if turn.project_id is None else utf8_bytes(turn.app_id) + utf8_bytes(turn.project_id)
-        return utf8_bytes(turn.content) + self._turn + project + 3 * record_bytes(turn.session_id)
+        return utf8_bytes(turn.content) + self._turn + project + 3 * record_bytes(key)
 
-    def topics_and_notables(self, session_id: str, state: SessionState) -> int:
+    def topics_and_notables(self, key: str, state: SessionState) -> int:
         """What a fold wrote of topics and notable sentences."""
         size, parts = state.take_written()
-        return size + parts * record_bytes(session_id)
+        return size + parts * record_bytes(key)
 
     def segments(self, outputs: Sequence[OutputEvent]) -> int:
         """Segments that a fold wrote, by what it said of them."""
         segments = [output for output in outputs if isinstance(output, SegmentCompacted)]
         return sum(utf8_bytes(segment.summary) + self._segment for segment in segments)
 
-    def closing(self, session_id: str, state: SessionState) -> int:
+    def closing(self, key: str, state: SessionState) -> int:
         """A session that closes: a tombstone for each part, and the small head."""
         head, parts = state.head, 3
         if isinstance(head, Open):
             parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs)
         else:
             parts += state.lasting_parts
-        return parts * record_bytes(session_id) + _PANE * len(head.windows.panes)
+        return parts * record_bytes(key) + _PANE * len(head.windows.panes)
 
 
 def fitting_dead_letter(letter: DeadLetter) -> DeadLetter:

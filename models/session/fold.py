@@ -169,7 +169,6 @@ class _SessionStep:
     def turn(self, turn: Turn) -> None:
         """Count a turn: risk, behaviour, mode, alert, memory, topics, the user's memory, windows; then tell of risk."""
         head, policy = self.head, self.policy
-        head.other_app |= turn.app_id != head.app_id
         head.other_user |= turn.user_id != head.user_id
         self.emission.windows(self.windows.close(self.watermark))
         count_turn(head, turn.turn, self.timestamp)

@@ -25,7 +25,7 @@ from models.events import (
     UserTurnAdded,
     WindowClosed,
 )
-from models.events.base import OutputFields
+from models.events.base import OutputFields, session_key
 from models.events.ids import named_id
 from models.policy.digest import policy_digest
 from models.risk.alerts import Cause, OpenAlert
@@ -45,7 +45,7 @@ TOPICS_STAGE = "topics"
 """Stage of a dead letter whose bytes are no input: it cannot be replayed."""
 _TIMED_OUT_ORDINAL = 1 << 20
 """A time-out is caused by the record that moved the watermark. That can be the session's own next turn, whose outputs
-then have the same source: ordinals from here on keep the two apart."""
+then have the same source: ordinals from here on keep the two apart, and multiples of it sessions of one id."""
 
 
 class SessionEmission(entity.Emission[OutputEvent]):
@@ -59,8 +59,8 @@ class SessionEmission(entity.Emission[OutputEvent]):
         self._head, self._item = step.head, step.item
         session_id = step.item.event.session_id
         super().__init__(session_id, step.head.app_id, step.head.user_id, step.item.position, step.timestamp)
-        if isinstance(step.item.event, SessionTimedOut):
-            self.first_ordinal = _TIMED_OUT_ORDINAL
+        if isinstance(event := step.item.event, SessionTimedOut):
+            self.first_ordinal = _TIMED_OUT_ORDINAL * (1 + event.namesakes)
         self._step = step
         self._state = step.state
         self._policy = step.policy
@@ -187,13 +187,13 @@ class SessionEmission(entity.Emission[OutputEvent]):
     def conversation_ended(self, reason: str, summary: Summary) -> None:
         """The session closed, and may become a memory: one event for each space that the policy names.
 
-        One in which several apps spoke, or several users, belongs to none of theirs: nothing crosses to another tenant.
+        One in which several users spoke belongs to none of theirs: nothing crosses to another one.
         """
         head, policy = self._head, self._policy.apps
         notables = self._state.notables(self._policy)
         turns = self._state.buffer.asked(policy.asked_turn_chars) if policy.ask else []
         for space in policy.spaces:
-            if head.other_app or (space == "user" and head.other_user):
+            if space == "user" and head.other_user:
                 continue
             self.outputs.append(
                 ConversationEnded(
@@ -235,7 +235,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
             AlertChanged(
                 **self._common("alert_changed"),
                 **_read(alert, _OF_ALERT),
-                fingerprint=named_id("alert-fingerprint", session_id),
+                fingerprint=named_id("alert-fingerprint", session_key(head.app_id, session_id)),
                 cause=cause,
                 reason=reason,
                 score=self._step.score,

@@ -201,10 +201,9 @@ class RiskStep:
         return demanded and self.head.scored_turns >= alerts.min_scored_turns
 
     def _app_is_allowed(self) -> bool:
-        """Whether nobody is woken for the app. A session in which several apps spoke is not only this one's."""
+        """Whether nobody is woken for the app."""
         app_id = self.head.app_id
-        whole = any(not allowed.topics and allowed.app_id == app_id for allowed in self.policy.alerts.allow)
-        return whole and not self.head.other_app
+        return any(not allowed.topics and allowed.app_id == app_id for allowed in self.policy.alerts.allow)
 
     def _topic_is_allowed(self, app_id: str, seen: TurnFindings) -> bool:
         """Whether the turn is about what the app may be about, and does not try to rewrite the rules."""

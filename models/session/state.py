@@ -41,7 +41,7 @@ from models.state.parts import Parts
 from models.state.vectors import VectorRing
 from models.text.summary import Said
 
-LAYOUT = StateLayout("session state", version=1, log="turns")
+LAYOUT = StateLayout("session state", version=2, log="turns")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
 """What is known of a closed session until it is forgotten, besides its head."""
@@ -107,10 +107,8 @@ class Open(Prefix, array_like=True):
     segment_refs: list[SegmentRef] = []
     open_turns: list[int] = []
     """Turns of the segment that is not complete."""
-    other_app: bool = False
-    """Turns of another app than the first came under the same id …"""
     other_user: bool = False
-    """… or of another user."""
+    """Turns of another user than the first came."""
     projects: list[list[str]] = []
     """App and id of projects that were spoken of, the first of them."""
 

@@ -28,6 +28,10 @@ class Deadlines:
         """Names with a deadline."""
         return len(self._due)
 
+    def __contains__(self, name: str) -> bool:
+        """Whether a name has a deadline."""
+        return name in self._due
+
     def set(self, name: str, deadline: datetime) -> None:
         """Give a name its deadline, in place of an earlier one."""
         at = (deadline - _EPOCH) // _MICROSECOND

@@ -16,11 +16,18 @@ class SessionTimedOut(Struct, frozen=True, gc=False):
     """The partition's watermark passed the session's deadline, or there were too many sessions.
 
     Never on a topic: the partition fold makes it.
+
+    Attributes:
+        session_id: The session.
+        deadline: That passed, or would have.
+        reason: Which of the two it was.
+        namesakes: Sessions of the same id, in other apps, that the same record closed before this one.
     """
 
     session_id: str
     deadline: datetime
     reason: Literal["timed_out", "evicted"] = "timed_out"
+    namesakes: int = 0
 
 
 SessionEvent = Turn | SessionControl | SessionErased | SessionTimedOut

@@ -106,6 +106,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         committed = await committed_offsets(self.settings, rule, partitions)
         await self._table.recover(partitions)
         await require_whole(self.settings, rule, committed=committed, entities=self._entities)
+        await self.migrate(partitions)
         self.folds = {number: self.new_fold(self._entities(number)) for number in partitions}
         self._last_record_s = dict.fromkeys(partitions, monotonic())
         self.floods = {number: FloodGauge(self.policy.intake) for number in partitions}
@@ -126,6 +127,9 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
             }
             async for record in read_extents(client, extents):
                 self.decode({record.partition: [record]})
+
+    async def migrate(self, partitions: list[int]) -> None:
+        """Bring state that an earlier release wrote to this one's layout, before it is folded on; none by default."""
 
     def _entities(self, number: int) -> Mapping[str, Parts]:
         return self._table.partition(number).entities

@@ -7,20 +7,23 @@ Decode, embed and score in batches, fold, write the outputs, write the state, mo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 
-from models.errors import TurntideError
-from models.events import AlertChanged, ClockTicked, Position
-from models.events.topics import SESSION_STATE, TURNS
+from models.errors import InvalidRecord, TurntideError
+from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated
+from models.events.topics import PROFILES, SESSION_STATE, TURNS
+from models.partition import sessions_v1
 from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, Parts, folded_offset
 from models.policy import Policy
 from models.policy.digest import policy_digest
-from models.wire.codec import encode
+from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for
 from streams.inference.intake import Decoded, Intake, decode
+from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.records import cause_of
 from streams.kafka.state_loss import LossRule
@@ -70,6 +73,27 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
         except TurntideError as error:
             # Alerts matter more than making them again: turns are folded all the same.
             log.warning("version_not_kept", role=self.name, policy=self._version.policy, reason=str(error))
+
+    async def migrate(self, partitions: list[int]) -> None:
+        """Sessions of releases that kept them by their id alone get their keys by app and id."""
+        unbound = {number: names for number in partitions if (names := sessions_v1.unbound(self._entities(number)))}
+        if not unbound:
+            return
+        apps = await self._apps_of_profiles()
+        for number, names in unbound.items():
+            changes = sessions_v1.bound(self._entities(number), names, apps)
+            await self._table.write(number, folded_offset(self._entities(number)), changes)
+            log.info("sessions_migrated", partition=number, sessions=len(names))
+
+    async def _apps_of_profiles(self) -> dict[str, str]:
+        """Session id → app of its last profile."""
+        apps: dict[str, str] = {}
+        async for record in read_to_end(self.settings.kafka, PROFILES.full_name(self.settings.topic_prefix)):
+            with suppress(InvalidRecord):
+                profile = None if record.value is None else decode_output(PROFILES, record.value)
+                if isinstance(profile, ProfileUpdated):
+                    apps[profile.session_id] = profile.app_id
+        return apps
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[DecodedArrival]]:
         """Decoded, scored and embedded, all partitions together."""

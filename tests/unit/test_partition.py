@@ -5,19 +5,23 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from models.events import (
+    DEFAULT_APP,
     ClockTicked,
+    DeadLetter,
     EpisodeClosed,
     InputEvent,
     Position,
     Role,
     SessionEnded,
     SessionErased,
+    SessionName,
     Turn,
     WindowClosed,
 )
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 from models.session.bounds import CHUNK_STATE_BYTES
+from models.wire.codec import encode
 from tests.support.entity_driver import Entities, keep_entities
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -49,6 +53,10 @@ class Kept:
             self.outputs += folded.outputs
             keep_entities(self.entities, folded.changed)
 
+    def known(self) -> set[str]:
+        """Sessions whose state is kept, by app and id."""
+        return {"/".join(SessionName.of_key(key)) for key in self.entities if key != PARTITION_ENTITY}
+
     def closed(self) -> list[str]:
         """Sessions that an episode was written of, in order."""
         return [o.session_id for o in self.outputs if isinstance(o, EpisodeClosed)]
@@ -75,7 +83,7 @@ def test_a_tick_moves_the_clock_of_an_idle_partition() -> None:
     kept.take([DecodedArrival(tick, Position("t", 0, 1), START + timedelta(hours=1))])
 
     assert kept.closed() == ["a"]
-    assert "clock-0" not in kept.entities
+    assert kept.known() == {"a/a"}
 
 
 def test_a_closed_session_is_forgotten_after_its_retention() -> None:
@@ -86,7 +94,7 @@ def test_a_closed_session_is_forgotten_after_its_retention() -> None:
     )
     kept.take(log(turn("c", 1, START + timedelta(days=2)), first=3))
 
-    assert "a" not in kept.entities
+    assert kept.known() == {"a/b", "a/c"}
     assert kept.closed() == ["a", "b"]
 
 
@@ -145,7 +153,7 @@ def test_closed_sessions_beyond_the_bound_are_forgotten_oldest_first() -> None:
         kept.take(log(turn(session, 5, START), ended, first=2 * n))
     kept.take(log(turn("a", 3, START), turn("d", 3, START), first=8))
 
-    assert set(kept.entities) == {PARTITION_ENTITY, "a", "c", "d"}
+    assert kept.known() == {"a/a", "a/c", "a/d"}
     assert (kept.fold.open_sessions, kept.fold.closed_sessions) == (1, 2)
 
 
@@ -165,7 +173,7 @@ def test_an_erased_session_is_counted_no_longer() -> None:
     kept.take(log(erased("a", START), erased("b", START), erased("unknown", START), first=4))
 
     assert (kept.fold.open_sessions, kept.fold.closed_sessions, kept.closed()) == (1, 0, ["b"])
-    assert set(kept.entities) == {PARTITION_ENTITY, "c"}
+    assert kept.known() == {"a/c"}
 
     kept.take(log(turn("c", 1, START + timedelta(days=2)), first=7))
 
@@ -187,3 +195,56 @@ def test_an_erasure_moves_no_clock_and_closes_nothing() -> None:
 
     assert "199" not in kept.closed()
     assert len(kept.closed()) == len(set(kept.closed()))
+
+
+def test_the_same_id_in_two_apps_is_two_sessions() -> None:
+    """Neither sees, closes or erases the other; both time out at one record with ids of their own."""
+    kept = Kept()
+    kept.take(
+        log(
+            *(turn("chat-1", n, START + timedelta(seconds=n), f"Of {app}, {n}?", app) for n in range(3) for app in "ab")
+        )
+    )
+    kept.take(log(turn("later", 0, START + timedelta(hours=1)), first=6))
+    episodes = [event for event in kept.outputs if isinstance(event, EpisodeClosed)]
+
+    assert [(event.app_id, event.session_id, event.turn_count) for event in episodes] == [
+        ("a", "chat-1", 3),
+        ("b", "chat-1", 3),
+    ]
+    assert len({event.id for event in kept.outputs}) == len(kept.outputs)  # type: ignore[attr-defined]
+
+
+def test_an_erasure_takes_the_session_of_its_app_alone() -> None:
+    """One that names no app was written by an earlier release, whose sessions had no app: it takes all of the id."""
+    kept = Kept()
+    turns = [turn("chat-1", 0, START, app=app) for app in "ab"]
+    erased = SessionErased(session_id="chat-1", app_id="a", timestamp=START, request_id="r")
+    kept.take(log(*turns, erased))
+
+    assert kept.known() == {"b/chat-1"}
+
+    kept.take(log(SessionErased(session_id="chat-1", timestamp=START, request_id="r"), first=3))
+
+    assert kept.known() == set()
+
+
+def test_what_names_no_app_is_the_default_ones_or_the_only_ones() -> None:
+    """An event that may mean several apps' sessions is set aside with its bytes, and changes none of them."""
+    kept, ended = Kept(), SessionEnded(session_id="chat-1", timestamp=START)
+    kept.take(log(turn("chat-1", 0, START, app="a"), ended))
+
+    assert kept.closed() == ["chat-1"]
+
+    again = [turn("chat-1", 1, START, app=app) for app in "ab"]
+    kept.take(log(*again, ended, first=2))
+    letter = kept.outputs[-1]
+
+    assert isinstance(letter, DeadLetter)
+    assert (letter.reason, letter.offset, letter.value) == ("ambiguous_app", 4, encode(ended))
+    assert kept.closed() == ["chat-1"]
+
+    kept.take(log(turn("chat-1", 0, START, app=DEFAULT_APP), ended, first=5))
+    closed = [event.app_id for event in kept.outputs if isinstance(event, EpisodeClosed)]
+
+    assert closed == ["a", DEFAULT_APP]
