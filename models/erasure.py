@@ -5,6 +5,11 @@ compaction lists the texts of memories by number, an answer its request, a fact 
 project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.archive.erasing`), and a
 test holds one against the other.
 
+A session is one of an app: another app's session of the same id is somebody else's, and so is its every record. Two
+kinds of records may name no app. Control events of earlier releases are those of the default app's session, or of the
+only one of their id (`sessions_of`); while several apps have one, they are nobody's and stay. Refused records without
+an app are the default app's.
+
 What several sessions said in a project is the subject's as long as it names one of them. Once the fold has taken the
 subject's out of it, it is told anew, and that is the others'.
 """
@@ -16,13 +21,14 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from models import events
 from models.entities import REGISTRY, entity_key
-from models.events.base import key_part
+from models.events.base import DEFAULT_APP, SessionName, key_part, session_key
 from models.events.erase import EraseScope
 from models.events.fields import named_in
 from models.project.mentions import mentions
@@ -31,6 +37,9 @@ TIED_FACTS = ("stored", "updated")
 """Causes with which a fact's value is that of its session; a session that confirms one did not bring it."""
 
 APP_FIELD = b'"app_id"'
+SESSION_PREFIX = b"session:"
+"""With what keys of sessions begin that name the app."""
+_TO_ITS_VALUE = rb"[ \t\n\r]*:[ \t\n\r]*"
 
 
 def digest(scope: EraseScope, app_id: str = "", user_id: str = "", session_id: str = "") -> str:
@@ -42,6 +51,44 @@ def digest(scope: EraseScope, app_id: str = "", user_id: str = "", session_id: s
     return sha256("".join(f"\0{name}" for name in (scope, app_id, user_id, session_id)).encode()).hexdigest()
 
 
+def sessions_of(sessions: Iterable[SessionName], namesakes: Iterable[SessionName] = ()) -> frozenset[SessionName]:
+    """The sessions of a subject, with names for records that do not say their app: a session of the app "".
+
+    Args:
+        sessions: Sessions of the subject.
+        namesakes: Sessions of other apps, or of others, with an id that one of them has.
+
+    >>> chat = SessionName("shop", "chat")
+    >>> sorted(sessions_of([chat])), sorted(sessions_of([chat], [SessionName("bank", "chat")]))
+    ([('', 'chat'), ('shop', 'chat')], [('shop', 'chat')])
+    """
+    named = frozenset(sessions)
+    shared = {namesake.session_id for namesake in namesakes if namesake not in named}
+    return named | {
+        SessionName("", each.session_id)
+        for each in named
+        if each.app_id == DEFAULT_APP or each.session_id not in shared
+    }
+
+
+class OfApp(NamedTuple):
+    """Names by which a refused record is known as of the subject's sessions of one app.
+
+    Attributes:
+        app: The app's id as a JSON string, see `json_forms`.
+        is_default: Whether records that name no app are this app's.
+        key_prefix: With what keys of its sessions begin, where the key names the app.
+        keys: Keys of the sessions, with and without the app.
+        sessions: Ids of the sessions as JSON strings.
+    """
+
+    app: tuple[bytes, ...]
+    is_default: bool
+    key_prefix: bytes
+    keys: tuple[bytes, ...]
+    sessions: tuple[bytes, ...]
+
+
 class ErasureSubject(Struct, frozen=True, dict=True):
     """Somebody or something that is to be forgotten.
 
@@ -49,14 +96,14 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         scope: What is forgotten besides the sessions: nothing, a user, or an app with all its users.
         app_id: The app; of a user empty for that user in all apps.
         user_id: The user.
-        session_ids: Sessions of the subject: the one, or all of the user or app.
+        sessions: Sessions of the subject, as `sessions_of` gives them: the one, or all of the user or app.
         ties: Names of what came of them, see `follow`.
     """
 
     scope: EraseScope
     app_id: str = ""
     user_id: str = ""
-    session_ids: frozenset[str] = frozenset()
+    sessions: frozenset[SessionName] = frozenset()
     ties: frozenset[str] = frozenset()
 
     def concerns(self, event: Struct) -> bool:
@@ -67,9 +114,10 @@ class ErasureSubject(Struct, frozen=True, dict=True):
 
     def names(self, event: Struct) -> bool:
         """Whether the event itself names a session, user or app of the subject."""
-        if not self.session_ids.isdisjoint(_sessions(event)):
+        app_id = getattr(event, "app_id", "")
+        if not self.sessions.isdisjoint(SessionName(app_id, session_id) for session_id in _sessions(event)):
             return True
-        app_id, users = getattr(event, "app_id", ""), (getattr(event, "user_id", ""), *_users(event))
+        users = (getattr(event, "user_id", ""), *_users(event))
         return any(self.is_user(app_id, user_id) for user_id in users)
 
     def is_user(self, app_id: str, user_id: str) -> bool:
@@ -95,6 +143,11 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         of_user = kind != "project" and self.scope == "user"
         return of_user and user == key_part(self.user_id) and key_part(self.app_id) in ("", app)
 
+    def owns_session(self, key: str) -> bool:
+        """Whether the state of a session under a key is the subject's; releases up to 0.2 kept it by its id alone."""
+        name = SessionName.of_key(key) if key.startswith(SESSION_PREFIX.decode()) else SessionName("", key)
+        return name in self.sessions
+
     def follow(self, found: Iterable[Struct]) -> ErasureSubject:
         """The subject with the ties of these events, in order of the log.
 
@@ -111,35 +164,61 @@ class ErasureSubject(Struct, frozen=True, dict=True):
 
     def _shares(self, event: Struct) -> bool:
         """Whether an item of a project is of sessions of others, too, or was added by hand."""
-        return isinstance(event, events.ProjectItemChanged) and not self.session_ids.issuperset(
-            mentions(event).sessions
+        return isinstance(event, events.ProjectItemChanged) and not self.sessions.issuperset(
+            SessionName(event.app_id, session_id) for session_id in mentions(event).sessions
         )
 
     @cached_property
-    def session_needles(self) -> tuple[bytes, ...]:
-        """JSON strings by which a refused record is known as of a session of the subject."""
-        return tuple(form for session in sorted(self.session_ids) for form in json_forms(session))
+    def by_app(self) -> tuple[OfApp, ...]:
+        """Names of the subject's sessions in refused records, by app."""
+        ids: dict[str, list[str]] = {}
+        for app_id, session_id in sorted(self.sessions):
+            if app_id:
+                ids.setdefault(app_id, []).append(session_id)
+        return tuple(_of_app(app_id, session_ids) for app_id, session_ids in ids.items())
 
     @property
-    def name_needles(self) -> tuple[bytes, ...]:
-        """Likewise as of the user or app itself."""
-        name = {"app": self.app_id, "user": self.user_id}.get(self.scope, "")
-        return json_forms(name) if name else ()
+    def user_needles(self) -> tuple[bytes, ...]:
+        """JSON strings by which a refused record is known as the user's, if it is of the user's app."""
+        return json_forms(self.user_id) if self.scope == "user" else ()
 
     @property
     def app_needles(self) -> tuple[bytes, ...]:
-        """Likewise as of the user's one app: a user of the same name in another app is somebody else."""
-        return json_forms(self.app_id) if self.scope == "user" and self.app_id else ()
+        """JSON strings of the app of a user, or of the app that is forgotten."""
+        return json_forms(self.app_id) if self.scope != "session" and self.app_id else ()
 
     def _of_dead_letter(self, letter: events.DeadLetter) -> bool:
-        key = (letter.key or b"").decode(errors="replace")
-        if key in self.session_ids or self.owns(key):
+        key, value = letter.key or b"", letter.value or b""
+        if self.owns(key.decode(errors="replace")) or any(_is_of(each, key, value) for each in self.by_app):
             return True
-        value = letter.value or b""
-        if any(needle in value for needle in self.session_needles):
-            return True
-        elsewhere = bool(self.app_needles) and APP_FIELD in value and not any(app in value for app in self.app_needles)
-        return not elsewhere and any(needle in value for needle in self.name_needles)
+        if self.scope == "app":
+            return _names_app(value, self.app_needles)
+        unnamed = self.app_id == DEFAULT_APP and APP_FIELD not in value
+        here = not self.app_id or unnamed or _names_app(value, self.app_needles)
+        return here and any(needle in value for needle in self.user_needles)
+
+
+def _of_app(app_id: str, session_ids: list[str]) -> OfApp:
+    keys = (key.encode() for each in session_ids for key in (each, session_key(app_id, each)))
+    forms = (form for each in session_ids for form in json_forms(each))
+    prefix = session_key(app_id, "").encode()
+    return OfApp(json_forms(app_id), app_id == DEFAULT_APP, prefix, tuple(keys), tuple(forms))
+
+
+def _is_of(names: OfApp, key: bytes, value: bytes) -> bool:
+    """Whether a refused record names one of the sessions, and their app or none."""
+    if APP_FIELD in value:
+        here = _names_app(value, names.app)
+    elif key.startswith(SESSION_PREFIX):
+        here = key.startswith(names.key_prefix)
+    else:
+        here = names.is_default
+    return here and (key in names.keys or any(form in value for form in names.sessions))
+
+
+def _names_app(value: bytes, forms: Iterable[bytes]) -> bool:
+    """Whether a field says that a refused record is of an app; one that names several is of each."""
+    return any(re.search(APP_FIELD + _TO_ITS_VALUE + re.escape(form), value) for form in forms)
 
 
 def json_forms(name: str) -> tuple[bytes, ...]:

@@ -111,26 +111,36 @@ class ErasureEvent(Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class EraseRequested(ErasureEvent, frozen=True, kw_only=True, tag="erase_requested"):
-    """Somebody is to be forgotten: a user of an app (or of all apps), a session, or an app.
+    """Somebody is to be forgotten: a user of an app (or of all apps), a session of an app, or an app.
 
     Its record is removed when the erasure is proved: the proof names nobody.
     """
 
     scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
-    app_id: Annotated[AppId, about("The app; empty for a user in all apps, or for a session.", max_length=256)] = ""
+    app_id: Annotated[AppId, about("The app; empty for a user in all apps.", max_length=256)] = ""
     user_id: Annotated[UserId, about("The user; empty for a session or an app.", max_length=256)] = ""
     session_id: Annotated[SessionId, about("The session; empty for a user or an app.", max_length=256)] = ""
     by: Annotated[Operator, about("Who asked for it.", max_length=256)] = ""
     purge_logs: Annotated[bool, about("Also from Kafka's own files at once, see `erase --help`.", OPERATIONAL)] = False
 
 
+class ErasedSession(Struct, frozen=True, gc=False):
+    """A conversation that is forgotten, with its app."""
+
+    app_id: AppId
+    session_id: SessionId
+
+
 class VectorsErasureDue(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erasure_due"):
     """The index has read everything that was written of the subject: it removes it now."""
 
     scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
-    app_id: Annotated[AppId, about("The app; empty for a user in all apps, or for a session.")] = ""
+    app_id: Annotated[AppId, about("The app; empty for a user in all apps.")] = ""
     user_id: Annotated[UserId, about("The user; empty for a session or an app.")] = ""
     session_ids: Annotated[SessionIds, about("Conversations that are forgotten.")] = []
+    sessions: Annotated[
+        list[ErasedSession], about("Conversations that are forgotten, each with its app.", IDENTIFIER)
+    ] = []
 
 
 class ErasedStore(Struct, frozen=True, kw_only=True, gc=False):

@@ -19,8 +19,8 @@ from typing import Any
 import duckdb
 import structlog
 
-from models.erasure import APP_FIELD, TIED_FACTS, ErasureSubject
-from models.events import space_key, user_key
+from models.erasure import APP_FIELD, SESSION_PREFIX, TIED_FACTS, ErasureSubject
+from models.events import DEFAULT_APP, space_key, user_key
 from models.events.erase import ErasedStore
 from models.events.fields import paths_of_names
 from streams.archive.deduplication import look_again
@@ -29,7 +29,9 @@ from streams.archive.schema import ERASED, LETTER_ERASED, RAW, SKIPPED, TABLES, 
 from streams.archive.writer import LakeWriter
 
 _MEMORIES, _EPISODES, _VALUES, _ITEMS = "erased_memories", "erased_episodes", "erased_values", "erased_items"
-_SESSIONS = "$sessions::VARCHAR[]"
+_SESSIONS = "erased_sessions"
+_NO_APP = "''"
+"""Of a table whose rows name no app."""
 _SPACE_USER = "CASE WHEN space = 'user' THEN user_id ELSE '' END"
 
 _TIED = {
@@ -64,20 +66,24 @@ class SubjectRows:
     def __init__(self, con: duckdb.DuckDBPyConnection, subject: ErasureSubject) -> None:
         self._con = con
         self._subject = subject
+        self._run(
+            f"CREATE OR REPLACE TEMP TABLE {_SESSIONS} AS "
+            "SELECT unnest($session_apps::VARCHAR[]) AS app_id, unnest($session_ids::VARCHAR[]) AS session_id"
+        )
         for name, columns, table, also in (
             (_MEMORIES, f"app_id, {_SPACE_USER} AS user_id, memory_id", "memories", "true"),
             (_EPISODES, "app_id, user_id, first_turn", "user_episodes", "true"),
             (_VALUES, 'app_id, user_id, category, "key", valid_from', "facts", f"cause IN {TIED_FACTS}"),
         ):
             self._run(
-                f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT DISTINCT {columns} FROM {RAW}.{table} "
+                f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT DISTINCT {columns} FROM {RAW}.{table} AS r "
                 f"WHERE {self._named(table)} AND {also}"
             )
         # Not those that others said, too.
         self._run(
-            f"CREATE OR REPLACE TEMP TABLE {_ITEMS} AS SELECT app_id, project_id, item_id FROM {RAW}.project_items "
-            f"WHERE {self._named('project_items')} GROUP BY ALL "
-            f"HAVING bool_and(list_has_all({_SESSIONS}, mentioned_sessions))"
+            f"CREATE OR REPLACE TEMP TABLE {_ITEMS} AS SELECT app_id, project_id, item_id "
+            f"FROM {RAW}.project_items AS r WHERE {self._named('project_items')} GROUP BY ALL "
+            f"HAVING bool_and(list_has_all({_ids_of('r.app_id')}, mentioned_sessions))"
         )
 
     def condition(self, table: str) -> str:
@@ -89,16 +95,16 @@ class SubjectRows:
 
     def parameters(self, sql: str) -> dict[str, Any]:
         """Values of the parameters that a statement with such a condition names."""
-        subject = self._subject
+        subject, sessions = self._subject, sorted(self._subject.sessions)
         values = {
-            "sessions": list(subject.session_ids),
+            "session_apps": [session.app_id for session in sessions],
+            "session_ids": [session.session_id for session in sessions],
             "app": subject.app_id,
             "user": subject.user_id,
-            "session_needles": list(subject.session_needles),
-            "name_needles": list(subject.name_needles),
+            "by_app": [names._asdict() for names in subject.by_app],
+            "user_needles": list(subject.user_needles),
             "app_needles": list(subject.app_needles),
             "app_field": APP_FIELD,
-            "session_keys": [session.encode() for session in subject.session_ids],
             "keys": [key.encode() for key in _keys(subject)],
             "user_in_key": user_key("", subject.user_id).partition("/")[2].encode(),
         }
@@ -109,14 +115,13 @@ class SubjectRows:
 
     def _named(self, table: str) -> str:
         columns = ddl()[table]
+        app = "coalesce(r.app_id, '')" if "app_id" in columns else _NO_APP
         ways = []
         if "session_id" in columns:
-            ways.append(f"session_id IN (SELECT unnest({_SESSIONS}))")
-        if "mentioned_sessions" in columns:
-            ways.append(f"list_has_any(mentioned_sessions, {_SESSIONS})")
-        else:
-            ways += [f"list_has_any({listed}, {_SESSIONS})" for listed in _listed_sessions(TABLES[table])]
-        if "app_id" in columns and self._subject.scope != "session":
+            ways.append(f"({app}, r.session_id) IN (FROM temp.{_SESSIONS})")
+        listed = ["mentioned_sessions"] if "mentioned_sessions" in columns else _listed_sessions(TABLES[table])
+        ways += [f"list_has_any({each}, {_ids_of(app)})" for each in listed]
+        if self._subject.scope != "session" and {"app_id", self._subject.scope + "_id"} <= columns.keys():
             ways.append(self._by_name(columns))
         return f"coalesce({' OR '.join(ways) or 'false'}, false)"
 
@@ -129,12 +134,15 @@ class SubjectRows:
 
     def _by_bytes(self) -> str:
         """Of refused and undecodable records only bytes are known; as text all that is not plain ASCII is escaped."""
-        ways = ['"key" IN (SELECT unnest($session_keys::BLOB[]))', _holds("session_needles")]
-        if self._subject.scope != "session":
+        subject, ways = self._subject, [_OF_SESSIONS]
+        if subject.scope != "session":
             ways.append(self._by_key())
-            elsewhere = f"contains(value::VARCHAR, $app_field::BLOB::VARCHAR) AND NOT {_holds('app_needles')}"
-            here = f" AND NOT ({elsewhere})" if self._subject.app_needles else ""
-            ways.append(f"({_holds('name_needles')}{here})")
+        if subject.scope == "app":
+            ways.append(_names_app("$app_needles::BLOB[]"))
+        if subject.scope == "user":
+            unnamed = f" OR NOT {_HAS_APP}" if subject.app_id == DEFAULT_APP else ""
+            here = f" AND ({_names_app('$app_needles::BLOB[]')}{unnamed})" if subject.app_id else ""
+            ways.append(f"({_holds('$user_needles::BLOB[]')}{here})")
         return f"coalesce({' OR '.join(ways)}, false)"
 
     def _by_key(self) -> str:
@@ -162,8 +170,36 @@ def _listed_sessions(table: RawTable) -> list[str]:
     return [field if not parts else f"[part.{'.'.join(parts)} for part in {field}]" for field, *parts in found]
 
 
+def _ids_of(app: str) -> str:
+    """The subject's sessions of an app, as a list."""
+    return f"coalesce((SELECT list(e.session_id) FROM temp.{_SESSIONS} AS e WHERE e.app_id = {app}), [])"
+
+
+_VALUE = "coalesce(value, ''::BLOB)::VARCHAR"
+_HAS_APP = f"contains({_VALUE}, $app_field::BLOB::VARCHAR)"
+_GAP = r"(?: |\\x09|\\x0A|\\x0D)*"
+"""White space of JSON in a pattern for bytes as text."""
+
+
 def _holds(needles: str) -> str:
-    return f"coalesce(list_bool_or([contains(value::VARCHAR, n::VARCHAR) for n in ${needles}::BLOB[]]), false)"
+    return f"coalesce(list_bool_or([contains({_VALUE}, n::VARCHAR) for n in {needles}]), false)"
+
+
+def _names_app(forms: str) -> str:
+    """A field says that the record is of an app."""
+    pattern = f"regexp_escape($app_field::BLOB::VARCHAR) || '{_GAP}:{_GAP}' || regexp_escape(n::VARCHAR)"
+    return f"coalesce(list_bool_or([regexp_matches({_VALUE}, {pattern}) for n in {forms}]), false)"
+
+
+_OF_SESSIONS = (
+    f"coalesce(list_bool_or([CASE WHEN {_HAS_APP} THEN {_names_app('names.app')} "
+    f"""WHEN starts_with("key"::VARCHAR, '{SESSION_PREFIX.decode()}') """
+    """THEN starts_with("key"::VARCHAR, names.key_prefix::VARCHAR) ELSE names.is_default END """
+    f"""AND (coalesce(list_contains(names.keys, "key"), false) OR {_holds("names.sessions")}) """
+    "for names in $by_app::STRUCT(app BLOB[], is_default BOOLEAN, key_prefix BLOB, keys BLOB[], sessions BLOB[])[]]), "
+    "false)"
+)
+"""A refused record names a session of the subject, see `models.erasure`."""
 
 
 def _keys(subject: ErasureSubject) -> list[str]:

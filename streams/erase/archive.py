@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ import duckdb
 from aiokafka import TopicPartition
 
 from models.erasure import ErasureSubject
-from models.events import ErasedStore, EraseRequested
+from models.events import ErasedStore, EraseRequested, SessionName
 from streams.archive.erasing import erase
 from streams.archive.removal import forget_mined
 from streams.archive.schema import RAW
@@ -61,6 +61,10 @@ class WriterArchive:
         """Everybody who spoke in a session of the subject, and when."""
         return await self._while_alone(lambda: sessions_of(self._writer.con, request))
 
+    async def namesakes_of(self, sessions: Collection[SessionName]) -> set[SessionName]:
+        """Every session with the id of one of these, in any app, as far as the archive tells."""
+        return await self._while_alone(lambda: namesakes_of(self._writer.con, sessions))
+
     async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """Remove every row of the subject, their bytes, and what was mined and published of them."""
         erased = await self._while_alone(lambda: erase(self._writer, subject, now=datetime.now(UTC)))
@@ -85,12 +89,23 @@ def sessions_of(con: duckdb.DuckDBPyConnection, request: EraseRequested) -> list
     wanted = {name: value for name in ("app_id", "user_id", "session_id") if (value := getattr(request, name))}
     condition = " AND ".join(f"{name} = ${name}" for name in wanted)
     rows: list[Spoke] = con.execute(
-        f"WITH mine AS (SELECT session_id FROM {RAW}.turns WHERE {condition} "
-        f"UNION SELECT session_id FROM {RAW}.profiles WHERE {condition}), "
+        f"WITH mine AS (SELECT app_id, session_id FROM {RAW}.turns WHERE {condition} "
+        f"UNION SELECT app_id, session_id FROM {RAW}.profiles WHERE {condition}), "
         f"spoke AS (SELECT session_id, app_id, user_id, timestamp AS first, timestamp AS last FROM {RAW}.turns "
         f"UNION ALL SELECT session_id, app_id, user_id, started_at, timestamp FROM {RAW}.profiles) "
         "SELECT session_id, app_id, user_id, min(first), max(last) FROM spoke "
-        "WHERE session_id IN (FROM mine) GROUP BY ALL ORDER BY ALL",
+        "SEMI JOIN mine USING (app_id, session_id) GROUP BY ALL ORDER BY ALL",
         wanted,
     ).fetchall()
     return rows
+
+
+def namesakes_of(con: duckdb.DuckDBPyConnection, sessions: Collection[SessionName]) -> set[SessionName]:
+    """Every session with the id of one of these, in any app, as far as the archive tells."""
+    ids = sorted({session.session_id for session in sessions})
+    rows = con.execute(
+        f"SELECT DISTINCT app_id, session_id FROM (SELECT app_id, session_id FROM {RAW}.turns "
+        f"UNION ALL SELECT app_id, session_id FROM {RAW}.profiles) WHERE session_id IN (SELECT unnest(?::VARCHAR[]))",
+        [ids],
+    ).fetchall()
+    return {SessionName(*row) for row in rows}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from models.entities import REGISTRY
-from models.erasure import ErasureSubject
+from models.erasure import ErasureSubject, sessions_of
 from models.errors import ConfigurationError
 from models.events import (
     ConversationEnded,
@@ -24,7 +24,7 @@ from models.events import (
     Turn,
     UserTurnAdded,
 )
-from models.events.base import name_of_part
+from models.events.base import SessionName, name_of_part
 from models.events.erase import (
     EraseRequested,
     ProjectErased,
@@ -82,17 +82,17 @@ class Concerned(Struct):
 
     Attributes:
         sessions: Session → who spoke in it, and when.
-        projects: Project → sessions of the subject that it took something from.
+        projects: Project → ids of the subject's sessions, in its app, that it took something from.
         entities: Keys of users, spaces and projects, see `ErasureSubject.owns`.
     """
 
-    sessions: dict[str, dict[User, Span]] = {}
+    sessions: dict[SessionName, dict[User, Span]] = {}
     projects: dict[Project, set[str]] = {}
     entities: set[str] = set()
 
     def spoke(self, session_id: str, user: User, span: Span) -> None:
-        """Somebody spoke in a session of the subject."""
-        users = self.sessions.setdefault(session_id, {})
+        """Somebody spoke in a session of the subject, which is the app's."""
+        users = self.sessions.setdefault(SessionName(user.app_id, session_id), {})
         users[user] = span.joined(users[user]) if user in users else span
 
     def remembered(self, project: Project, session_id: str) -> None:
@@ -125,12 +125,12 @@ def checked(request: EraseRequested) -> EraseRequested:
         ConfigurationError: It does not.
     """
     named = {"user": request.user_id, "session": request.session_id, "app": request.app_id}
-    allowed = {"user": {"user", "app"}, "session": {"session"}, "app": {"app"}}[request.scope]
+    allowed = {"user": {"user", "app"}, "session": {"session", "app"}, "app": {"app"}}[request.scope]
     too_many = sorted(name for name, value in named.items() if value and name not in allowed)
     if not named[request.scope] or too_many:
         raise ConfigurationError(
             f"an erasure of scope {request.scope} names a {request.scope}"
-            f"{' and may name an app' if request.scope == 'user' else ' and nothing else'}"
+            f"{' and nothing else' if request.scope == 'app' else ' and may name an app'}"
             f"{': leave out ' + ', '.join(too_many) if too_many else ''}"
         )
     return request
@@ -139,8 +139,8 @@ def checked(request: EraseRequested) -> EraseRequested:
 def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) -> list[SessionErased]:
     """Events that make the sessions role forget."""
     return [
-        SessionErased(session_id=session_id, timestamp=now, request_id=request.request_id)
-        for session_id in sorted(concerned.sessions)
+        SessionErased(**session._asdict(), timestamp=now, request_id=request.request_id)
+        for session in sorted(concerned.sessions)
     ]
 
 
@@ -165,7 +165,7 @@ def of_users(
 
 def _of_parts(concerned: Concerned, whole: set[User], about: Mapping[str, Any]) -> Iterator[UserErasure | SpaceErasure]:
     in_spaces: dict[User, list[str]] = {}
-    for session_id, users in sorted(concerned.sessions.items()):
+    for (_, session_id), users in sorted(concerned.sessions.items()):
         for user, span in sorted(users.items()):
             if user not in whole:
                 yield UserSessionErased(session_id=session_id, **user._asdict(), **span._asdict(), **about)
@@ -202,9 +202,13 @@ def root_of(key: str) -> str:
     return "/".join(key.split("/", 2)[:2]) if key.startswith(_PROJECT) else key
 
 
-def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> ErasureSubject:
-    """Who is to be forgotten, without the ties that the logs give."""
-    return ErasureSubject(request.scope, request.app_id, request.user_id, frozenset(session_ids))
+def subject_of(
+    request: EraseRequested, sessions: Iterable[SessionName], namesakes: Iterable[SessionName] = ()
+) -> ErasureSubject:
+    """Who is to be forgotten, without the ties that the logs give; arguments as of `models.erasure.sessions_of`."""
+    # What a session's own app is named for is no subject: only the session is.
+    app_id = "" if request.scope == "session" else request.app_id
+    return ErasureSubject(request.scope, app_id, request.user_id, sessions_of(sessions, namesakes))
 
 
 def _user_of(key: str) -> User:
@@ -236,7 +240,7 @@ def spoke_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[str, User
             yield event.session_id, User(event.app_id, event.user_id), Span(event.started_at, event.timestamp)
         case EpisodeCompressed():
             sessions = {part.session_id for part in event.turns}
-            for session_id in sessions if subject.scope != "session" else sessions & subject.session_ids:
+            for session_id in sessions if subject.scope != "session" else _of(subject, event.app_id, sessions):
                 yield session_id, User(event.app_id, event.user_id), Span(event.started_at, event.ended_at)
         case ProjectItemChanged():
             yield from _said(event, subject)
@@ -250,12 +254,17 @@ def remembered_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[Proj
         case Turn() if event.project_id:
             yield Project(event.app_id, event.project_id), event.session_id
         case ProjectItemChanged():
-            for session_id in subject.session_ids.intersection(mentions(event).sessions):
+            for session_id in _of(subject, event.app_id, mentions(event).sessions):
                 yield Project(event.app_id, event.project_id), session_id
         case _ if isinstance(event, ProjectForwarded):
             yield Project(event.app_id, event.project_id), event.session_id
         case _:
             pass
+
+
+def _of(subject: ErasureSubject, app_id: str, session_ids: Iterable[str]) -> list[str]:
+    """Those that are sessions of the subject."""
+    return [each for each in session_ids if SessionName(app_id, each) in subject.sessions]
 
 
 def _said(event: ProjectItemChanged, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
@@ -266,6 +275,6 @@ def _said(event: ProjectItemChanged, subject: ErasureSubject) -> Iterator[tuple[
     )
     for source in sources:
         user = User(event.app_id, source.user_id)
-        mine = subject.is_user(*user) or source.conversation_id in subject.session_ids
+        mine = subject.is_user(*user) or SessionName(event.app_id, source.conversation_id) in subject.sessions
         if mine and source.conversation_id and source.user_id:
             yield source.conversation_id, user, Span(source.said_at, source.said_at)

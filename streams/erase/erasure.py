@@ -22,12 +22,16 @@ from msgspec import Struct
 from models.entities import entity_key
 from models.erasure import digest
 from models.events import (
+    DEFAULT_APP,
     CompactionRequested,
+    ErasedSession,
     ErasedStore,
     EraseRequested,
     ErasureProved,
     SessionErased,
+    SessionName,
     VectorsErasureDue,
+    session_key,
 )
 from models.events.topics import (
     COMMANDS,
@@ -102,7 +106,7 @@ class Erasure:
         self._records = records
         self._tally = tally
         self._concerned = Concerned()
-        self._subject = subject_of(request, filter(None, [request.session_id]))
+        self._subject = subject_of(request, ())
         self._until: dict[TopicPartition, int] | None = None
         self._sessions_until: dict[TopicPartition, int] = {}
         self._stands_on: dict[str, set[int]] = {}
@@ -138,16 +142,18 @@ class Erasure:
     async def _find(self) -> None:
         self._step("find")
         request, concerned = self._request, self._concerned
-        if request.session_id:
-            concerned.sessions[request.session_id] = {}
-        if asked := self._records.due.get(request.request_id):
-            # A try that was cut short may have removed all that tells of them, but not their bytes.
-            self._anything = True
-            for session_id in asked.session_ids:
-                concerned.sessions.setdefault(session_id, {})
         turns = await self._logs.ends(TURNS)
         await self._readers.beyond("sessions", turns)
         await self._readers.archived(turns)
+        asked_for = await self._named(request.app_id, filter(None, [request.session_id]))
+        concerned.sessions.update({session: {} for session in asked_for})
+        self._subject = subject_of(request, asked_for)
+        if asked := self._records.due.get(request.request_id):
+            # A try that was cut short may have removed all that tells of them, but not their bytes.
+            self._anything = True
+            known = {SessionName(each.app_id, each.session_id) for each in asked.sessions}
+            for session in known or await self._named(asked.app_id, asked.session_ids):
+                concerned.sessions.setdefault(session, {})
         for session_id, app_id, user_id, first, last in await self._archive.sessions_of(request):
             concerned.spoke(session_id, User(app_id, user_id), Span(first, last))
             self._anything = True
@@ -157,11 +163,19 @@ class Erasure:
                     for session_id, user, span in spoke_in(event, self._subject):
                         concerned.spoke(session_id, user, span)
                     self._remembered(event)
-        self._subject = subject_of(request, concerned.sessions)
+        namesakes = await self._archive.namesakes_of(concerned.sessions)
+        self._subject = subject_of(request, concerned.sessions, namesakes)
         for topic in TYING:
             await self._follow(topic)
         await self._look_at_first()
         self._log.info("erasure_found", sessions=len(concerned.sessions), users=len(concerned.users))
+
+    async def _named(self, app_id: str, session_ids: Iterable[str]) -> set[SessionName]:
+        """Sessions by their ids; where a request of an earlier release names no app, those of every app."""
+        if app_id:
+            return {SessionName(app_id, session_id) for session_id in session_ids}
+        by_default = {SessionName(DEFAULT_APP, session_id) for session_id in session_ids}
+        return by_default | await self._archive.namesakes_of(by_default) if by_default else by_default
 
     async def _follow(self, topic: Topic) -> None:
         """Tie what came of the subject's sessions to it."""
@@ -197,11 +211,11 @@ class Erasure:
             residual, _ = await look(self._logs, topic, self._subject.concerns, keys=keys, until=self._until)
             keys |= residual.keys
             return residual
-        sessions, touched = self._concerned.sessions.keys(), self._concerned.touched
+        touched = self._concerned.touched
         return await look_at_state(
             self._logs,
             topic,
-            owned=sessions.__contains__ if topic is SESSION_STATE else self._subject.owns,
+            owned=self._subject.owns_session if topic is SESSION_STATE else self._subject.owns,
             touched=lambda entity: root_of(entity) in touched,
             until=self._until,
         )
@@ -242,8 +256,9 @@ class Erasure:
     async def _send_events(self, topic: Topic, events: Iterable[SessionErased | OfMemory]) -> None:
         by_place: dict[TopicPartition, list[Record]] = {}
         for event in events:
-            name = event.session_id if isinstance(event, SessionErased) else entity_key(event)
-            numbers = self._stands_on.get(name, ()) if topic is TURNS else ()
+            name, numbers = entity_key(event), set[int]()
+            if isinstance(event, SessionErased):
+                numbers = self._stands_on.get(session_key(event.app_id, event.session_id), numbers)
             places = [TopicPartition(self._logs.name(topic), number) for number in sorted(numbers)]
             for place in places or [await self._logs.place_of(topic, name.encode())]:
                 by_place.setdefault(place, []).append(Record(name.encode(), encode(event), headers_for(event)))
@@ -269,7 +284,8 @@ class Erasure:
             scope=request.scope,
             app_id=request.app_id,
             user_id=request.user_id,
-            session_ids=sorted(self._concerned.sessions),
+            session_ids=sorted({session.session_id for session in self._concerned.sessions}),
+            sessions=[ErasedSession(*session) for session in sorted(self._concerned.sessions)],
         )
         # Each try asks anew: an answer to an earlier one knows nothing of what was said since. Without an index too:
         # it tells the next try of the sessions once neither archive nor logs do.

@@ -128,7 +128,7 @@ def _filler(topic: Topic, request_id: str, now: datetime) -> Record:
     """A record that changes nothing: somebody who never was is forgotten, or a key without a value."""
     name = f"erasure {request_id}"
     if topic is TURNS:
-        session = SessionErased(session_id=name, timestamp=now, request_id=request_id)
+        session = SessionErased(session_id=name, app_id=name, timestamp=now, request_id=request_id)
         return Record(name.encode(), encode(session), headers_for(session))
     if topic is COMMANDS:
         user = UserErased(app_id=name, user_id=name, timestamp=now, request_id=request_id)

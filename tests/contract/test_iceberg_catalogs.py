@@ -19,7 +19,6 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 
-from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events.topics import PROFILES
 from streams.archive.erasing import erase
@@ -29,9 +28,10 @@ from streams.archive.schema import RAW, TABLES
 from tests.support.iceberg_rest import rest_catalog
 from tests.support.iceberg_tables import Archive, holding, land_everything
 from tests.support.lake_records import NOW, buffer_of, profile, turn
+from tests.support.subjects import of_session
 
 CANARY = "canaryfeathers"
-_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))
+_CANARIES = of_session(f"s-{CANARY}")
 _KINDS: dict[str, type[Catalog]] = {"sql": SqlCatalog, "rest": RestCatalog}
 
 

@@ -26,6 +26,7 @@ from streams.archive.writer import LakeWriter
 from tests.support import made_archive
 from tests.support.lake_places import Bucket, Database, Place, bucket, database, place
 from tests.support.lake_records import NOW, PREFIX, buffer_of, turn
+from tests.support.subjects import of_session, sessions
 
 pytestmark = pytest.mark.usefixtures("archives_made_anew")
 
@@ -213,7 +214,9 @@ def test_erased_bytes_are_nowhere(writer: LakeWriter, here: Place) -> None:
     maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
     before = here.holding(CANARY)
 
-    proof = erase(writer, ErasureSubject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"})), now=NOW)
+    proof = erase(
+        writer, ErasureSubject("app", f"app-{CANARY}", "", sessions(f"s-{CANARY}", app_id=f"app-{CANARY}")), now=NOW
+    )
 
     assert any("base/" in name or "catalog" in name for name in before)
     assert here.holding(CANARY) == []
@@ -230,7 +233,7 @@ def test_orphans_go_and_foreign_files_stay(writer: LakeWriter, here: Place) -> N
     ours = here.put("raw/turns/ducklake-01a2056f-1e78-7650-971a-19a9903ea37f.parquet", b"half a file")
 
     done = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
-    erase(writer, ErasureSubject("session", session_ids=frozenset({"nobody"})), now=NOW)
+    erase(writer, of_session("nobody"), now=NOW)
 
     assert done.orphans == 1
     assert foreign_files(writer.con) == [theirs]

@@ -22,8 +22,8 @@ from faust.types import TP
 from prometheus_client import CollectorRegistry
 
 from models.entities import REGISTRY, TOPIC_OF, entity_key
-from models.erasure import ErasureSubject
-from models.events.base import Position
+from models.erasure import ErasureSubject, sessions_of
+from models.events.base import Position, SessionName
 from models.events.topics import COMMANDS, REQUESTS, TURNS
 from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for, key_of
@@ -266,11 +266,15 @@ class World:
 
     def _subjects(self) -> Iterator[ErasureSubject]:
         """A session, the user with most sessions, and an app."""
-        owners = {event["session_id"]: (event["app_id"], event["user_id"]) for event in self.events("profiles.v1")}
+        owners = {
+            SessionName(event["app_id"], event["session_id"]): (event["app_id"], event["user_id"])
+            for event in self.events("profiles.v1")
+        }
         ((user, _),), app_id = Counter(owners.values()).most_common(1), max(owners.values())[0]
-        yield ErasureSubject("session", session_ids=frozenset({min(owners)}))
-        yield ErasureSubject("user", *user, frozenset(name for name, owner in owners.items() if owner == user))
-        yield ErasureSubject("app", app_id, "", frozenset(name for name, (app, _) in owners.items() if app == app_id))
+        first = min(owners, key=lambda name: (name.session_id, name.app_id))
+        yield ErasureSubject("session", sessions=sessions_of([first], owners))
+        yield ErasureSubject("user", *user, sessions_of((n for n, owner in owners.items() if owner == user), owners))
+        yield ErasureSubject("app", app_id, "", sessions_of((n for n in owners if n.app_id == app_id), owners))
 
     def _forgotten(self, writer: LakeWriter, erase_scope: str) -> Lines:
         """Which records of the product's own are each subject's, and what the archive removes of one of them."""

@@ -9,7 +9,6 @@ import pytest
 from aiokafka import TopicPartition
 
 from jobs.operate.topics import differences
-from models.erasure import ErasureSubject
 from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
@@ -22,12 +21,13 @@ from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
 from tests.support.fault_driver import recorded, records_on, said
 from tests.support.lake_records import profile
+from tests.support.subjects import of_session
 
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 1
 
-ANNA = ErasureSubject("session", session_ids=frozenset({"anna-1"}))
+ANNA = of_session("anna-1")
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def test_what_is_said_after_the_erasure_stays(
     settings: Settings, logs: Logs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key that is written between the look and the null record belongs to what came later."""
-    two_sessions = ErasureSubject("session", session_ids=frozenset({"anna-1", "anna-2"}))
+    two_sessions = of_session("anna-1", "anna-2")
     await keep(logs, PROFILES, [profiled("anna-1"), profiled("anna-2")])
     write, read = logs.write, logs.extents
     looks = 0

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import events
-from models.erasure import ErasureSubject
 from models.events import ProjectItemChanged, ProjectOutput
 from models.wire.codec import encode
 from tests.support.project_driver import Project
+from tests.support.subjects import of_session
 
 CANARY, GONE = "zanzibarcanary", "s1-of-bert"
 """A word that only the erased session says, and its name."""
@@ -96,7 +96,7 @@ def test_an_erased_session_is_forgotten(steps: list[Step]) -> None:
         take(project, step)
     kept, before = of_others(project), len(project.outputs)
     project.do(events.ProjectSessionErased, session_ids=[GONE])
-    subject = ErasureSubject("session", session_ids=frozenset({GONE})).follow(project.outputs)
+    subject = of_session(GONE, app_id="shop").follow(project.outputs)
     left = stats(project)
 
     assert [] == [event for event in left if subject.concerns(event)]

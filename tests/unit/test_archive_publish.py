@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from models.erasure import ErasureSubject
 from models.events.topics import PROFILES
 from streams.archive.iceberg import publish
 from streams.archive.iceberg.withdraw import withdraw_now
@@ -26,13 +25,14 @@ from streams.settings import Settings
 from tests.support.command_line import printed, refused, turntide
 from tests.support.iceberg_tables import holding
 from tests.support.lake_records import NOW, buffer_of, profile, turn
+from tests.support.subjects import of_session
 
 AGED, ERASED, KEPT = "hippopotamus", "canaryfeathers", "zebrastripes"
 _LONG_AGO = datetime(2001, 2, 3, tzinfo=UTC)
 _SOME = ("turns", "profiles", "risk_points", "alerts")
 """Each further table takes a second; all of them: `test_iceberg_publish.py`."""
 _POLICY = "[archive.retention]\nidentified_days = 3650\n"
-_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{ERASED}"}))
+_CANARIES = of_session(f"s-{ERASED}")
 
 
 def _shape(result: dict[str, Any]) -> tuple[int, int, int]:

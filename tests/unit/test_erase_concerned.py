@@ -12,6 +12,7 @@ from models.events import (
     EraseRequested,
     ProjectErased,
     ProjectSessionErased,
+    SessionName,
     SpaceErased,
     SpaceSessionErased,
     UserErased,
@@ -62,9 +63,14 @@ def told(wanted: EraseRequested, concerned: Concerned) -> set[tuple[str, ...]]:
     return found
 
 
+def named(*ids: str, app_id: str = "shop") -> list[SessionName]:
+    """Sessions of an app."""
+    return [SessionName(app_id, each) for each in ids]
+
+
 def spoken(*users: User, session_id: str = "s-1") -> Concerned:
     """One session in which these spoke."""
-    return Concerned(sessions={session_id: dict.fromkeys(users, HOUR)})
+    return Concerned(sessions={SessionName("shop", session_id): dict.fromkeys(users, HOUR)})
 
 
 def test_a_user_goes_wholly_and_leaves_the_apps_space() -> None:
@@ -98,7 +104,7 @@ def test_an_app_goes_with_users_that_only_the_state_knows() -> None:
     """No log tells of Cleo any more, whose id holds a slash; another app's user stays."""
     concerned = spoken(ANNA)
     wanted = request("app", app_id="shop")
-    concerned.known(["user:shop/cleo%2F1", "user:travel/anna", "app:shop"], subject_of(wanted, ["s-1"]))
+    concerned.known(["user:shop/cleo%2F1", "user:travel/anna", "app:shop"], subject_of(wanted, named("s-1")))
 
     assert told(wanted, concerned) == {
         ("UserErased", "shop", "anna"),
@@ -120,11 +126,11 @@ def test_of_whom_nothing_is_known_nothing_is_told(wanted: EraseRequested) -> Non
 def test_many_sessions_are_told_in_parts() -> None:
     """No event names more sessions than it may, and none is left out."""
     names = [f"s-{n}" for n in range(SESSIONS_AT_ONCE + 1)]
-    concerned = Concerned(sessions={name: {ANNA: HOUR} for name in names})
+    concerned = Concerned(sessions={name: {ANNA: HOUR} for name in named(*names)})
     wanted = request("user", user_id="anna")
     parts = [
         event.session_ids
-        for event in of_users(wanted, concerned, subject_of(wanted, names), NOW)
+        for event in of_users(wanted, concerned, subject_of(wanted, named(*names)), NOW)
         if isinstance(event, SpaceSessionErased)
     ]
 
@@ -162,7 +168,7 @@ def test_projects_forget_the_sessions_that_they_know(wanted: EraseRequested) -> 
 def test_projects_of_an_app_go_with_it() -> None:
     """Also one that only the state knows, by whichever of its entities; another app's forgets the sessions."""
     concerned, wanted = in_projects(WEB, SITE), request("app", app_id="shop")
-    concerned.known(["project:shop/old%2F1/shelf/07", "project:travel/x"], subject_of(wanted, ["s-1", "s-2"]))
+    concerned.known(["project:shop/old%2F1/shelf/07", "project:travel/x"], subject_of(wanted, named("s-1", "s-2")))
 
     assert of_projects(told(wanted, concerned)) == {
         ("ProjectErased", "shop", "web/2"),
@@ -182,7 +188,7 @@ def test_shelves_are_looked_at_with_their_project() -> None:
 def test_what_a_project_holds_tells_of_sessions_and_projects() -> None:
     """An import brings what no log has; what others said in the same memory is theirs."""
     said, subject = memory(THEIRS, HERS, BY_HAND), subject_of(request("user", user_id=HERS.user_id), [])
-    known = subject_of(request("user", user_id=HERS.user_id), [HERS.conversation_id])
+    known = subject_of(request("user", user_id=HERS.user_id), named(HERS.conversation_id, app_id=ITEM.app_id))
 
     assert [*spoke_in(said, subject)] == [
         (HERS.conversation_id, User(ITEM.app_id, HERS.user_id), Span(HERS.said_at, HERS.said_at))
@@ -195,19 +201,21 @@ def test_a_session_lasts_from_its_first_to_its_last_word() -> None:
     """Past values of facts do not say which session they are from."""
     concerned = Concerned()
     for number in (3, 1, 2):
-        for session_id, user, span in spoke_in(turn(number), subject_of(request("session", session_id="s-1"), ["s-1"])):
+        for session_id, user, span in spoke_in(turn(number), subject_of(request("session", session_id="s-1"), ())):
             concerned.spoke(session_id, user, span)
 
-    assert concerned.sessions == {"s-1": {User("support", "u-1"): Span(turn(1).timestamp, turn(3).timestamp)}}
+    assert concerned.sessions == {
+        SessionName("support", "s-1"): {User("support", "u-1"): Span(turn(1).timestamp, turn(3).timestamp)}
+    }
 
 
 @pytest.mark.parametrize(
     ("scope", "names", "trouble"),
     [
         ("user", {"app_id": "shop"}, "names a user and may name an app"),
-        ("session", {"session_id": "s", "app_id": "shop"}, "leave out app"),
+        ("session", {"session_id": "s", "user_id": "anna"}, "leave out user"),
         ("app", {"app_id": "shop", "user_id": "anna"}, "leave out user"),
-        ("session", {}, "names a session and nothing else"),
+        ("session", {}, "names a session and may name an app"),
     ],
 )
 def test_a_request_names_what_its_scope_needs(scope: str, names: dict[str, str], trouble: str) -> None:

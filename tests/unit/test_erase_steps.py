@@ -12,7 +12,15 @@ from unittest.mock import AsyncMock
 import pytest
 from aiokafka import TopicPartition
 
-from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
+from models.events import (
+    ErasedSession,
+    ErasedStore,
+    EraseRequested,
+    ErasureProved,
+    SessionName,
+    VectorsErased,
+    VectorsErasureDue,
+)
 from models.events.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE, TURNS, Topic
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
@@ -26,10 +34,17 @@ from streams.state import changelog
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 REQUEST = EraseRequested(request_id="r-1", timestamp=NOW, scope="user", user_id="anna")
-DUE = VectorsErasureDue(request_id="r-1", timestamp=NOW, scope="user", user_id="anna", session_ids=["anna-1"])
+DUE = VectorsErasureDue(
+    request_id="r-1",
+    timestamp=NOW,
+    scope="user",
+    user_id="anna",
+    session_ids=["anna-1"],
+    sessions=[ErasedSession("shop", "anna-1")],
+)
 ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
 POINT = ErasedStore(store="vectors turns", looked_at=5, removed=1, remaining=0)
-USER, VALUE = "user:shop/anna", b"12345678hers"
+SESSION, USER, VALUE = "session:shop/anna-1", "user:shop/anna", b"12345678hers"
 ANSWERED = ["memory", "enrich", "memory"]
 
 
@@ -50,7 +65,7 @@ class World:
         self.producer = self.admin = self
         self._has_index = has_index
         self._state: dict[str, list[tuple[str, bytes | None]]] = {
-            SESSION_STATE.name: [("anna-1", VALUE)],
+            SESSION_STATE.name: [(SESSION, VALUE)],
             MEMORY_STATE.name: [],
         }
 
@@ -102,7 +117,7 @@ class World:
         self.steps.append(role)
         self.waited.append((role, ends))
         if role == "judge":
-            self._state[SESSION_STATE.name].append(("anna-1", None))
+            self._state[SESSION_STATE.name].append((SESSION, None))
         if role == "memory" and not self._state[MEMORY_STATE.name]:
             self._state[MEMORY_STATE.name].append((USER, VALUE))
 
@@ -116,10 +131,14 @@ class World:
         """It knows of none."""
         return []
 
+    async def namesakes_of(self, _sessions: Any) -> set[SessionName]:
+        """Likewise."""
+        return set()
+
     async def erase(self, _subject: Any) -> list[ErasedStore]:
         """Done; she says something more."""
         self.steps.append("archive")
-        self._state[SESSION_STATE.name].append(("anna-1", VALUE))
+        self._state[SESSION_STATE.name].append((SESSION, VALUE))
         return [ROWS]
 
 

@@ -11,21 +11,23 @@ from msgspec.structs import replace
 
 from models import events
 from models.entities import TOPIC_OF
-from models.erasure import ErasureSubject, digest
-from models.events import DeadLetter
+from models.erasure import ErasureSubject, digest, sessions_of
+from models.events import DEFAULT_APP, DeadLetter, SessionName
 from models.wire.envelope import key_of
 from tests.support.lake_records import example
+from tests.support.subjects import of_session
 
 APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"
 """Whom the contracts' examples tell of."""
 
 SUBJECTS = {
-    "session": ErasureSubject("session", session_ids=frozenset({SESSION})),
+    "session": of_session(SESSION, app_id=APP),
     "user": ErasureSubject("user", APP, USER),
     "app": ErasureSubject("app", APP),
 }
 OTHERS = {
-    "session": ErasureSubject("session", session_ids=frozenset({"other"})),
+    "session": of_session("other", app_id=APP),
+    "session elsewhere": ErasureSubject("session", sessions=frozenset({SessionName("other", SESSION)})),
     "user elsewhere": ErasureSubject("user", "other", USER),
     "user": ErasureSubject("user", APP, "other"),
     "app": ErasureSubject("app", "other"),
@@ -101,7 +103,7 @@ ROWS: dict[type[Struct], str] = {
     events.VectorsErased: "",
     events.ErasureProved: "",
     events.AccessAudited: "session user app",
-    events.DeadLetter: "session",
+    events.DeadLetter: "",
 }
 """Scopes of the subjects above that the contracts' example of a kind belongs to."""
 _Event = TypeVar("_Event", bound=Struct)
@@ -215,13 +217,19 @@ def test_a_confirmed_value_is_whose_it_was() -> None:
 @pytest.mark.parametrize(
     ("scope", "key", "value", "expected"),
     [
-        ("session", SESSION, None, True),
-        ("session", "another", b'{"session_id":"order-4711"', True),
-        ("session", "another", b'{"session_id":"order-47110"}', False),
+        ("session", f"session:{APP}/{SESSION}", None, True),
+        ("session", f"session:other/{SESSION}", None, False),
+        ("session", f"session:{APP}/{SESSION}", b'{"app_id":"another"', False),
+        ("session", SESSION, None, False),
+        ("session", SESSION, b'{"app_id" : "shop-assistant", broken', True),
+        ("session", "another", b'{"app_id":"shop-assistant","session_id":"order-4711"', True),
+        ("session", "another", b'{"app_id":"another","session_id":"order-4711","user_id":"shop-assistant"', False),
+        ("session", "another", b'{"session_id":"order-4711","user_id":"shop-assistant"', False),
+        ("session", "another", b'{"app_id":"shop-assistant","session_id":"order-47110"}', False),
         ("user", f"user:{APP}/{USER}", None, True),
         ("user", f"app:{APP}/{USER}", None, True),
         ("user", f"app:{APP}", None, False),
-        ("user", "x", b'{"user_id":"user-17", broken', True),
+        ("user", "x", b'{"user_id":"user-17", broken', False),
         ("user", "x", b'{"user_id":"user-17","app_id":"another", broken', False),
         ("user", "x", b'{"user_id":"user-17","app_id":"shop-assistant", broken', True),
         ("app", f"app:{APP}", None, True),
@@ -230,11 +238,47 @@ def test_a_confirmed_value_is_whose_it_was() -> None:
         ("user", f"project:{APP}/{USER}", None, False),
         ("app", "x", b'{"app_id":"shop-assistant"}', True),
         ("app", "x", b'{"app_id":"shop-assistant-2"}', False),
+        ("app", "x", b'{"app_id":"other","user_id":"shop-assistant"}', False),
     ],
 )
 def test_dead_letters(scope: str, key: str, value: bytes | None, expected: bool) -> None:
     """Only bytes are known of a refused record: its key, or an id as a JSON string."""
     assert SUBJECTS[scope].concerns(letter(key=key.encode(), value=value)) is expected
+
+
+def test_refused_records_without_an_app_are_the_default_apps() -> None:
+    """Whoever names no app is taken for its producer; not what names another one."""
+    session, user = of_session(SESSION, app_id=DEFAULT_APP), ErasureSubject("user", DEFAULT_APP, USER)
+
+    assert session.concerns(letter(key=SESSION.encode()))
+    assert session.concerns(letter(value=b'{"session_id":"order-4711"'))
+    assert not session.concerns(letter(key=SESSION.encode(), value=b'{"app_id":"another"'))
+    assert not session.concerns(letter(key=f"session:{APP}/{SESSION}".encode()))
+    assert user.concerns(letter(value=b'{"user_id":"user-17", broken'))
+    assert not user.concerns(letter(value=b'{"user_id":"user-17","app_id":"another"'))
+
+
+def test_events_without_an_app_are_of_the_only_session_of_their_id() -> None:
+    """Control events of earlier releases: the default app's, else the only one's; nobody's while several have one."""
+    ended = replace(example(events.SessionEnded), app_id="")
+    here, there, by_default = (SessionName(app_id, SESSION) for app_id in (APP, "other", DEFAULT_APP))
+
+    def goes(mine: SessionName, *known: SessionName) -> bool:
+        return ErasureSubject("session", sessions=sessions_of([mine], known)).concerns(ended)
+
+    assert [True, True, False, False] == [goes(here), goes(here, here), goes(here, there), goes(here, by_default)]
+    assert [True, True] == [goes(by_default), goes(by_default, here)]
+    assert not ErasureSubject("session", sessions=sessions_of([here])).concerns(replace(ended, app_id="other"))
+
+
+def test_state_of_sessions_is_owned() -> None:
+    """By app and id, and by the id alone as earlier releases kept it; an id may hold a slash."""
+    subject = of_session("a/b", app_id="shop/eu")
+
+    assert subject.owns_session("session:shop%2Feu/a/b")
+    assert subject.owns_session("a/b")
+    assert not subject.owns_session("session:shop/a/b")
+    assert not of_session("b", app_id="a").owns_session("a/b")
 
 
 def test_dead_letters_in_escaped_json() -> None:
@@ -272,7 +316,7 @@ def test_keys(key: str, expected: str) -> None:
         "user": ErasureSubject("user", "a/b", "anna"),
         "all": ErasureSubject("user", user_id="anna"),
         "app": ErasureSubject("app", "a/b"),
-        "session": ErasureSubject("session", session_ids=frozenset({"anna"})),
+        "session": of_session("anna", app_id="a/b"),
     }
 
     assert expected.split() == [name for name, subject in subjects.items() if subject.owns(key)]

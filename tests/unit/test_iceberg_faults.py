@@ -12,7 +12,6 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException, UnauthorizedError
 
-from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.archive.erasing import erase
 from streams.archive.iceberg import catalog, publish, tables
@@ -20,9 +19,10 @@ from streams.archive.iceberg.writing import FileWriter
 from streams.settings import Settings
 from tests.support.iceberg_tables import Archive
 from tests.support.lake_records import NOW, buffer_of, turn
+from tests.support.subjects import of_session
 
 CANARY = "canaryfeathers"
-_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))
+_CANARIES = of_session(f"s-{CANARY}")
 
 
 class Killed(BaseException):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from models.erasure import ErasureSubject
 from models.errors import ConfigurationError
 from models.events.topics import PROFILES
 from models.policy.archive import RetentionPolicy
@@ -18,9 +17,10 @@ from streams.archive.retention import retain
 from streams.archive.schema import RAW, TABLES
 from tests.support.iceberg_tables import Archive
 from tests.support.lake_records import NOW, buffer_of, profile, turn
+from tests.support.subjects import of_session
 
 CANARY = "canaryfeathers"
-_CANARIES = ErasureSubject("session", session_ids=frozenset({f"s-{CANARY}"}))
+_CANARIES = of_session(f"s-{CANARY}")
 
 
 @pytest.fixture

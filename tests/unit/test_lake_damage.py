@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
 from models.events.topics import PROFILES
 from streams.archive.catalog import open_reader, reading
@@ -21,6 +20,7 @@ from streams.archive.verify import verify
 from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
+from tests.support.subjects import of_session
 
 TODAY, TOMORROW = NOW.date(), NOW.date() + timedelta(days=1)
 _HOUR = timedelta(hours=1)
@@ -159,7 +159,7 @@ def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> No
     """It names the file and changes nothing; afterwards it can be done."""
     path = file_of(writer)
     kept = path.rename(path.with_suffix(".kept"))
-    subject = ErasureSubject("session", session_ids=frozenset({"s-1"}))
+    subject = of_session("s-1")
 
     with pytest.raises(StoreUnavailable, match=f"raw.turns of {TODAY}.*is missing"):
         erase(writer, subject, now=NOW)

@@ -29,6 +29,7 @@ from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
 from tests.support.bytes_left import files_with
 from tests.support.lake_records import NOW, PREFIX, Record, buffer_of, example, land_all, turn
+from tests.support.subjects import of_session, sessions
 
 CANARY = "canaryfeathers"
 _WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)
@@ -83,11 +84,13 @@ def ruled(subject: ErasureSubject, by_topic: Mapping[Topic, Sequence[Struct]]) -
     }
 
 
+APP = "shop-assistant"
+"""Whose the contracts' examples are."""
 SUBJECTS = [
-    ErasureSubject("session", session_ids=frozenset({"order-4711"})),
-    ErasureSubject("user", "shop-assistant", "user-17", frozenset({"order-4711"})),
-    ErasureSubject("user", "", "user-17", frozenset({"order-4711"})),
-    ErasureSubject("app", "shop-assistant", "", frozenset({"order-4711"})),
+    of_session("order-4711", app_id=APP),
+    ErasureSubject("user", APP, "user-17", sessions("order-4711", app_id=APP)),
+    ErasureSubject("user", "", "user-17", sessions("order-4711", app_id=APP)),
+    ErasureSubject("app", APP, "", sessions("order-4711", app_id=APP)),
 ]
 
 
@@ -152,7 +155,7 @@ def test_what_is_tied_goes_and_what_looks_like_it_stays(writer: LakeWriter) -> N
     assert found == {(TABLE_OF[type(event)].name, n) for theirs, _ in landed.values() for n, event in enumerate(theirs)}
 
 
-CANARIES = ErasureSubject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"}))
+CANARIES = ErasureSubject("app", f"app-{CANARY}", "", sessions(f"s-{CANARY}", app_id=f"app-{CANARY}"))
 
 
 def land_turns(writer: LakeWriter) -> None:
@@ -165,7 +168,13 @@ def land_turns(writer: LakeWriter) -> None:
         writer.land(buffer_of([*batch, *[b"{"] * (n // 20)], first=n, expected=n or None), now=NOW)
     place: dict[str, Any] = {"topic": TURNS.full_name(PREFIX), "partition": 0}
     letters = [
-        replace(examples(DEAD_LETTERS)[0], key=f"s-{CANARY}".encode(), value=b"{", offset=40, **place),
+        replace(
+            examples(DEAD_LETTERS)[0],
+            **place,
+            key=f"s-{CANARY}".encode(),
+            value=f'{{"app_id":"app-{CANARY}"'.encode(),
+            offset=40,
+        ),
         replace(examples(DEAD_LETTERS)[0], key=b"s-1", value=b"{}", offset=41, **place),
     ]
     undecodable = [

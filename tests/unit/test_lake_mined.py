@@ -22,7 +22,6 @@ from jobs.analyse.mining.job import Job
 from jobs.analyse.mining.memory import JOB as MEMORY
 from jobs.analyse.mining.run import DayParts
 from jobs.analyse.mining.source import Day, MiningSource
-from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
 from models.events.erase import ErasedStore
 from models.policy.archive import ArchivePolicy, RetentionPolicy
@@ -33,6 +32,7 @@ from streams.archive.retention import retain
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
 from tests.support.lake_records import NOW, buffer_of, paths, turn
+from tests.support.subjects import of_session
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ async def test_the_role_lands_on_while_it_waits(folder: Path, tmp_path_factory: 
         writer.land(buffer_of([turn(0), turn(0, session_id="s-2")]), now=NOW)
         archive = WriterArchive(writer, alone, lambda: None, folder)
         with _waiting(look):
-            proof = await archive.erase(ErasureSubject("session", session_ids=frozenset({"s-1"})))
+            proof = await archive.erase(of_session("s-1"))
 
     assert [(False, 1), (False, 1)] == seen
     assert ErasedStore(store="mined days", looked_at=3, removed=3, remaining=0) == proof[-1]

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from jobs.replay.alert import compare, differing, replay_alert
 from jobs.replay.alert_sources import ArchiveSource, Recorded, TopicSource
 from jobs.replay.command import folding
-from models.erasure import ErasureSubject
 from models.errors import ConfigurationError
 from models.events import Turn
 from models.wire.codec import encode
@@ -36,6 +35,7 @@ from tests.support.alert_log import (
 )
 from tests.support.command_line import refused, turntide
 from tests.support.lake_records import NOW, PREFIX
+from tests.support.subjects import of_session
 from tests.support.zero_embedder import NoEmbedder
 
 
@@ -197,7 +197,7 @@ def test_erasures_beside_the_alert_are_told(settings: Settings, monkeypatch: pyt
     archive(settings, escalating(), [replace(raised, reason="other")])
     calm = frozenset({"calm-1", "calm-2"})
     writer = LakeWriter(paths_of(settings))
-    erase(writer, ErasureSubject("session", session_ids=calm), now=NOW)
+    erase(writer, of_session(*calm), now=NOW)
     writer.close()
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
