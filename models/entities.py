@@ -83,7 +83,10 @@ SESSION: Final = EntityKind(
             events.TopicChanged,
             topics.CONVERSATION_TOPICS,
             table="topics",
-            views={"topic_changes": once("session_id", "id"), "topics": last("app_id", "session_id", "topic_id")},
+            views={
+                "topic_changes": once("app_id", "session_id", "id"),
+                "topics": last("app_id", "session_id", "topic_id"),
+            },
             index=Index("topics"),
             counts=(
                 count("topic_changes_total", "cause"),

@@ -16,6 +16,7 @@ from jobs.cli import with_examples
 from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer, status_line
 from jobs.shared.role_groups import RoleGroup, role_groups
+from jobs.shared.session_app import session_meant
 from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved
 from streams.erase.concerned import checked
@@ -37,13 +38,18 @@ Say = Callable[[str], None]
 @with_examples(
     "turntide memory erase --user anna",
     "turntide memory erase --user anna --app shop --purge-logs",
-    "turntide memory erase --session order-4711 --yes --output json",
+    "turntide memory erase --session order-4711 --app shop --yes --output json",
     "turntide memory erase --status 6f1a3c50…",
 )
 def erase(
     *,
     user: Annotated[str, typer.Option(help="The user; with --app of that app, else in all apps.")] = "",
-    session: Annotated[str, typer.Option(help="One session.")] = "",
+    session: Annotated[
+        str,
+        typer.Option(
+            help="One session; with --app of that app, else of the default app, or of the only app with such a session."
+        ),
+    ] = "",
     app: Annotated[str, typer.Option(help="An app: alone, everything of it.")] = "",
     purge_logs: Annotated[
         bool,
@@ -72,6 +78,9 @@ def erase(
         _show(asyncio.run(_proof_of(settings, status)), status, printed)
         return
     request = _request(user=user, session=session, app=app, purge_logs=purge_logs, by=by)
+    if request.scope == "session" and not request.app_id:
+        apps = asyncio.run(KafkaEraseRequests(settings).apps_of(session))
+        request = msgspec.structs.replace(request, app_id=session_meant(session, "", apps).app_id)
     if not yes:
         typer.confirm(f"Erase {described(request)} everywhere, for good?", abort=True, err=True)
     asyncio.run(KafkaEraseRequests(settings).request(request))
@@ -91,7 +100,7 @@ def erase(
 
 
 def _request(*, user: str, session: str, app: str, purge_logs: bool, by: str) -> EraseRequested:
-    """The request that the options ask for.
+    """The request that the options ask for; of a session it may still lack the app.
 
     Raises:
         ConfigurationError: They name nobody, or two.
@@ -120,9 +129,10 @@ def described(request: EraseRequested) -> str:
     >>> described(EraseRequested(request_id="r", timestamp=now, scope="user", user_id="anna"))
     'user anna of all apps'
     """
-    if request.scope == "user":
-        return f"user {request.user_id} of {f'app {request.app_id}' if request.app_id else 'all apps'}"
-    return f"session {request.session_id}" if request.scope == "session" else f"app {request.app_id} with all its users"
+    if request.scope == "app":
+        return f"app {request.app_id} with all its users"
+    name = request.user_id or request.session_id
+    return f"{request.scope} {name} of {f'app {request.app_id}' if request.app_id else 'all apps'}"
 
 
 # --- waiting

@@ -14,12 +14,13 @@ import typer
 from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.session_app import SessionAppOption, session_meant
 from models.errors import ConfigurationError
-from models.events import RestoredMessage, TopicRestored
+from models.events import RestoredMessage, SessionName, TopicRestored
 from models.state.entity import same_fields
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of, reading
-from streams.archive.inputs import ArchivedMessage, ArchivedTopic, is_open, messages_of, topics_of
+from streams.archive.inputs import ArchivedMessage, ArchivedTopic, apps_of, is_open, messages_of, topics_of
 from streams.settings import load_settings
 
 MOST_MESSAGES = 200
@@ -35,10 +36,12 @@ app = group("Topics of a session out of the archive: list them, read all that wa
 
 
 @app.command(epilog=examples("turntide memory topics order-4711", "turntide memory topics order-4711 --output json"))
-def topics(session_id: SessionArgument, *, output: OutputOption = OutputFormat.TABLE) -> None:
+def topics(
+    session_id: SessionArgument, *, app_id: SessionAppOption = "", output: OutputOption = OutputFormat.TABLE
+) -> None:
     """List every topic that a session ever had, the latest active first: kept, evicted, or merged into another."""
     with reading(paths_of(load_settings())) as lake:
-        found = _topics(lake, session_id)
+        found = _topics(lake, session_meant(session_id, app_id, apps_of(lake, session_id)))
     rows = [described(topic) for topic in found]
     printed = Printer(output)
     if output is OutputFormat.TABLE:
@@ -54,19 +57,32 @@ def topics(session_id: SessionArgument, *, output: OutputOption = OutputFormat.T
         "turntide memory history order-4711 --topic 6f1a3c50-… --output json | jq -r .[].content",
     )
 )
-def history(session_id: SessionArgument, *, topic_id: TopicOption, output: OutputOption = OutputFormat.TABLE) -> None:
+def history(
+    session_id: SessionArgument,
+    *,
+    topic_id: TopicOption,
+    app_id: SessionAppOption = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
     """Print every message of a topic in order of time: those at hand, packed, released and of an evicted one.
 
     Topics that merged into it are part of it.
     """
     with reading(paths_of(load_settings())) as lake:
-        _chosen(_topics(lake, session_id), session_id, topic_id)
-        found = messages_of(lake, session_id, topic_id)
+        session = session_meant(session_id, app_id, apps_of(lake, session_id))
+        _chosen(_topics(lake, session), session_id, topic_id)
+        found = messages_of(lake, session, topic_id)
     Printer(output).rows(f"topic {topic_id} of {session_id}", [msgspec.structs.asdict(message) for message in found])
 
 
 @app.command(epilog=examples("turntide memory restore order-4711 --topic 6f1a3c50-…"))
-def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: OutputOption = OutputFormat.TABLE) -> None:
+def restore(
+    session_id: SessionArgument,
+    *,
+    topic_id: TopicOption,
+    app_id: SessionAppOption = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
     """Bring an evicted topic back into its open session, under its old id, with its latest messages.
 
     Sends `topic_restored` to turns.v1: at most 200 messages and 500 kB of JSON. The archive keeps all of them.
@@ -76,10 +92,11 @@ def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: Outpu
 
     settings = load_settings()
     with reading(paths_of(settings)) as lake:
-        topic = _chosen(_topics(lake, session_id), session_id, topic_id)
-        _require_restorable(topic, session_id, session_open=is_open(lake, session_id))
-        found = messages_of(lake, session_id, topic_id)
-    event = restored(session_id, topic, found, message_chars=policy_of(settings).topics.message_chars)
+        session = session_meant(session_id, app_id, apps_of(lake, session_id))
+        topic = _chosen(_topics(lake, session), session_id, topic_id)
+        _require_restorable(topic, session_id, session_open=is_open(lake, session))
+        found = messages_of(lake, session, topic_id)
+    event = restored(session, topic, found, message_chars=policy_of(settings).topics.message_chars)
     record = input_record(event)
     asyncio.run(send_to_turns(settings, [record]))
     Printer(output).record(
@@ -101,12 +118,12 @@ def described(topic: ArchivedTopic) -> dict[str, object]:
 
 
 def restored(
-    session_id: str, topic: ArchivedTopic, messages: Sequence[ArchivedMessage], *, message_chars: int
+    session: SessionName, topic: ArchivedTopic, messages: Sequence[ArchivedMessage], *, message_chars: int
 ) -> TopicRestored:
     """The control event that brings a topic back.
 
     Args:
-        session_id: Whose topic.
+        session: Whose topic.
         topic: As its last event left it.
         messages: All of it, in order of time; the latest that fit are taken.
         message_chars: The fold keeps no more of a message (`topics.message_chars`).
@@ -116,11 +133,11 @@ def restored(
     """
     if not messages:
         raise ConfigurationError(
-            f"the archive has no message of topic {topic.topic_id} of session {session_id}: were its turns erased? "
+            f"the archive has no message of topic {topic.topic_id} of session {session.session_id}: were its turns erased? "
             "`turntide archive verify` tells what is missing"
         )
     return TopicRestored(
-        session_id=session_id,
+        **session._asdict(),
         timestamp=datetime.now(UTC),
         **same_fields(topic, TopicRestored, "summary", "messages"),
         summary=topic.summary or "",
@@ -145,11 +162,11 @@ def _latest(messages: Sequence[ArchivedMessage], message_chars: int) -> list[Res
     return taken[::-1]
 
 
-def _topics(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[ArchivedTopic]:
-    found = topics_of(lake, session_id)
+def _topics(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[ArchivedTopic]:
+    found = topics_of(lake, session)
     if not found:
         raise ConfigurationError(
-            f"the archive has no topic of a session {session_id}: `turntide query 'FROM topics'` shows whose it has. "
+            f"the archive has no topic of a session {session.session_id}: `turntide query 'FROM topics'` shows whose it has. "
             "It gets them if the archive role runs and the policy has topics.enabled"
         )
     return found

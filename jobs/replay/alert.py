@@ -16,7 +16,7 @@ from msgspec import Struct
 from jobs.replay.alert_rules import FoldRules, Origin, RuledFeed, rules_of
 from jobs.replay.alert_sources import AlertSource, ArchiveSource, Recorded, TopicSource
 from models.errors import ConfigurationError
-from models.events import AlertChanged, Output, OutputEvent
+from models.events import AlertChanged, Output, OutputEvent, SessionName
 from models.events.topics import TURNS
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
@@ -79,14 +79,14 @@ class AlertCompared(Struct, frozen=True, kw_only=True):
 class _AlertReplay(SessionReplay):
     """A fold that keeps nothing of its outputs but the changes of one session's alerts."""
 
-    def __init__(self, first: FoldRules, embedder: Embedder, session_id: str) -> None:
+    def __init__(self, first: FoldRules, embedder: Embedder, session: SessionName) -> None:
         super().__init__(first.policy, embedder, first.scorer)
-        self._session_id = session_id
+        self._session = session
         self.changes: dict[str, AlertChanged] = {}
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
-            if isinstance(event, AlertChanged) and event.session_id == self._session_id:
+            if isinstance(event, AlertChanged) and self._session == (event.app_id, event.session_id):
                 self.changes[event.id] = event
 
 
@@ -131,7 +131,7 @@ async def replay_alert(
         rules = found.rules
         partition, before = last.source.partition, last.source.offset + 1
         records, erased = await source.count(partition, before), await source.erased(partition, before)
-        replay = _AlertReplay(rules[0], embedder, last.session_id)
+        replay = _AlertReplay(rules[0], embedder, SessionName(last.app_id, last.session_id))
         with bar(records) as progress:
             feed = RuledFeed(replay, rules[1:], embedder, progress)
             async for record in source.turns(partition, before):

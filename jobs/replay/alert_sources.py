@@ -64,8 +64,11 @@ class TopicSource(AlertSource):
         found = await self._first(alert_id)
         if found is None:
             return []
+        session = found.app_id, found.session_id
         return [
-            each async for each in self._alerts(found.source.partition) if each.event.session_id == found.session_id
+            each
+            async for each in self._alerts(found.source.partition)
+            if (each.event.app_id, each.event.session_id) == session
         ]
 
     async def _first(self, alert_id: str) -> AlertChanged | None:

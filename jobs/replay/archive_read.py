@@ -30,7 +30,7 @@ def read_archive(settings: Settings) -> Archived:
 
     with reading(paths_of(settings)) as lake:
         lake.execute("BEGIN")
-        turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
+        turns = lake.execute("SELECT app_id, session_id, turn FROM turns").fetchall()
         doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
         ((doubled_rows,),) = doubled.fetchall()
         ids = _ids_in(lake)

@@ -20,6 +20,7 @@ from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer, progress_bar
 from models.errors import ConfigurationError
+from models.events import SessionName
 from models.events.topics import TURNS
 from models.partition.sessions import PARTITION_ENTITY
 from streams.observe.telemetry import configure_logging
@@ -69,7 +70,9 @@ class Digest(Struct, frozen=True, kw_only=True):
 
 def replay(
     *,
-    session: Annotated[str | None, typer.Option(help="Only the digest of this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only the digest of the sessions of this id, one for each app.")
+    ] = None,
     sessions: Annotated[
         bool, typer.Option("--sessions", help="A digest for each session and user, not each partition.")
     ] = False,
@@ -128,7 +131,7 @@ def replay(
     single = sessions or session is not None
     shown = [digest for role, each in replayed.items() for digest in digests(role, each.entities, single=single)]
     if session is not None:
-        shown = [digest for digest in shown if digest.entity == session]
+        shown = [digest for digest in shown if SessionName.of_key(digest.entity).session_id == session]
         if not shown:
             raise ConfigurationError(
                 f"no state is kept of session {session}: was it in the log, and not yet forgotten?"

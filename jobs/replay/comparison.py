@@ -16,6 +16,7 @@ from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_
 from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
 from jobs.shared.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.events import SessionName
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.sessions import folded_offset
 from streams.masking.records import RecordMasker, masker_of
@@ -232,7 +233,7 @@ class _Settling:
         return result
 
     async def _index_compared(self, oracle: Replayed) -> Comparison:
-        sessions = {session_id for session_id, _ in oracle.turn_keys}
+        sessions = {SessionName(app_id, session_id) for app_id, session_id, _ in oracle.turn_keys}
         found = await read_index(self._settings, sessions, index_url=self._index_url)
         return compare_index(found, oracle, keep_turns=self._policy.memory.stored_vectors)
 

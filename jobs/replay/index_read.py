@@ -21,6 +21,7 @@ from models.events import (
     ProjectEpisode,
     ProjectItem,
     ProjectMemory,
+    SessionName,
 )
 from models.events.project_items import ItemKind
 from streams.http.route import path_part
@@ -83,12 +84,12 @@ class _ProjectPage(msgspec.Struct):
         return chain(self.memories, self.episodes, self.chunks, self.conversations, self.pending)
 
 
-async def read_index(settings: Settings, session_ids: Collection[str], *, index_url: str | None = None) -> Indexed:
+async def read_index(settings: Settings, sessions: Collection[SessionName], *, index_url: str | None = None) -> Indexed:
     """The newest turns of each session, from their payloads, and the number of all points.
 
     Args:
         settings: Which prefix, policy and vector store.
-        session_ids: Whose turns.
+        sessions: Whose turns.
         index_url: Where the index role answers; none: where the settings say, if it answers there.
 
     Raises:
@@ -97,7 +98,7 @@ async def read_index(settings: Settings, session_ids: Collection[str], *, index_
     """
     at_most = min(_AT_MOST, policy_of(settings).memory.stored_vectors)
     async with _reader(settings, index_url) as index:
-        found = await _each(session_ids, lambda session_id: index.newest(session_id, at_most))
+        found = await _each(sessions, lambda session: index.newest(session, at_most))
         return Indexed(turns=[key for keys in found for key in keys], at_most=at_most, points=await index.points())
 
 
@@ -139,9 +140,10 @@ class _IndexReader:
     async def points(self) -> int:
         return (await self.size()).turns
 
-    async def newest(self, session_id: str, at_most: int) -> list[tuple[str, int]]:
-        path = f"/v1/sessions/{path_part(session_id)}/turns?last={at_most}"
-        return [(key.session_id, key.turn) for key in await self._ask(path, list[_Key])]
+    async def newest(self, session: SessionName, at_most: int) -> list[tuple[str, str, int]]:
+        app = f"app_id={quote(session.app_id, safe='')}"
+        path = f"/v1/sessions/{path_part(session.session_id)}/turns?{app}&last={at_most}"
+        return [(session.app_id, key.session_id, key.turn) for key in await self._ask(path, list[_Key])]
 
     async def user(self, who: UserId) -> IndexedUser:
         path, app = f"/v1/users/{path_part(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"

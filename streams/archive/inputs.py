@@ -18,7 +18,7 @@ import msgspec
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from models.events import AlertChanged, Control, InputEvent, Role, Turn
+from models.events import AlertChanged, Control, InputEvent, Role, SessionName, Turn
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from streams.archive.schema import RAW, TABLE_OF, TABLES
@@ -126,7 +126,7 @@ def archived_changes(lake: duckdb.DuckDBPyConnection, alert_id: str) -> list[Ale
     table = f"{RAW}.{TABLE_OF[AlertChanged].name}"
     sql = (
         f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(fired_at) AS fired_at) FROM {table} "
-        f"WHERE session_id IN (SELECT session_id FROM {table} WHERE alert_id = ?) "
+        f"WHERE (app_id, session_id) IN (SELECT app_id, session_id FROM {table} WHERE alert_id = ?) "
         "ORDER BY kafka_partition, kafka_offset"
     )
     return [_change(row) for row in _rows(lake, sql, [alert_id])]
@@ -148,24 +148,28 @@ _TOPICS = """
 SELECT
   t.topic_id, t.title, t.kept, t.active, t.cause, t.detail, t.message_count AS messages,
   len(t.active_turns) AS at_hand, len(t.packed_turns) AS packed, t.released_messages AS released, t.packed_bytes,
-  (SELECT count(*) FROM topic_compactions c WHERE c.session_id = t.session_id AND c.topic_id = t.topic_id)
-    AS compactions,
+  (SELECT count(*) FROM topic_compactions c
+    WHERE c.app_id = t.app_id AND c.session_id = t.session_id AND c.topic_id = t.topic_id) AS compactions,
   t.access_count, t.importance, t.memory_type, t.tags, t.summary, t.created_at, t.last_active_at,
   t.timestamp AS changed_at
 FROM topics t
-WHERE t.session_id = ?
+WHERE t.app_id = ? AND t.session_id = ?
 ORDER BY t.last_active_at DESC, t.kafka_offset DESC
 """
-_MERGED_INTO = "SELECT topic_id, detail FROM topics WHERE session_id = ? AND NOT kept AND cause = 'merged'"
+_MERGED_INTO = (
+    "SELECT topic_id, detail FROM topics WHERE app_id = ? AND session_id = ? AND NOT kept AND cause = 'merged'"
+)
 _INTO = "into "
 """How the event of a topic that merged into another begins its detail."""
 _MESSAGES = """
 SELECT t.turn, t.role, coalesce(t.content_exact, t.content::BLOB) AS content, t.timestamp
-FROM topic_turns o JOIN turns t ON t.session_id = o.session_id AND t.turn = o.turn
-WHERE o.session_id = ? AND t.session_id = ? AND list_contains(?::VARCHAR[], o.topic_id)
+FROM topic_turns o JOIN turns t USING (app_id, session_id, turn)
+WHERE o.app_id = ? AND o.session_id = ? AND t.app_id = ? AND t.session_id = ?
+  AND list_contains(?::VARCHAR[], o.topic_id)
 ORDER BY t.timestamp, t.turn
 """
-_OPEN = 'SELECT "open" FROM profiles WHERE session_id = ?'
+_APPS = "SELECT DISTINCT app_id FROM turns WHERE session_id = ? ORDER BY app_id"
+_OPEN = 'SELECT "open" FROM profiles WHERE app_id = ? AND session_id = ?'
 
 
 class ArchivedTopic(Struct, frozen=True, kw_only=True):
@@ -211,29 +215,34 @@ class ArchivedMessage(Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-def topics_of(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[ArchivedTopic]:
+def apps_of(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[str]:
+    """Apps that have a session of this id."""
+    return [app for (app,) in lake.execute(_APPS, [session_id]).fetchall()]
+
+
+def topics_of(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[ArchivedTopic]:
     """Every topic that the session ever had, the latest active first."""
-    return [ArchivedTopic(**row) for row in _rows(lake, _TOPICS, [session_id])]
+    return [ArchivedTopic(**row) for row in _rows(lake, _TOPICS, session)]
 
 
-def messages_of(lake: duckdb.DuckDBPyConnection, session_id: str, topic_id: str) -> list[ArchivedMessage]:
+def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[ArchivedMessage]:
     """Every message of a topic and of those that merged into it, in order of time."""
-    ids = _with_merged(lake, session_id, topic_id)
+    ids = _with_merged(lake, session, topic_id)
     return [
         ArchivedMessage(**{**row, "role": Role(row["role"]), "content": bytes(row["content"]).decode()})
-        for row in _rows(lake, _MESSAGES, [session_id, session_id, ids])
+        for row in _rows(lake, _MESSAGES, [*session, *session, ids])
     ]
 
 
-def is_open(lake: duckdb.DuckDBPyConnection, session_id: str) -> bool | None:
+def is_open(lake: duckdb.DuckDBPyConnection, session: SessionName) -> bool | None:
     """Whether the session goes on, as its latest profile in the archive says; None: there is none."""
-    row = lake.execute(_OPEN, [session_id]).fetchone()
+    row = lake.execute(_OPEN, session).fetchone()
     return None if row is None else bool(row[0])
 
 
-def _with_merged(lake: duckdb.DuckDBPyConnection, session_id: str, topic_id: str) -> list[str]:
+def _with_merged(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[str]:
     into: dict[str, list[str]] = {}
-    for gone, detail in lake.execute(_MERGED_INTO, [session_id]).fetchall():
+    for gone, detail in lake.execute(_MERGED_INTO, session).fetchall():
         into.setdefault(detail.removeprefix(_INTO), []).append(gone)
     found = [topic_id]
     for each in found:

@@ -185,7 +185,9 @@ def _gaps(con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _Counted
 
 
 def _table_check(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
-    key = {"turns": "(session_id, turn)", "risk_points": "(id, turn)"}.get(name, "id" if "id" in ddl()[name] else None)
+    key = {"turns": "(app_id, session_id, turn)", "risk_points": "(id, turn)"}.get(
+        name, "id" if "id" in ddl()[name] else None
+    )
     if key is None:
         count: Any = con.execute(f"SELECT count(*) FROM {RAW}.{name}").fetchone()
         return TableCheck(table=name, rows=count[0], distinct_ids=None, repeats=0)

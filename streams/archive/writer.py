@@ -31,7 +31,7 @@ from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, unlan
 from streams.archive.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
 from streams.archive.columns import grows, type_of_column
 from streams.archive.postgres import AdvisoryLock
-from streams.archive.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
+from streams.archive.schema import OFFSETS, RAW, SKIPPED, TABLES, RawTable, ddl, skipped_frame
 from streams.archive.views.published import VIEWS_VERSION, create_views, digest, present_columns, version_of
 
 log = structlog.get_logger(__name__)
@@ -171,14 +171,20 @@ class LakeWriter:
         described = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
         self.con.execute(f"CREATE TABLE {RAW}.{name} ({described})")
         if (table := TABLES.get(name)) is not None:
-            self.con.execute(f"ALTER TABLE {RAW}.{name} SET PARTITIONED BY ({', '.join(table.partitioned_by)})")
+            self._partition(table)
             self.con.execute(f"ALTER TABLE {RAW}.{name} SET SORTED BY ({', '.join(table.sorted_by)})")
+
+    def _partition(self, table: RawTable) -> None:
+        """What lands from now on goes into the table's folders."""
+        self.con.execute(f"ALTER TABLE {RAW}.{table.name} SET PARTITIONED BY ({', '.join(table.partitioned_by)})")
 
     def _extend(self, table: str, wanted: Mapping[str, str], present: Mapping[str, str]) -> None:
         """Events grow by fields only (hazards, Contracts): old rows have null there."""
         for column, kind in wanted.items():
             if column not in present:
                 self.con.execute(f'ALTER TABLE {RAW}.{table} ADD COLUMN "{column}" {kind}')
+                if table in TABLES and column in TABLES[table].partitioned_by:
+                    self._partition(TABLES[table])
             elif (wanted_type := type_of_column(self.con, kind)) == present[column]:
                 continue
             elif grows(self.con, present[column], wanted_type):

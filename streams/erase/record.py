@@ -8,8 +8,16 @@ from collections.abc import AsyncGenerator, Iterator
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct, structs
 
-from models.events import EraseRequested, ErasureEvent, ErasureProved, VectorsErased, VectorsErasureDue
-from models.events.topics import ERASURES
+from models.events import (
+    EraseRequested,
+    ErasureEvent,
+    ErasureProved,
+    ProfileUpdated,
+    SessionName,
+    VectorsErased,
+    VectorsErasureDue,
+)
+from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import headers_for, tag_of
@@ -138,6 +146,17 @@ class KafkaEraseRequests:
         async with opened(self._settings, IntakePolicy()) as logs:
             await logs.ends(ERASURES)  # a topic that is missing is said so, rather than waited for
             await logs.write({TopicPartition(logs.name(ERASURES), PLACE): [recorded(event)]})
+
+    async def apps_of(self, session_id: str) -> set[str]:
+        """Apps with a session of this id that is not forgotten, by the keys of `profiles.v1`; all of it is read."""
+        async with opened(self._settings, IntakePolicy()) as logs:
+            found: dict[bytes | None, str] = {}
+            async for record in logs.read(await logs.extents(PROFILES)):
+                key = (record.key or b"").decode(errors="replace")
+                if session_id in (key, SessionName.of_key(key).session_id):
+                    event = logs.event_of(PROFILES, record)
+                    found[record.key] = event.app_id if isinstance(event, ProfileUpdated) else ""
+        return set(filter(None, found.values()))
 
     async def proof(self, request_id: str) -> ErasureProved | None:
         """What came of it; None while it is under way, and for one that nobody asked for."""

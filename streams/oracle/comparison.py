@@ -177,10 +177,10 @@ def superseded(events: Iterable[OutputEvent]) -> AbstractSet[str]:
 
 
 def turn_counts(partitions: Mapping[int, Entities]) -> dict[str, int]:
-    """Turns counted by each open session, as its state has it."""
+    """Turns counted by each open session, by its key, as its state has it."""
     return {
-        session_id: head.turn_count
+        key: head.turn_count
         for entities in partitions.values()
-        for session_id, parts in entities.items()
-        if session_id != PARTITION_ENTITY and isinstance(head := SessionState.load(parts).head, Open)
+        for key, parts in entities.items()
+        if key != PARTITION_ENTITY and isinstance(head := SessionState.load(parts).head, Open)
     }

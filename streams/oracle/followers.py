@@ -30,8 +30,10 @@ from models.events import (
     EpisodeRequested,
     ProjectItem,
     ProjectItemChanged,
+    SessionName,
     UserTurnAdded,
     project_key,
+    session_key,
     user_key,
 )
 from models.events.topics import PROJECTS
@@ -127,14 +129,14 @@ class Archived(Struct, kw_only=True):
     """What the archive holds.
 
     Attributes:
-        turns: Session and number of each row of the view `turns`.
+        turns: App, session and number of each row of the view `turns`.
         doubled_rows: Rows of `raw.turns` beyond one for each record.
         ids: Topic → ids of its events.
         refused: Records of the turns topic without a row because they cannot be used.
         compacted: Topics from which records were gone when they were read.
     """
 
-    turns: list[tuple[str, int]]
+    turns: list[tuple[str, str, int]]
     doubled_rows: int
     ids: dict[str, set[str]]
     refused: int
@@ -145,12 +147,12 @@ class Indexed(Struct, kw_only=True):
     """What the index holds of sessions.
 
     Attributes:
-        turns: Session and number of the turns of every session that the oracle knows, from their payloads.
+        turns: App, session and number of the turns of every session that the oracle knows, from their payloads.
         at_most: How many of the newest were asked for of each session.
         points: All points, of unknown sessions too.
     """
 
-    turns: list[tuple[str, int]]
+    turns: list[tuple[str, str, int]]
     at_most: int
     points: int
 
@@ -204,14 +206,14 @@ def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Compa
     Turns below a session's newest `keep_turns` numbers are deleted with the next batch of the session that brings a
     turn above them (`streams.index.session_memory`): until then they may stand.
     """
-    by_session: dict[str, list[int]] = {}
-    for session_id, turn in oracle.turn_keys:
-        by_session.setdefault(session_id, []).append(turn)
+    by_session: dict[SessionName, list[int]] = {}
+    for app_id, session_id, turn in oracle.turn_keys:
+        by_session.setdefault(SessionName(app_id, session_id), []).append(turn)
     expected, may_miss = set(), set()
-    for session_id, turns in by_session.items():
+    for session, turns in by_session.items():
         newest = sorted(turns, reverse=True)[: found.at_most]
-        expected |= {turn_name((session_id, turn)) for turn in newest}
-        may_miss |= {turn_name((session_id, turn)) for turn in newest if turn <= newest[0] - keep_turns}
+        expected |= {turn_name((*session, turn)) for turn in newest}
+        may_miss |= {turn_name((*session, turn)) for turn in newest if turn <= newest[0] - keep_turns}
     listed = {turn_name(key) for key in found.turns}
     known = {turn_name(key) for key in oracle.turn_keys}
     result = Comparison(checked={INDEX: len(expected)})
@@ -299,7 +301,11 @@ def _numbers(result: Comparison, where: str, expected: int, found: int) -> None:
     result.add(where, DifferenceKind.FALSE, [f"{n + 1}, beyond {expected}" for n in range(expected, found)])
 
 
-def turn_name(key: tuple[str, int]) -> str:
-    """A turn by session and number, as differences name it."""
-    session_id, turn = key
-    return f"{session_id}, turn {turn}"
+def turn_name(key: tuple[str, str, int]) -> str:
+    """A turn by app, session and number, as differences name it.
+
+    >>> turn_name(("shop", "chat-1", 7))
+    'session:shop/chat-1, turn 7'
+    """
+    app_id, session_id, turn = key
+    return f"{session_key(app_id, session_id)}, turn {turn}"

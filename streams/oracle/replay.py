@@ -17,8 +17,18 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from models.entities import ERASURES, KIND_OF, REGISTRY, SESSION, entity_key
-from models.erasure import ErasureSubject
-from models.events import DeadLetter, OutputEvent, Position, SessionErased, SpaceErased, Turn, UserErased, UserTurnAdded
+from models.erasure import ErasureSubject, sessions_of
+from models.events import (
+    DeadLetter,
+    OutputEvent,
+    Position,
+    SessionErased,
+    SessionName,
+    SpaceErased,
+    Turn,
+    UserErased,
+    UserTurnAdded,
+)
 from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, folded_offset
@@ -64,7 +74,7 @@ class Forgotten:
 
     def __init__(self) -> None:
         self.subjects: set[ErasureSubject] = set()
-        self._sessions: set[str] = set()
+        self._sessions: set[SessionName] = set()
         self._entities: set[str] = set()
         self._until: dict[int, int] = {}
 
@@ -72,7 +82,8 @@ class Forgotten:
         """Take an erasure that stands in the log: of sessions, or of all that its key names."""
         sessions = getattr(erasure, "session_ids", None) or [getattr(erasure, "session_id", "")]
         if any(sessions):
-            self._sessions.update(sessions)
+            app_id = getattr(erasure, "app_id", "")
+            self._sessions.update(SessionName(app_id, session_id) for session_id in sessions)
         else:
             self._entities.add(entity_key(erasure))
         match erasure:
@@ -86,7 +97,11 @@ class Forgotten:
         """Ids of the outputs that erasures of this log take: caused before, or by them."""
         if not self._until:
             return frozenset()
-        subject = ErasureSubject("session", session_ids=frozenset(self._sessions)).follow(outputs.values())
+        told = (event for event in outputs.values() if not isinstance(event, DeadLetter))
+        known = {SessionName(event.app_id, event.session_id) for event in told}
+        # An erasure that names no app is of an earlier release, and takes the sessions of every app.
+        named = self._sessions | {each for each in known if _unbound(each) in self._sessions}
+        subject = ErasureSubject("session", sessions=sessions_of(named, known)).follow(outputs.values())
         return frozenset(
             event_id
             for event_id, event in outputs.items()
@@ -101,6 +116,11 @@ class Forgotten:
         return KIND_OF[type(event)] is not SESSION and entity_key(event) in self._entities
 
 
+def _unbound(session: SessionName) -> SessionName:
+    """The session's id, as of no app."""
+    return SessionName("", session.session_id)
+
+
 def without_session(event: Struct, subjects: frozenset[ErasureSubject]) -> bool:
     """Whether an output that names no session, so that no session's erasure tells of it, is one of the subjects'."""
     return not getattr(event, "session_id", "") and any(subject.concerns(event) for subject in subjects)
@@ -110,6 +130,14 @@ _BATCH_RECORDS = 1_000
 _Arrival = TypeVar("_Arrival", DecodedArrival, Command)
 
 
+class TurnKey(NamedTuple):
+    """A turn by its session and its number in it."""
+
+    app_id: str
+    session_id: str
+    turn: int
+
+
 class Replayed(NamedTuple):
     """What a log amounts to.
 
@@ -117,7 +145,7 @@ class Replayed(NamedTuple):
         entities: Partition → entity → part → bytes.
         outputs: Id → event, dead letters among them.
         turns: Turns folded.
-        turn_keys: Session and number of every turn that could be used and was not erased, each once.
+        turn_keys: Every turn that could be used and was not erased, once.
         forgotten: Ids of the outputs that erasures in the log took.
         erased: Users and apps that were erased as a whole.
     """
@@ -125,7 +153,7 @@ class Replayed(NamedTuple):
     entities: dict[int, dict[str, dict[str, bytes]]]
     outputs: dict[str, OutputEvent]
     turns: int
-    turn_keys: set[tuple[str, int]]
+    turn_keys: set[TurnKey]
     forgotten: frozenset[str] = frozenset()
     erased: frozenset[ErasureSubject] = frozenset()
 
@@ -141,7 +169,7 @@ class LogReplay(ABC, Generic[_Arrival]):
         self._tables: dict[int, MemoryTable] = {}
         self._outputs: dict[str, OutputEvent] = {}
         self._turns = 0
-        self._turns_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._turns_of: defaultdict[SessionName, set[int]] = defaultdict(set)
         self._forgotten = Forgotten()
         self._floods: dict[int, FloodGauge] = {}
 
@@ -171,11 +199,13 @@ class LogReplay(ABC, Generic[_Arrival]):
     def _note(self, arrival: _Arrival) -> None:
         event = arrival.event
         if isinstance(event, Turn | UserTurnAdded):
-            self._turns_of[event.session_id].add(event.turn)
+            self._turns_of[SessionName(event.app_id, event.session_id)].add(event.turn)
         elif isinstance(event, ERASURES):
             self._forgotten.note(event, arrival.position)
             if isinstance(event, SessionErased):
-                self._turns_of.pop(event.session_id, None)
+                erased = SessionName(event.app_id, event.session_id)
+                for session in [each for each in self._turns_of if erased in {each, _unbound(each)}]:
+                    del self._turns_of[session]
 
     def _one_by_one(
         self, table: MemoryTable, arrivals: Sequence[_Arrival], records: Mapping[int, ConsumerRecord]
@@ -208,7 +238,7 @@ class LogReplay(ABC, Generic[_Arrival]):
             entities,
             self._outputs,
             self._turns,
-            {(session_id, turn) for session_id, turns in self._turns_of.items() for turn in turns},
+            {TurnKey(*session, turn) for session, turns in self._turns_of.items() for turn in turns},
             self._forgotten.among(self._outputs),
             frozenset(self._forgotten.subjects),
         )

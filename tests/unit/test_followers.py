@@ -31,7 +31,7 @@ from streams.oracle.followers import (
     compare_users_index,
     items_of,
 )
-from streams.oracle.replay import Replayed
+from streams.oracle.replay import Replayed, TurnKey
 from tests.support.projects_indexed import changed, episode, remembered, went
 from tests.support.projects_indexed import conversation as talk
 from tests.support.users_replayed import POLICY, conversation
@@ -52,15 +52,15 @@ LETTER = DeadLetter(
 OUTPUTS: dict[str, OutputEvent] = {
     event.id: event for event in (EPISODE, LETTER, profile("p-1", "s-1"), profile("p-2", "s-2"), profile("p-3", "s-1"))
 }
-ORACLE = Replayed({}, OUTPUTS, 3, {("s-1", 0), ("s-1", 1), ("s-2", 0)})
+ORACLE = Replayed({}, OUTPUTS, 3, {TurnKey("a", "s-1", 0), TurnKey("a", "s-1", 1), TurnKey("a", "s-2", 0)})
 ARCHIVED = Archived(
-    turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)],
+    turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)],
     doubled_rows=0,
     ids={"episodes.v1": {"e-1"}, "dead-letters.v1": {"d-1"}, "profiles.v1": {"p-1", "p-2", "p-3"}},
     refused=1,
     compacted=set(),
 )
-INDEXED = Indexed(turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)], at_most=1_000, points=3)
+INDEXED = Indexed(turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)], at_most=1_000, points=3)
 ALEX, ALEXANDER = UserId("a", "u"), UserId("a", "v")
 USERS = {
     ALEX: IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(1, 20)], turn_count=25),
@@ -83,8 +83,8 @@ def test_what_equals_has_no_differences() -> None:
     ("change", "counts"),
     [
         ({"turns": ARCHIVED.turns[1:]}, {"archive turns missing": 1}),
-        ({"turns": [*ARCHIVED.turns, ("s-3", 0)]}, {"archive turns false": 1}),
-        ({"turns": [*ARCHIVED.turns, ("s-1", 0)]}, {"archive turns doubled": 1}),
+        ({"turns": [*ARCHIVED.turns, ("a", "s-3", 0)]}, {"archive turns false": 1}),
+        ({"turns": [*ARCHIVED.turns, ("a", "s-1", 0)]}, {"archive turns doubled": 1}),
         ({"doubled_rows": 2}, {"archive turns doubled": 2}),
         ({"refused": 0}, {"archive refused missing": 1}),
         ({"refused": 3}, {"archive refused false": 2}),
@@ -106,10 +106,10 @@ def test_archive(change: dict[str, object], counts: dict[str, int]) -> None:
     [
         ({"turns": INDEXED.turns[1:], "points": 2}, 1, {}),
         ({"turns": INDEXED.turns[1:], "points": 2}, 2, {"index missing": 1}),
-        ({"turns": [("s-1", 1), ("s-2", 0)], "at_most": 1}, 2, {}),
-        ({"turns": [("s-1", 0), ("s-2", 0)], "at_most": 1}, 2, {"index missing": 1}),
-        ({"turns": [*INDEXED.turns, ("s-2", 7)], "points": 4}, 2, {"index false": 1}),
-        ({"turns": [("s-1", 0), ("s-1", 1), ("s-2", 7)]}, 2, {"index missing": 1, "index false": 1}),
+        ({"turns": [("a", "s-1", 1), ("a", "s-2", 0)], "at_most": 1}, 2, {}),
+        ({"turns": [("a", "s-1", 0), ("a", "s-2", 0)], "at_most": 1}, 2, {"index missing": 1}),
+        ({"turns": [*INDEXED.turns, ("a", "s-2", 7)], "points": 4}, 2, {"index false": 1}),
+        ({"turns": [("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 7)]}, 2, {"index missing": 1, "index false": 1}),
         ({"points": 5}, 2, {"index false": 2}),
     ],
 )

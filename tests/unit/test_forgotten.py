@@ -28,7 +28,7 @@ from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.oracle.followers import UserId, compare_tiers, episodes_of, states_of
-from streams.oracle.replay import Forgotten, Replayed, SessionReplay
+from streams.oracle.replay import Forgotten, Replayed, SessionReplay, TurnKey
 from tests.support.lake_records import example
 from tests.support.users_replayed import POLICY, Commands
 from tests.support.zero_embedder import NoEmbedder
@@ -38,17 +38,17 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = AT + timedelta(minutes=30)
 
 
-def turn(session_id: str, number: int) -> Turn:
+def turn(session_id: str, number: int, app_id: str = "a") -> Turn:
     """A turn of a session."""
     return Turn(
-        session_id=session_id, user_id="u", app_id="a", turn=number, role=Role.USER, content="Good day.",
+        session_id=session_id, user_id="u", app_id=app_id, turn=number, role=Role.USER, content="Good day.",
         timestamp=AT + timedelta(seconds=number),
     )  # fmt: skip
 
 
-def erased(session_id: str) -> SessionErased:
+def erased(session_id: str, app_id: str = "a") -> SessionErased:
     """The session is to be forgotten."""
-    return SessionErased(session_id=session_id, timestamp=LATER, request_id="r")
+    return SessionErased(session_id=session_id, app_id=app_id, timestamp=LATER, request_id="r")
 
 
 def replayed(*log: Turn | SessionErased) -> Replayed:
@@ -82,7 +82,17 @@ def test_an_erased_session_is_not_expected_any_more() -> None:
 
     assert forwarded(found, forgotten=True) == [0, 2]
     assert forwarded(found, forgotten=False) == [1, 4]
-    assert found.turn_keys == {("s", 0), ("other", 0)}
+    assert found.turn_keys == {TurnKey("a", "s", 0), TurnKey("a", "other", 0)}
+
+
+def test_another_app_s_session_of_the_same_id_is_expected() -> None:
+    """Where an erasure names its app; one of an earlier release, which names none, takes both."""
+    said = [turn("s", 0), turn("s", 0, "b"), turn("s", 1), turn("s", 1, "b")]
+    found, both = replayed(*said, erased("s")), replayed(*said, erased("s", ""))
+
+    assert (forwarded(found, forgotten=True), forwarded(found, forgotten=False)) == ([0, 2], [1, 3])
+    assert found.turn_keys == {TurnKey("b", "s", 0), TurnKey("b", "s", 1)}
+    assert (forwarded(both, forgotten=True), both.turn_keys) == ([0, 1, 2, 3], set())
 
 
 def test_without_an_erasure_everything_is_expected() -> None:

@@ -87,7 +87,7 @@ def compared(settled: Settled, sent: Collection[tuple[str, int]], began_s: float
 def _lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:
     """How many turns are missing somewhere, and how many are somewhere twice."""
     found = settled.comparison
-    found.ids(LOG, {f"{s}, turn {t}" for s, t in sent}, {f"{s}, turn {t}" for s, t in settled.oracle.turn_keys})
+    found.ids(LOG, {f"{s}, turn {t}" for s, t in sent}, {f"{s}, turn {t}" for _, s, t in settled.oracle.turn_keys})
     expected, counted = turn_counts(settled.oracle.entities), turn_counts(settled.state)
     off = [counted.get(name, 0) - expected.get(name, 0) for name in expected.keys() | counted.keys()]
     lost = sum(found.count(where, DifferenceKind.MISSING) for where in (LOG, ARCHIVE_TURNS, USERS_TURNS))

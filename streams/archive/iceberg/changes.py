@@ -26,7 +26,7 @@ _HIDDEN, _PUBLISHED, _UNPUBLISHED, _BACK = (
 )
 _ROWS_AT_ONCE = 2_048
 """Of a batch; a file is made of as many as fill it."""
-_SESSION_TURN = ("session_id", "turn")
+_SESSION_TURN = ("app_id", "session_id", "turn")
 _KEYS = {"turns": _SESSION_TURN, "risk_points": _SESSION_TURN, "controls": (), "commands": (), "project_commands": ()}
 """What tells an event from its repeat, where that is not its id; the views show every command and control."""
 _PARTS_OF_A_RECORD = {"risk_points": ("turn",)}

@@ -2,7 +2,7 @@
 
 The log repeats events after a crash (with the same `id`) and may carry a turn twice; readers see each once (`once`):
 
-* of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
+* of a turn (`app_id`, `session_id`, `turn`) the first by log order wins, as in the fold;
 * of an event with an `id` one row is kept;
 * what stands for the latest (`alerts`, `alert_labels`, `profiles`, `segments`, `topics`, `windows`, `app_memories`,
   `projects` and what they hold) is the last by log order. All events of one key are on one partition, so log order is
@@ -33,8 +33,8 @@ _OF_EVENTS = {name: (each.table, view) for each in REGISTRY.emits.values() for n
 ONCE: dict[str, Once] = {
     rule.name: rule
     for rule in (
-        Once("turns", "turns", ("session_id", "turn")),
-        Once("risk_points", "risk_points", ("session_id", "turn"), part="turn"),
+        Once("turns", "turns", ("app_id", "session_id", "turn")),
+        Once("risk_points", "risk_points", ("app_id", "session_id", "turn"), part="turn"),
         *(
             Once(name, table, view.by, LOG_ORDER if view.takes == "first" else NEWEST_FIRST)
             for name, (table, view) in _OF_EVENTS.items()
@@ -45,13 +45,13 @@ ONCE: dict[str, Once] = {
 """View → the rule by which it is made of its table, where most rows stand and few are repeats."""
 
 _SESSIONS = f"""
-WITH latest AS ({_last("profiles", "session_id")}),
-ended AS (SELECT session_id, max(timestamp) AS ended_at FROM raw.episodes GROUP BY session_id),
-firing AS (SELECT session_id, count(DISTINCT alert_id) AS alerts FROM raw.alerts GROUP BY session_id)
+WITH latest AS ({_last("profiles", "app_id, session_id")}),
+ended AS (SELECT app_id, session_id, max(timestamp) AS ended_at FROM raw.episodes GROUP BY app_id, session_id),
+firing AS (SELECT app_id, session_id, count(DISTINCT alert_id) AS alerts FROM raw.alerts GROUP BY app_id, session_id)
 SELECT
   t.session_id,
   any_value(t.user_id) AS user_id,
-  any_value(t.app_id) AS app_id,
+  t.app_id,
   any_value(t.project_id) AS project_id,
   min(t.timestamp) AS first_at,
   max(t.timestamp) AS last_at,
@@ -67,10 +67,10 @@ SELECT
   any_value(p.suspicion) AS suspicion,
   coalesce(any_value(f.alerts), 0) AS alerts
 FROM v1.turns t
-LEFT JOIN latest p USING (session_id)
-LEFT JOIN ended e USING (session_id)
-LEFT JOIN firing f USING (session_id)
-GROUP BY t.session_id
+LEFT JOIN latest p USING (app_id, session_id)
+LEFT JOIN ended e USING (app_id, session_id)
+LEFT JOIN firing f USING (app_id, session_id)
+GROUP BY t.app_id, t.session_id
 """
 
 # A window of a session closes on one partition; an app's is the sum of what each partition saw of it.
@@ -111,16 +111,16 @@ SELECT
 FROM ({_last("alerts", "alert_id")})
 """
 
-# Beside each label the alert as it was raised: by what score and rules somebody was woken.
+# Beside each label the alert as it was raised: by what score and rules somebody was woken. A label that names another
+# session or app than the alert's tells nothing of the alert.
 _ALERT_LABELS = """
-WITH labels AS (SELECT * FROM raw.controls WHERE type = 'alert_labelled'
-  QUALIFY row_number() OVER (PARTITION BY alert_id ORDER BY kafka_offset DESC) = 1),
+WITH labels AS (SELECT * FROM raw.controls WHERE type = 'alert_labelled'),
 raised AS (SELECT * FROM raw.alerts
   QUALIFY row_number() OVER (PARTITION BY alert_id ORDER BY kafka_partition, kafka_offset) = 1)
 SELECT
   l.alert_id,
   l.session_id,
-  r.app_id,
+  coalesce(r.app_id, nullif(l.app_id, '')) AS app_id,
   l.escalating,
   l.reason,
   l."by",
@@ -135,34 +135,38 @@ SELECT
   r.policy_version,
   r.policy_digest
 FROM labels l
-LEFT JOIN raised r USING (alert_id)
+LEFT JOIN raised r ON r.alert_id = l.alert_id AND r.session_id = l.session_id
+  AND coalesce(nullif(l.app_id, ''), r.app_id) = r.app_id
+QUALIFY row_number() OVER (
+  PARTITION BY l.alert_id, l.session_id, coalesce(r.app_id, nullif(l.app_id, '')) ORDER BY l.kafka_offset DESC
+) = 1
 """
 
 _TOPIC_TURNS = """
 WITH events AS (
-  SELECT session_id, topic_id, kafka_offset,
+  SELECT app_id, session_id, topic_id, kafka_offset,
     list_concat(active_turns, packed_turns, coalesce(compaction.released_turns, [])) AS turns
   FROM v1.topic_changes
 ),
 named AS (
-  SELECT session_id, turn, topic_id
-  FROM (SELECT session_id, topic_id, kafka_offset, unnest(turns) AS turn FROM events)
-  QUALIFY row_number() OVER (PARTITION BY session_id, turn ORDER BY kafka_offset DESC) = 1
+  SELECT app_id, session_id, turn, topic_id
+  FROM (SELECT app_id, session_id, topic_id, kafka_offset, unnest(turns) AS turn FROM events)
+  QUALIFY row_number() OVER (PARTITION BY app_id, session_id, turn ORDER BY kafka_offset DESC) = 1
 ),
 latest_active AS (
-  SELECT session_id, topic_id, source
+  SELECT app_id, session_id, topic_id, source
   FROM v1.topics
   WHERE active
-  QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY kafka_offset DESC) = 1
+  QUALIFY row_number() OVER (PARTITION BY app_id, session_id ORDER BY kafka_offset DESC) = 1
 ),
 following AS (
-  SELECT t.session_id, t.turn, a.topic_id
-  FROM v1.turns t JOIN latest_active a ON a.session_id = t.session_id
+  SELECT t.app_id, t.session_id, t.turn, a.topic_id
+  FROM v1.turns t JOIN latest_active a ON a.app_id = t.app_id AND a.session_id = t.session_id
   WHERE t.kafka_offset >= a.source."offset"
 )
-SELECT session_id, turn, topic_id FROM named
+SELECT session_id, turn, topic_id, app_id FROM named
 UNION ALL
-SELECT session_id, turn, topic_id FROM following ANTI JOIN named USING (session_id, turn)
+SELECT session_id, turn, topic_id, app_id FROM following ANTI JOIN named USING (app_id, session_id, turn)
 """
 
 # A space is an app, or a user in an app; memories of the one and of the other are counted by themselves.
