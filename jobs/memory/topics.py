@@ -133,8 +133,8 @@ def restored(
     """
     if not messages:
         raise ConfigurationError(
-            f"the archive has no message of topic {topic.topic_id} of session {session.session_id}: were its turns erased? "
-            "`turntide archive verify` tells what is missing"
+            f"the archive has no message of topic {topic.topic_id} of session {session.session_id}: "
+            "were its turns erased? `turntide archive verify` tells what is missing"
         )
     return TopicRestored(
         **session._asdict(),
@@ -166,7 +166,8 @@ def _topics(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[Archi
     found = topics_of(lake, session)
     if not found:
         raise ConfigurationError(
-            f"the archive has no topic of a session {session.session_id}: `turntide query 'FROM topics'` shows whose it has. "
+            f"the archive has no topic of a session {session.session_id} of app {session.app_id}: "
+            "`turntide query 'FROM topics'` shows whose it has. "
             "It gets them if the archive role runs and the policy has topics.enabled"
         )
     return found

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from jobs.memory import erase as command
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
-from models.events import ErasedStore, EraseRequested, ErasureProved
+from models.events import DEFAULT_APP, ErasedStore, EraseRequested, ErasureProved
 from streams.erase.record import ErasureRecords
 from streams.settings import Settings
 from tests.support.lake_records import example
@@ -28,11 +28,19 @@ ASKED: list[EraseRequested] = []
 STORES: list[ErasedStore] = []
 
 
+SESSIONS = [("shop", "s-1"), ("shop", "s-2"), ("bank", "s-2"), ("bank", "s-3"), (DEFAULT_APP, "s-3")]
+"""Apps and ids of the sessions that are there."""
+
+
 class Requests:
     """Proves whatever was asked for at the second look; interrupts the wait where there is nothing to prove."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+
+    async def apps_of(self, session_id: str) -> set[str]:
+        """Of those that are there."""
+        return {app_id for app_id, known in SESSIONS if known == session_id}
 
     async def request(self, wanted: EraseRequested) -> None:
         """Note it."""
@@ -97,6 +105,31 @@ def test_the_exit_code_says_whether_something_stays(stores: list[ErasedStore], c
     STORES[:] = stores
 
     assert run("--session", "s-1", "--yes").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "app_id"),
+    [
+        (["--session", "s-2", "--app", "bank"], "bank"),
+        (["--session", "s-1"], "shop"),
+        (["--session", "s-3"], DEFAULT_APP),
+        (["--session", "unknown"], DEFAULT_APP),
+    ],
+)
+def test_a_session_is_one_app_s(arguments: list[str], app_id: str) -> None:
+    """The app that is named, else the default app, else the only one that has such a session."""
+    run(*arguments, "--yes")
+
+    assert [app_id] == [asked.app_id for asked in ASKED]
+
+
+def test_a_session_of_several_apps_is_asked_for_by_its_app() -> None:
+    """Which one is meant cannot be told: nothing is erased, and the message says how to name it."""
+    result = run("--session", "s-2", "--yes")
+
+    assert [] == ASKED
+    assert "apps bank, shop each have a session s-2" in str(result.exception)
+    assert "--app" in str(result.exception)
 
 
 def test_nothing_is_asked_for_without_a_yes() -> None:

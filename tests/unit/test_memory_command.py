@@ -11,7 +11,7 @@ import pytest
 
 from jobs.memory.topics import MOST_BYTES, MOST_MESSAGES, restored
 from models.errors import ConfigurationError
-from models.events import Role
+from models.events import Role, SessionName
 from models.events.topics import CONVERSATION_TOPICS, PROFILES
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of
@@ -96,6 +96,22 @@ def test_history_has_every_message_in_order_of_time() -> None:
     assert [row["turn"] for row in printed("memory", "history", "s-1", "--topic", "gone")] == [5, 0, 1]
 
 
+def test_another_app_s_session_of_the_same_id_is_another_one(archive: LakeWriter) -> None:
+    """Its topics and messages are its own; without the app nobody can tell which is meant."""
+    archive.land(buffer_of([turn(0, app_id="bank", content="theirs")], first=6, expected=6), now=NOW)
+    theirs = msgspec.structs.replace(topic("b1", "gone", active_turns=[0]), app_id="bank")
+    archive.land(buffer_of([theirs], topic=CONVERSATION_TOPICS, first=6, expected=6), now=NOW)
+
+    unnamed = refused("memory", "topics", "s-1")
+    topics = [printed("memory", "topics", "s-1", "--app", app_id) for app_id in ("support", "bank")]
+    history = [printed("memory", "history", "s-1", "--topic", "gone", "--app", app) for app in ("support", "bank")]
+
+    assert "apps bank, support each have a session s-1" in unnamed
+    assert [["gone", "here", "other"], ["gone"]] == [sorted(row["topic_id"] for row in rows) for rows in topics]
+    assert [[5, 0, 1], [0]] == [[row["turn"] for row in rows] for rows in history]
+    assert ["theirs"] == [row["content"] for row in history[1]]
+
+
 @pytest.mark.usefixtures("archive")
 def test_history_of_the_active_topic_has_what_no_event_named_and_the_exact_text() -> None:
     """Turns after the topic's last event are its own; U+0000 is as it was said."""
@@ -138,7 +154,7 @@ def said(turn_number: int, content: str) -> ArchivedMessage:
 
 def test_restored_topic_is_as_it_was() -> None:
     """Importance, accesses, tags and summary come back with the messages."""
-    event = restored("s-1", _GONE, [said(0, "a"), said(1, "b")], message_chars=_CHARS)
+    event = restored(SessionName("support", "s-1"), _GONE, [said(0, "a"), said(1, "b")], message_chars=_CHARS)
 
     assert (event.topic_id, event.importance, event.access_count, event.tags, event.summary) == (
         "t-1",
@@ -147,13 +163,16 @@ def test_restored_topic_is_as_it_was() -> None:
         ["money"],
         "It was paid.",
     )
+    assert (event.app_id, event.session_id) == ("support", "s-1")
     assert [(message.turn, message.content) for message in event.messages] == [(0, "a"), (1, "b")]
 
 
 def test_restored_messages_are_bounded_and_the_latest() -> None:
     """The record has to fit on its topic, however long the history is."""
-    many = restored("s-1", _GONE, [said(n, "short") for n in range(500)], message_chars=_CHARS)
-    long = restored("s-1", _GONE, [said(n, "\x01" * 100_000) for n in range(50)], message_chars=_CHARS)
+    many = restored(SessionName("support", "s-1"), _GONE, [said(n, "short") for n in range(500)], message_chars=_CHARS)
+    long = restored(
+        SessionName("support", "s-1"), _GONE, [said(n, "\x01" * 100_000) for n in range(50)], message_chars=_CHARS
+    )
 
     assert [message.turn for message in many.messages] == list(range(500 - MOST_MESSAGES, 500))
     assert long.messages[-1].turn == 49
@@ -163,4 +182,4 @@ def test_restored_messages_are_bounded_and_the_latest() -> None:
 def test_nothing_to_restore_is_an_error() -> None:
     """A topic whose turns were erased from the archive cannot come back."""
     with pytest.raises(ConfigurationError, match="has no message"):
-        restored("s-1", _GONE, [], message_chars=_CHARS)
+        restored(SessionName("support", "s-1"), _GONE, [], message_chars=_CHARS)

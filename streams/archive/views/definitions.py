@@ -108,7 +108,7 @@ SELECT
   escalation.probability AS probability,
   escalation.threshold AS threshold,
   escalation.model AS model
-FROM ({_last("alerts", "alert_id")})
+FROM ({_last("alerts", "app_id, session_id, alert_id")})
 """
 
 # Beside each label the alert as it was raised: by what score and rules somebody was woken. A label that names another
@@ -116,7 +116,9 @@ FROM ({_last("alerts", "alert_id")})
 _ALERT_LABELS = """
 WITH labels AS (SELECT * FROM raw.controls WHERE type = 'alert_labelled'),
 raised AS (SELECT * FROM raw.alerts
-  QUALIFY row_number() OVER (PARTITION BY alert_id ORDER BY kafka_partition, kafka_offset) = 1)
+  QUALIFY row_number() OVER (
+    PARTITION BY app_id, session_id, alert_id ORDER BY kafka_partition, kafka_offset
+  ) = 1)
 SELECT
   l.alert_id,
   l.session_id,
