@@ -171,11 +171,13 @@ class Erasure:
         self._log.info("erasure_found", sessions=len(concerned.sessions), users=len(concerned.users))
 
     async def _named(self, app_id: str, session_ids: Iterable[str]) -> set[SessionName]:
-        """Sessions by their ids; where a request of an earlier release names no app, those of every app."""
-        if app_id:
-            return {SessionName(app_id, session_id) for session_id in session_ids}
-        by_default = {SessionName(DEFAULT_APP, session_id) for session_id in session_ids}
-        return by_default | await self._archive.namesakes_of(by_default) if by_default else by_default
+        """Sessions by their ids; where an earlier release named no app, those of every app that has one."""
+        ids = set(session_ids)
+        if app_id or not ids:
+            return {SessionName(app_id, session_id) for session_id in ids}
+        known = await self._archive.namesakes_of({SessionName("", session_id) for session_id in ids})
+        unknown = ids - {session.session_id for session in known}
+        return known | {SessionName(DEFAULT_APP, session_id) for session_id in unknown}
 
     async def _follow(self, topic: Topic) -> None:
         """Tie what came of the subject's sessions to it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +13,16 @@ from aiokafka import TopicPartition
 
 from models.erasure import ErasureSubject, digest
 from models.errors import StoreUnavailable
-from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
+from models.events import (
+    DEFAULT_APP,
+    ErasedSession,
+    ErasedStore,
+    EraseRequested,
+    ErasureProved,
+    SessionName,
+    VectorsErased,
+    VectorsErasureDue,
+)
 from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
 from streams.erase import executor
@@ -29,6 +38,7 @@ from streams.kafka.client import consumer
 from streams.kafka.topics import existing_topics
 from streams.settings import Settings
 from tests.support.fault_driver import recorded, records_on, said, send, until
+from tests.support.subjects import sessions
 
 pytestmark = pytest.mark.kafka
 
@@ -60,6 +70,10 @@ class ArchiveThatFailsOnce(WriterArchive):
         """None."""
         return []
 
+    async def namesakes_of(self, sessions: Collection[SessionName]) -> set[SessionName]:
+        """One app has such a session."""
+        return {SessionName("a", each.session_id) for each in sessions if each.session_id == "s-1"}
+
     async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """At the second time."""
         self.asked.append(subject)
@@ -90,6 +104,7 @@ async def test_an_erasure_is_tried_until_it_is_proved(settings: Settings, monkey
     monkeypatch.setattr(executor, "TRY_AGAIN_AFTER_S", 0.0)
     await send(settings, [recorded(said(n, session_id=name)) for n, name in enumerate(["s-1", "s-1", "s-2"])])
     requests, archive = KafkaEraseRequests(settings), ArchiveThatFailsOnce()
+    # As of a release that named no app.
     request = EraseRequested(request_id="r-1", timestamp=datetime.now(UTC), scope="session", session_id="s-1", by="me")
     await requests.request(request)
     async with executing(settings, archive):
@@ -111,7 +126,10 @@ async def test_an_erasure_is_tried_until_it_is_proved(settings: Settings, monkey
         ("r-1/vectors_erasure_due", False),
     ]
     assert (proof.subject, proof.by, proof.sessions) == (digest("session", "", "", "s-1"), "me", 1)
-    assert [len(subject.session_ids) for subject in archive.asked] == [1, 1, 1]
+    assert [subject.sessions for subject in archive.asked] == [
+        *[sessions("s-1", app_id="a")] * 2,
+        sessions("nobody's", app_id=DEFAULT_APP),
+    ]
     assert lines["archive turns"] == (2, 0)
     assert lines["topic turns.v1"] == (0, 4)  # two turns, and what told the sessions role to forget them, twice
     assert all(store.expires_at for store in proof.stores if store.remaining)
@@ -168,7 +186,7 @@ async def test_a_retry_asks_the_index_again(settings: Settings, monkeypatch: pyt
     requests, asked = KafkaEraseRequests(settings), list[VectorsErasureDue]()
     indexing = asyncio.create_task(index(settings, asked))
     await requests.request(
-        EraseRequested(request_id="r-1", timestamp=datetime.now(UTC), scope="session", session_id="s-1")
+        EraseRequested(request_id="r-1", timestamp=datetime.now(UTC), scope="session", app_id="a", session_id="s-1")
     )
     try:
         await until(partial(works_here, settings), "the index's group")
@@ -180,6 +198,7 @@ async def test_a_retry_asks_the_index_again(settings: Settings, monkeypatch: pyt
     (points,) = [store for store in proof.stores if store.store == POINT.store]
 
     assert [due.session_ids for due in asked] == [["s-1"], ["s-1"]]
+    assert [due.sessions for due in asked] == [[ErasedSession("a", "s-1")]] * 2
     assert (points.looked_at, points.removed, points.remaining) == (5, 2, 0)
 
 

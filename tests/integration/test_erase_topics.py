@@ -9,6 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from jobs.operate.topics import differences
+from models.erasure import ErasureSubject
 from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
@@ -21,13 +22,14 @@ from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
 from tests.support.fault_driver import recorded, records_on, said
 from tests.support.lake_records import profile
-from tests.support.subjects import of_session
+from tests.support.subjects import of_session, sessions
 
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 1
 
-ANNA = of_session("anna-1")
+ANNA = ErasureSubject("session", sessions=sessions("anna-1") | sessions("anna-1", app_id="a"))
+"""Of the profiles' app and of the turns'."""
 
 
 @pytest.fixture

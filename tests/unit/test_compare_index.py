@@ -20,7 +20,7 @@ from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
-from models.events import DeadLetter, Output, ProjectItem, ProjectItemChanged
+from models.events import DeadLetter, Output, ProjectItem, ProjectItemChanged, SessionName
 from models.policy import Policy
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
@@ -82,10 +82,11 @@ async def served() -> AsyncIterator[Served]:
 async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of sessions and users with any name; past facts are not read, a user that nobody knows has nothing."""
     answering(monkeypatch, served.app)
-    turns = await read_index(settings(), ["s", ".."], index_url=URL)
+    sessions = [SessionName("a", "s"), SessionName(ODD.app_id, "..")]
+    turns = await read_index(settings(), sessions, index_url=URL)
     users = await read_users(settings(), [UserId("a", "u"), ODD, UserId("a", "nobody")], index_url=URL)
 
-    assert Indexed(turns=[("s", 0), ("s", 1), ("..", 0)], at_most=1_000, points=3) == turns
+    assert Indexed(turns=[("a", "s", 0), ("a", "s", 1), (ODD.app_id, "..", 0)], at_most=1_000, points=3) == turns
     assert [
         IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(21, 40), (1, 20)], turn_count=43),
         IndexedUser(facts=[("identity", "name", "Bo")], episodes=[], turn_count=3),

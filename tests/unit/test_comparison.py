@@ -34,7 +34,7 @@ from streams.oracle.comparison import (
     compare_state,
     turn_counts,
 )
-from streams.oracle.replay import Replayed
+from streams.oracle.replay import Replayed, TurnKey
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 STATE = {0: {"": {"clock": b"c"}, "s-1": {"head": b"h", "b0": b"x"}}}
@@ -66,7 +66,7 @@ LETTER = DeadLetter(
 )  # fmt: skip
 PROFILES = (profile("p-1", "s-1"), profile("p-2", "s-2"), profile("p-3", "s-1"))
 OUTPUTS: dict[str, OutputEvent] = {event.id: event for event in (episode("e-1"), LETTER, *PROFILES)}
-ORACLE = Replayed(STATE, OUTPUTS, 3, {("s-1", 0), ("s-1", 1), ("s-2", 0)})
+ORACLE = Replayed(STATE, OUTPUTS, 3, {TurnKey("a", "s-1", 0), TurnKey("a", "s-1", 1), TurnKey("a", "s-2", 0)})
 
 
 def topics(*without: str, has_holes: bool = False) -> dict[str, TopicOutputs]:

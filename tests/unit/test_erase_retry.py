@@ -10,26 +10,27 @@ from aiokafka import TopicPartition
 
 from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
-from models.events import ErasedStore, VectorsErased, VectorsErasureDue
+from models.events import ErasedStore, SessionName, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, SESSION_STATE, TURNS, Topic
 from streams.erase.erasure import Erasure
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import Tally
 from streams.kafka.client import Extent
 from streams.kafka.producer import Record
-from tests.unit.test_erase_steps import DUE, NOW, POINT, REQUEST, VALUE, World
+from tests.support.subjects import sessions
+from tests.unit.test_erase_steps import DUE, NOW, POINT, REQUEST, SESSION, VALUE, World
 
 STATE_ON = 3
 
 
 class CutShort(World):
-    """State of `anna-1` is on a partition that no key leads to; no role was ever here, and the archive gives up."""
+    """State of her session is on a partition that no key leads to; no role was ever here, and the archive gives up."""
 
     def __init__(self, state: bytes | None = None) -> None:
         super().__init__(has_index=False)
-        self._state = {SESSION_STATE.name: [("anna-1", state)]}
+        self._state = {SESSION_STATE.name: [(SESSION, state)]}
         self.written: list[tuple[str, int, bytes | None]] = []
-        self.asked: list[frozenset[str]] = []
+        self.asked: list[frozenset[SessionName]] = []
 
     async def extents(self, topic: Topic, **_: Any) -> dict[TopicPartition, Extent]:
         """Of the one record."""
@@ -46,16 +47,16 @@ class CutShort(World):
 
     async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """Not this time."""
-        self.asked.append(subject.session_ids)
+        self.asked.append(subject.sessions)
         raise StoreUnavailable("the disk is full")
 
 
-async def tried(world: Any, records: ErasureRecords) -> list[frozenset[str]]:
+async def tried(world: Any, records: ErasureRecords) -> list[frozenset[SessionName]]:
     """Sessions that the archive was to forget in one try."""
     parts: dict[str, Any] = {"logs": world, "readers": world, "archive": world}
     with pytest.raises(StoreUnavailable):
         await Erasure(REQUEST, **parts, records=records, tally=Tally()).run()
-    asked: list[frozenset[str]] = world.asked
+    asked: list[frozenset[SessionName]] = world.asked
     return asked
 
 
@@ -65,7 +66,7 @@ async def test_a_retry_knows_the_sessions_of_the_first_try(state: bytes | None, 
     logs, records = CutShort(state), ErasureRecords()
     records.take_event(DUE, offset=0)
 
-    assert await tried(logs, records) == [frozenset({"anna-1"})]
+    assert await tried(logs, records) == [sessions("anna-1", app_id="shop")]
     assert logs.written[0] == (TURNS.name, partition, b"anna-1")
     assert logs.written[-1] == (ERASURES.name, 0, key_of("r-1", VectorsErasureDue))
 

@@ -53,7 +53,7 @@ def test_a_session_erased_among_others(known: bool) -> None:
     events: list[InputEvent] = [
         said(0),
         said(0, session_id="t"),
-        SessionErased(session_id="s" if known else "x", timestamp=NOON, request_id="r"),
+        SessionErased(session_id="s" if known else "x", app_id="a", timestamp=NOON, request_id="r"),
         said(1, session_id="t"),
     ]
     entities: Entities = {}
@@ -63,5 +63,6 @@ def test_a_session_erased_among_others(known: bool) -> None:
         results.append(result)
         keep_entities(entities, result.changed)
 
-    assert marks(results) == [(0, {"s", "t", ""}, None), (1, {"s", ""} if known else {""}, 2), (0, {"t", ""}, None)]
-    assert ("s" in entities) is not known
+    s, t = "session:a/s", "session:a/t"
+    assert marks(results) == [(0, {s, t, ""}, None), (1, {s, ""} if known else {""}, 2), (0, {t, ""}, None)]
+    assert (s in entities) is not known
