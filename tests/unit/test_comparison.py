@@ -205,7 +205,7 @@ def test_turn_counts_come_from_the_state() -> None:
         for entity, parts in folded.changed.items():
             entities[entity] = {part: value for part, value in parts.items() if value is not None}
 
-    assert {"s-1": 3} == turn_counts({0: entities})
+    assert {"session:a/s-1": 3} == turn_counts({0: entities})
 
 
 def test_what_was_erased_may_be_gone_once_the_broker_compacts() -> None:
