@@ -7,15 +7,18 @@ from datetime import timedelta
 
 import pytest
 from aiokafka import TopicPartition
+from msgspec.structs import replace
 
 from jobs.operate.topics import differences
 from models.erasure import ErasureSubject
+from models.events import session_key
 from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore, tightened
 from streams.erase.readers import Readers
+from streams.erase.record import KafkaEraseRequests
 from streams.erase.sweep import look, sweep
 from streams.kafka.producer import Record
 from streams.kafka.topics import existing_topics, set_config
@@ -68,6 +71,24 @@ async def test_a_null_record_takes_the_last_value(settings: Settings, logs: Logs
     assert swept == [1, 0]
     assert (await values(settings, PROFILES))[-1] == (b"anna-1", False)
     assert (residual.looked_at, residual.live_count, residual.past_count) == (4, 0, 2)
+
+
+async def test_a_session_id_is_looked_up_in_all_apps(settings: Settings, logs: Logs) -> None:
+    """By its last profile, under the keys of now and of earlier releases; what is forgotten is nobody's any more."""
+    told = [replace(profile("p", turns=1, session_id="chat"), app_id=app_id) for app_id in ("shop", "bank", "gone")]
+    keys = [session_key("shop", "chat"), "chat", session_key("gone", "chat")]
+    await keep(
+        logs,
+        PROFILES,
+        [
+            *(Record(key.encode(), encode(event)) for key, event in zip(keys, told, strict=True)),
+            profiled("chat-2"),
+            Record(keys[-1].encode(), None),
+        ],
+    )
+    found = [await KafkaEraseRequests(settings).apps_of(name) for name in ("chat", "nothing")]
+
+    assert found == [{"shop", "bank"}, set()]
 
 
 async def test_what_is_said_after_the_erasure_stays(

@@ -53,8 +53,8 @@ async def test_digests_and_differences(settings: Settings) -> None:
 
     assert (whole.exit_code, whole.stdout) == (0, again.stdout)
     (digest,), (digest_of_first,) = json.loads(whole.stdout), json.loads(first.stdout)
-    assert (digest["entity"], digest["sha256"] == digest_of_first["sha256"]) == ("s-1", False)
-    assert [("sessions", "s-1"), ("memory", "user:a/u")] == [
+    assert (digest["entity"], digest["sha256"] == digest_of_first["sha256"]) == ("session:a/s-1", False)
+    assert [("sessions", "session:a/s-1"), ("memory", "user:a/u")] == [
         (each["role"], each["entity"]) for each in json.loads(single.stdout)
     ]
     found = json.loads(compared.stdout)
