@@ -167,8 +167,8 @@ def _topics(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[Archi
     if not found:
         raise ConfigurationError(
             f"the archive has no topic of a session {session.session_id} of app {session.app_id}: "
-            "`turntide query 'FROM topics'` shows whose it has. "
-            "It gets them if the archive role runs and the policy has topics.enabled"
+            "`turntide query 'FROM topics'` shows whose it "
+            "has. It gets them if the archive role runs and the policy has topics.enabled"
         )
     return found
 
