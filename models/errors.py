@@ -9,6 +9,7 @@ TurntideError
 ├── Stalled                 a partition does not move though records wait: the process ends and is started again
 ├── RecoveryFailed          state could not be rebuilt from its changelog within the deadline
 ├── NotCompacted            a space of memories has more than it may have after a compaction: a defect
+├── AmbiguousApp            several apps have a session of this id: the asker names one
 ├── BudgetTooSmall          a context window does not hold its system prompt: the asker shortens it or allows more
 ├── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
 │   └── EmbedderUnavailable a remote embedder does not answer: as a store; no other embedder's vectors can stand in
@@ -62,6 +63,10 @@ class RecoveryFailed(TurntideError):  # noqa: N818
 
 class NotCompacted(TurntideError):  # noqa: N818
     """A compaction left another number of memories than it had to."""
+
+
+class AmbiguousApp(TurntideError):  # noqa: N818
+    """Several apps have a session of an id, and the request names none of them."""
 
 
 class BudgetTooSmall(TurntideError):  # noqa: N818

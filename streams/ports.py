@@ -189,6 +189,13 @@ class VectorStore(Protocol):
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         ...
 
+    async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
+        """Give points new keys by their old ones, with vectors and payload as they are; those not there are passed.
+
+        Durable on return, and repeating it changes nothing: a call that is cut short leaves points under both keys.
+        """
+        ...
+
     async def collections(self) -> list[str]:
         """Names of all that were written, in order."""
         ...

@@ -157,7 +157,12 @@ async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) 
             "says whether it was right"
         )
     event = AlertAcknowledged(
-        session_id=alert.session_id, timestamp=datetime.now(UTC), alert_id=alert_id, by=by, note=note
+        session_id=alert.session_id,
+        app_id=alert.app_id,
+        timestamp=datetime.now(UTC),
+        alert_id=alert_id,
+        by=by,
+        note=note,
     )
     await send_to_turns(settings, [input_record(event)])
     return event

@@ -42,6 +42,7 @@ def labels_for(
     return [
         AlertLabelled(
             session_id=alerts[alert_id].session_id,
+            app_id=alerts[alert_id].app_id,
             timestamp=now,
             alert_id=alert_id,
             escalating=escalating,
@@ -78,7 +79,9 @@ def erased_by(records: Iterable[ConsumerRecord], alerts: Sequence[AlertChanged],
         alert.alert_id
         for alert in alerts
         for each in erased
-        if each.event.session_id == alert.session_id and each.position.offset > alert.source.offset
+        if each.event.session_id == alert.session_id
+        and each.event.app_id in {"", alert.app_id}
+        and each.position.offset > alert.source.offset
     }
 
 

@@ -29,12 +29,13 @@ from math import sqrt
 from operator import itemgetter
 from typing import TypeVar
 
+from models.events.base import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.text.words import fold_text, words_of
 
 _Key = TypeVar("_Key", bound=Hashable)
-Place = tuple[str, int]
-"""Session and number of a turn."""
+Place = tuple[SessionName, int]
+"""Session, with its app, and number of a turn: a search may span apps."""
 _SAME = 1e-6
 """Scores this near differ by rounding only."""
 
@@ -69,9 +70,9 @@ def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPoli
     Also of turns that no ranking has but that stand beside one; whether a turn is there, the caller must look.
     """
     steps = [(distance, policy.neighbour_decay**distance) for distance in range(1, policy.neighbour_reach + 1)]
-    sessions: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for (session_id, turn), score in scores.items():
-        turns = sessions[session_id]
+    sessions: defaultdict[SessionName, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for (session, turn), score in scores.items():
+        turns = sessions[session]
         turns[turn] += score
         for distance, weight in steps:
             turns[turn + distance] += weight * score
@@ -79,8 +80,8 @@ def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPoli
     before_first = {turn: average * sum(weight for distance, weight in steps if distance > turn) for turn, _ in steps}
     before_first[0] = average * sum(weight for _, weight in steps)
     return {
-        (session_id, turn): score + before_first.get(turn, 0.0)
-        for session_id, turns in sessions.items()
+        (session, turn): score + before_first.get(turn, 0.0)
+        for session, turns in sessions.items()
         for turn, score in turns.items()
         if turn >= 0
     }
@@ -94,25 +95,25 @@ def lifted(scores: Mapping[Place, float], found: Mapping[Place, float], policy: 
         found: Of the turns that a ranking has, without it.
         policy: The share.
     """
-    best: defaultdict[str, float] = defaultdict(float)
-    for (session_id, _), score in found.items():
-        best[session_id] = max(best[session_id], score)
+    best: defaultdict[SessionName, float] = defaultdict(float)
+    for (session, _), score in found.items():
+        best[session] = max(best[session], score)
     return {place: score + policy.session_share * best[place[0]] for place, score in scores.items()}
 
 
-def of_sessions(scores: Mapping[Place, float], policy: RetrievalPolicy) -> dict[str, float]:
+def of_sessions(scores: Mapping[Place, float], policy: RetrievalPolicy) -> dict[SessionName, float]:
     """Scores of sessions: the best of their turns, and a share of all.
 
     Args:
         scores: Of turns, with what their neighbours give.
         policy: The share.
     """
-    best: defaultdict[str, float] = defaultdict(float)
-    total: defaultdict[str, float] = defaultdict(float)
-    for (session_id, _), score in scores.items():
-        best[session_id] = max(best[session_id], score)
-        total[session_id] += score
-    return {session_id: score + policy.session_sum_weight * total[session_id] for session_id, score in best.items()}
+    best: defaultdict[SessionName, float] = defaultdict(float)
+    total: defaultdict[SessionName, float] = defaultdict(float)
+    for (session, _), score in scores.items():
+        best[session] = max(best[session], score)
+        total[session] += score
+    return {session: score + policy.session_sum_weight * total[session] for session, score in best.items()}
 
 
 def ranked(scores: Mapping[_Key, float]) -> list[tuple[_Key, float]]:

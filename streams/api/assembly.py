@@ -114,7 +114,7 @@ def memory_api(
             *listings, reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)
         ),
         *project_routes(project_reader, command_routes),
-        *admin_routes(apps, policy.apps, commands, erasures),
+        *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
     )
     tools = _tools(http, reader, project_reader, command_routes, listings)
@@ -124,11 +124,15 @@ def memory_api(
 
 
 def admin_routes(
-    apps: AppMemoryIndex, policy: AppPolicy, commands: CommandSender | None, erasures: KafkaEraseRequests | None
+    apps: AppMemoryIndex,
+    policy: AppPolicy,
+    commands: CommandSender | None,
+    erasures: KafkaEraseRequests | None,
+    turns: SessionVectorMemory,
 ) -> list[ServedRoute]:
     """Routes of admins, in the order in which they must be asked."""
     commanding = AppMemoryAdmin(apps, SpaceCommands(commands, apps), policy)
-    return served_routes(AppStatistics(apps), commanding, Erasures(erasures))
+    return served_routes(AppStatistics(apps), commanding, Erasures(erasures, turns))
 
 
 def _tools(

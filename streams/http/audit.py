@@ -194,7 +194,9 @@ class Auditing:
             _noted.reset(token)
 
     def _event(self, noted: Noted, scope: Scope, status: int) -> AccessAudited:
-        asked_by = asking()
+        asked_by, ids = asking(), noted.ids
+        if ids and asked_by is not None and asked_by.apps is not None and len(asked_by.apps) == 1:
+            ids = {"app_id": next(iter(asked_by.apps)), **ids}  # ids are of an app: a token's only one goes unsaid
         return AccessAudited(
             id=uuid4().hex,
             timestamp=datetime.now(UTC),
@@ -204,7 +206,7 @@ class Auditing:
             route=noted.route,
             status=status,
             given=(noted.given or 0) if status < HTTPStatus.BAD_REQUEST else 0,
-            **noted.ids,
+            **ids,
         )
 
 

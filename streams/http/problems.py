@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from models.errors import DeliveryFailed, StoreUnavailable
+from models.errors import AmbiguousApp, DeliveryFailed, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -129,6 +129,9 @@ def problem_of(error: Exception) -> Problem:
     match error:
         case Problem():
             return error
+        case AmbiguousApp():
+            named = [FieldError("app_id", "is missing")]
+            return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "ambiguous_app", str(error), errors=named)
         case StoreUnavailable():
             return unavailable(str(error), code="store_unavailable")
         case DeliveryFailed():
@@ -148,5 +151,5 @@ async def _answer(_request: Request, error: Exception) -> Response:
     return problem_of(error).response()
 
 
-HANDLERS = dict.fromkeys((Problem, StoreUnavailable, DeliveryFailed, HTTPException, Exception), _answer)
+HANDLERS = dict.fromkeys((Problem, AmbiguousApp, StoreUnavailable, DeliveryFailed, HTTPException, Exception), _answer)
 """Answers every error of an app with problem details."""

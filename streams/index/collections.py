@@ -24,9 +24,11 @@ from models.events import (
     ProjectItem,
     ProjectItemChanged,
     ProjectMemory,
+    SessionName,
     TopicChanged,
     Turn,
     UserMemoryChanged,
+    session_key,
 )
 from models.events.topics import Topic
 from models.retrieval.lexical import date_words
@@ -69,19 +71,19 @@ class RememberedTopic(TopicChanged, frozen=True, kw_only=True, tag="topic_change
     similarity: float | None = None
 
 
-def turn_key(session_id: str, turn: int) -> str:
-    """Readable id of a turn's point, `session_turn`. The last `_` divides, so no two turns share one."""
-    return f"{session_id}_{turn}"
+def turn_key(session: SessionName, turn: int) -> str:
+    """Readable id of a turn's point: its session's key, `_` and its number. The last `_` divides: no two share one."""
+    return f"{session_key(*session)}_{turn}"
 
 
-def turn_of_key(key: str) -> tuple[str, int]:
+def turn_of_key(key: str) -> tuple[SessionName, int]:
     """Session and number that a turn's key was made of.
 
-    >>> turn_of_key(turn_key("a_1", 2))
-    ('a_1', 2)
+    >>> turn_of_key(turn_key(SessionName("web", "a_1"), 2))
+    (SessionName(app_id='web', session_id='a_1'), 2)
     """
-    session_id, _, turn = key.rpartition("_")
-    return session_id, int(turn)
+    session, _, turn = key.rpartition("_")
+    return SessionName.of_key(session), int(turn)
 
 
 def _dated(time: datetime, *said: str) -> str:
@@ -96,7 +98,7 @@ def permille(ratio: float) -> int:
 TURNS = Collection(
     "turns",
     RememberedTurn,
-    key=lambda turn: turn_key(turn.session_id, turn.turn),
+    key=lambda turn: turn_key(SessionName(turn.app_id, turn.session_id), turn.turn),
     filters={"event_time_ms": lambda turn: milliseconds(turn.timestamp)},
     without=("metadata", "type", "similarity"),
     text=lambda turn: turn.content,
@@ -106,7 +108,7 @@ TOPICS = Collection(
     "topics",
     RememberedTopic,
     # Session ids hold no control characters, so no two topics share one.
-    key=lambda topic: f"{topic.session_id}\n{topic.topic_id}",
+    key=lambda topic: f"{session_key(topic.app_id, topic.session_id)}\n{topic.topic_id}",
     filters={"source_offset": lambda topic: topic.source.offset},
     without=("similarity",),
     text=lambda topic: topic_text(topic.title, topic.summary),
@@ -209,6 +211,8 @@ PROJECTS = Collection(
 )
 """… how far each project is."""
 
+OF_SESSIONS: tuple[Collection[Any], ...] = (TURNS, TOPICS)
+"""Whose keys begin with a session's."""
 OF_EVENTS: Mapping[type[Struct], Collection[Any]] = {
     each.event: Collection(each.index.collection, each.event, erased_by=each.index.erased_by)
     for each in REGISTRY.emits.values()

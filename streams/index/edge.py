@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -172,6 +172,13 @@ class EdgeStore(QdrantStore):
 
         await self._call(delete)
         await self._durable()
+
+    async def _rename(self, collection: str, keys: Mapping[str, str]) -> None:
+        found = self._open[collection]
+        for step in (partial(found.rename, keys), partial(found.delete_keys, keys)):
+            self._unflushed.add(collection)
+            await self._call(step)
+            await self._durable()
 
     async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]:
         return await self._call(lambda: self._open[collection].page(after, limit))

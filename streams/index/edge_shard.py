@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -222,6 +222,20 @@ class EdgeCollection:
     def count(self, where: Where) -> int:
         """Count exactly."""
         return int(self._shard.count(CountRequest(exact=True, filter=_filter(where))))
+
+    def rename(self, keys: Mapping[str, str]) -> None:
+        """Write points under new keys; durable after `flush`, and then the old ones may go."""
+        old = {rules.point_id(key): rules.point_id(new) for key, new in keys.items()}
+        read = self._shard.retrieve([*old], with_payload=True, with_vector=True)
+        batch = [
+            EdgePoint(old[str(each.id)], each.vector or [], rules.renamed(each.payload or {}, keys)) for each in read
+        ]
+        if batch:
+            self._update(UpdateOperation.upsert_points(batch))
+
+    def delete_keys(self, keys: Iterable[str]) -> None:
+        """Delete points by their keys; durable after `flush`."""
+        self._update(UpdateOperation.delete_points([rules.point_id(key) for key in keys]))
 
     def delete(self, where: Where, below: tuple[str, int] | None) -> None:
         """Delete what matches; durable after `flush`."""

@@ -1,10 +1,10 @@
 """Removing somebody from the vector store: points in every collection, their bytes, and a second count (design §5).
 
-What names the user or app goes, and what names one of the sessions, whoever's it is
-(`models.erasure.ErasureSubject.names`):
+What names the user or app goes, and what names one of the sessions, whoever said it; a session is one of an app, and
+the same id in another app is none of it (`models.erasure.ErasureSubject.names`).
 
-Which sessions a point names, its event says: every field with the name of a session, in its parts too. How far a
-project is names none. A memory goes in other apps' names too.
+Which sessions a point names, its event says: every field with the name of a session, in its parts too, each of the
+event's app. How far a project is names none. A memory goes in other apps' names too.
 
 Collections of all generations are gone through, whichever serves.
 """
@@ -12,13 +12,16 @@ Collections of all generations are gone through, whichever serves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
+from models.events.base import SessionName
 from models.events.erase import ErasedStore, VectorsErasureDue
 from streams.index.collections import COLLECTIONS, MEMORIES
 from streams.index.generations import PAGE_POINTS, GenerationStore
 from streams.ports import Condition, VectorStore
 
 _SESSIONS_AT_ONCE = 500
+_ANY_APP = ""
 Where = dict[str, Condition]
 
 
@@ -71,13 +74,18 @@ class VectorErasing:
 
     async def _naming(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
         """One condition for each point that names one of the sessions."""
-        points = COLLECTIONS[base]
-        if not points.erased_by or not due.session_ids:
+        points, erased = COLLECTIONS[base], frozenset(_sessions(due))
+        if not points.erased_by or not erased:
             return []
-        sessions, found, after, more = frozenset(due.session_ids), list[Where](), "", True
+        found, after, more = list[Where](), "", True
         while more:
             stored, after = await self._store.page(collection, after, PAGE_POINTS)
-            payloads = [point.payload for point in stored if not sessions.isdisjoint(points.sessions(point.payload))]
+            named = ((point.payload, frozenset(points.sessions(point.payload))) for point in stored)
+            payloads = [
+                payload
+                for payload, sessions in named
+                if not erased.isdisjoint({*sessions, *(each._replace(app_id=_ANY_APP) for each in sessions)})
+            ]
             found += [{field: payload[field] for field in points.erased_by} for payload in payloads]
             more = bool(after)
         return found
@@ -92,6 +100,15 @@ def _conditions(base: str, due: VectorsErasureDue) -> Iterator[Where]:
     if due.scope == "user":
         yield {"user_id": due.user_id, "app_id": due.app_id} if due.app_id else {"user_id": due.user_id}
     if COLLECTIONS[base].by_session:
-        ids = sorted(set(due.session_ids))
-        for start in range(0, len(ids), _SESSIONS_AT_ONCE):
-            yield {"session_id": tuple(ids[start : start + _SESSIONS_AT_ONCE])}
+        for app_id, sessions in groupby(sorted(set(_sessions(due))), key=lambda session: session.app_id):
+            of_app: Where = {} if app_id == _ANY_APP else {"app_id": app_id}
+            ids = [session.session_id for session in sessions]
+            for start in range(0, len(ids), _SESSIONS_AT_ONCE):
+                yield {**of_app, "session_id": tuple(ids[start : start + _SESSIONS_AT_ONCE])}
+
+
+def _sessions(due: VectorsErasureDue) -> list[SessionName]:
+    """Sessions that are forgotten; requests of releases up to 0.2.0 name only their ids."""
+    if due.sessions:
+        return [SessionName(each.app_id, each.session_id) for each in due.sessions]
+    return [SessionName(due.app_id or _ANY_APP, session_id) for session_id in due.session_ids]

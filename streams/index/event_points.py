@@ -29,7 +29,7 @@ import numpy as np
 from msgspec import Struct, inspect
 from msgspec.structs import fields
 
-from models.events import OutputEvent
+from models.events import OutputEvent, SessionName
 from models.events.fields import named_in
 from models.retrieval.lexical import document_vector
 from models.wire.envelope import key_of
@@ -206,10 +206,11 @@ class Collection(Generic[_Event]):
         """Whether points are filed under the one session that they name."""
         return not self.erased_by and "session_id" in self.event.__struct_fields__ and "session_id" not in self.without
 
-    def sessions(self, payload: Payload) -> Iterator[str]:
-        """Sessions that a point names."""
+    def sessions(self, payload: Payload) -> Iterator[SessionName]:
+        """Sessions that a point names: those of its event's app."""
         if self.aside is None or not self.aside(payload):
-            yield from named_in(self.event_of(payload), "session")
+            event: Any = self.event_of(payload)
+            yield from (SessionName(event.app_id, each) for each in named_in(event, "session"))
 
     async def write(self, store: VectorStore, events: Iterable[tuple[Struct, int]], vectors: Iterable[Vectors]) -> None:
         """Write points of events, each with the offset of its record and a vector `(dim,)`; durable on return."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.retrieval.lexical import SparseVector, document_vector
-from streams.index.collections import COLLECTIONS, EPISODES, TURNS
+from streams.index.collections import COLLECTIONS, EPISODES, OF_SESSIONS, TURNS
 from streams.index.event_points import Collection
 from streams.index.user_memory import episode_rows
 from streams.ports import Condition, Embedder, PayloadValue, Point, SearchHit, StoredPoint, VectorStore
@@ -93,6 +93,10 @@ class WrappedStore:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         await self._store.delete(self.name(collection), where=where, below=below)
 
+    async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
+        """Give points new keys by their old ones, with vectors and payload as they are; those not there are passed."""
+        await self._store.rename(self.name(collection), keys)
+
     async def collections(self) -> list[str]:
         """Names of all that were written, in order."""
         return await self._store.collections()
@@ -138,12 +142,17 @@ class CopyProgress(Struct, frozen=True, kw_only=True):
     done: bool = False
 
 
-class GenerationRecord:
-    """What a store notes about a generation being made, in a collection of the generation's own."""
+class ProgressRecord:
+    """What a store notes about work on its collections, in a collection for this.
 
-    def __init__(self, store: VectorStore, generation: str) -> None:
+    Args:
+        store: Where.
+        collection: That holds the notes.
+    """
+
+    def __init__(self, store: VectorStore, collection: str) -> None:
         self._store = store
-        self._collection = f"reindex-{generation}"
+        self._collection = collection
 
     async def progress(self, collection: str) -> CopyProgress:
         """How far the collection is; the start for one that nothing is noted of."""
@@ -153,6 +162,20 @@ class GenerationRecord:
     async def note_progress(self, collection: str, progress: CopyProgress) -> None:
         """Durable on return."""
         await self._write(collection, msgspec.json.encode(progress).decode())
+
+    async def _read(self, key: str) -> str | None:
+        found = await self._store.read(self._collection, [key], where={})
+        return str(found[key]["noted"]) if key in found else None
+
+    async def _write(self, key: str, noted: str) -> None:
+        await self._store.upsert(self._collection, [Point(key, _ONE_NUMBER, {"noted": noted})])
+
+
+class GenerationRecord(ProgressRecord):
+    """What a store notes about a generation being made, in a collection of the generation's own."""
+
+    def __init__(self, store: VectorStore, generation: str) -> None:
+        super().__init__(store, f"reindex-{generation}")
 
     async def offsets(self) -> dict[str, dict[int, int]] | None:
         """Topic → partition → offset up to which the generation before had indexed when the copy began."""
@@ -170,13 +193,6 @@ class GenerationRecord:
     async def note_finished(self) -> None:
         """Durable on return."""
         await self._write("finished", "true")
-
-    async def _read(self, key: str) -> str | None:
-        found = await self._store.read(self._collection, [key], where={})
-        return str(found[key]["noted"]) if key in found else None
-
-    async def _write(self, key: str, noted: str) -> None:
-        await self._store.upsert(self._collection, [Point(key, _ONE_NUMBER, {"noted": noted})])
 
 
 async def require_finished(store: VectorStore, generation: str) -> None:
@@ -272,18 +288,19 @@ async def copy_collections(
 async def _points(
     collection: Collection[Any], stored: Sequence[StoredPoint], embedder: Embedder, target: VectorStore, generation: str
 ) -> list[Point]:
-    """The points with their payloads, and vectors and words made as the index role makes them."""
+    """The points with their payloads, and vectors, words and sessions' keys made as the index role makes them."""
     if collection.text is None:
         blank = np.zeros(embedder.dim, dtype=np.float32)
         return [Point(point.key, blank, point.payload) for point in stored]
     events = [collection.event_of(point.payload) for point in stored]
     if collection is EPISODES:
         turns = generation_name(TURNS.name, generation)
-        rows = await episode_rows(target, turns, embedder, [(each.turns, each.summary) for each in events])
+        rows = await episode_rows(target, turns, embedder, events)
     else:
         rows = await asyncio.to_thread(embedder.embed, list(map(collection.text, events)))
     words = collection.words
+    keys = [collection.key(event) for event in events] if collection in OF_SESSIONS else [each.key for each in stored]
     return [
-        Point(point.key, row, point.payload, None if words is None else document_vector(words(event)))
-        for point, event, row in zip(stored, events, rows, strict=True)
+        Point(key, row, point.payload, None if words is None else document_vector(words(event)))
+        for key, point, event, row in zip(keys, stored, events, rows, strict=True)
     ]

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from models.events import EpisodeCompressed
+from models.events import EpisodeCompressed, SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
 from models.retrieval.fusion import Place, speaker_bonuses
@@ -36,7 +36,7 @@ class Scope:
     Attributes:
         app_ids: Any of these apps; None for every app.
         user_id: This user. The same id in two apps is two users: name the app where it matters.
-        session_id: This session.
+        session_id: This session. The same id in two apps is two sessions: likewise.
 
     Raises:
         ValueError: All fields are None, which would be everybody's memory, or no app is allowed at all.
@@ -120,7 +120,7 @@ class HybridSearch:
         )
         return [FoundTurn(TURNS.event_of(payload), score) for score, payload in reranked[:top_k]]
 
-    async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[str, float]]:
+    async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[SessionName, float]]:
         """Sessions that speak of the query, best first, each with its score."""
         scores, own = await self._ranked_turns(query, scope, top_k)
         of_turns = {place: scores[place] for place in own}

@@ -75,6 +75,11 @@ def given_payload(stored: dict[str, PayloadValue]) -> dict[str, PayloadValue]:
     return {field: value for field, value in stored.items() if field != KEY_FIELD}
 
 
+def renamed(stored: Mapping[str, PayloadValue], keys: Mapping[str, str]) -> dict[str, PayloadValue]:
+    """The payload as it is written, with a new readable key by the old one."""
+    return {**stored, KEY_FIELD: keys[str(stored[KEY_FIELD])]}
+
+
 def selected(fields: Sequence[str] | None) -> list[str] | bool:
     """Payload fields to ask for, with the readable key; True for all."""
     return True if fields is None else [*fields, KEY_FIELD]

@@ -75,6 +75,11 @@ class QdrantStore(ABC):
         if await self._info(collection) is not None:
             await self._delete(collection, where, below)
 
+    async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
+        """Give points new keys by their old ones, with vectors and payload as they are; those not there are passed."""
+        if keys and await self._own(collection) is not None:
+            await self._rename(collection, keys)
+
     async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
         if await self._info(collection) is None:
@@ -115,6 +120,9 @@ class QdrantStore(ABC):
 
     @abstractmethod
     async def _delete(self, collection: str, where: Where, below: tuple[str, int] | None) -> None: ...
+
+    @abstractmethod
+    async def _rename(self, collection: str, keys: Mapping[str, str]) -> None: ...
 
     @abstractmethod
     async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]: ...

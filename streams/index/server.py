@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
@@ -174,6 +174,20 @@ class ServerStore(QdrantStore):
     async def _delete(self, collection: str, where: Where, below: tuple[str, int] | None) -> None:
         selector = models.FilterSelector(filter=models.Filter(must=_TERMS.conditions(where, below)))
         await self._call(self._client.delete, collection, selector, wait=True)
+
+    async def _rename(self, collection: str, keys: Mapping[str, str]) -> None:
+        ids = [rules.point_id(key) for key in keys]
+        read = await self._call(self._client.retrieve, collection, ids, with_payload=True, with_vectors=True)
+        payloads = [rules.renamed(each.payload or {}, keys) for each in read]
+        batch = [
+            models.PointStruct(
+                id=rules.point_id(str(payload[rules.KEY_FIELD])), vector=each.vector or [], payload=payload
+            )
+            for each, payload in zip(read, payloads, strict=True)
+        ]
+        if batch:
+            await self._call(self._client.upsert, collection, batch, wait=True)
+            await self._call(self._client.delete, collection, models.PointIdsList(points=[*ids]), wait=True)
 
     async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]:
         records, following = await self._call(self._client.scroll, collection, limit=limit, offset=after or None)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from models.events import Position, Role, TopicChanged, Turn
+from models.errors import AmbiguousApp
+from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged, Turn
 from streams.index.collections import TOPICS, TURNS, RememberedTopic, RememberedTurn
 from streams.index.event_points import Collection
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
@@ -20,7 +21,7 @@ _NEAR_TURNS = 8
 
 
 class SessionVectorMemory:
-    """Turns of all sessions in one collection; every look-up is filtered to one session.
+    """Turns of all sessions in one collection; every look-up is filtered to one session of one app.
 
     Rules for input out of the ordinary:
 
@@ -50,32 +51,48 @@ class SessionVectorMemory:
         await self._store.upsert(TURNS.name, [_point(*each) for each in parts])
         await forget_older(self._store, TURNS, turns, self._keep_turns, {})
 
-    async def find_similar(self, query: str, session_id: str, top_k: int = 5) -> list[RememberedTurn]:
+    async def find_similar(self, query: str, session: SessionName, top_k: int = 5) -> list[RememberedTurn]:
         """Past turns of the session most like the query, best first; none for a query without words."""
-        where = {"session_id": session_id}
-        near = await TURNS.nearest(self._store, self._embedder, query, where, top_k)
+        near = await TURNS.nearest(self._store, self._embedder, query, _of(session), top_k)
         return [replace(turn, similarity=cosine) for turn, cosine in near]
 
-    async def last_turns(self, session_id: str, last: int = 10) -> list[RememberedTurn]:
+    async def last_turns(self, session: SessionName, last: int = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
-        return (await TURNS.latest(self._store, {"session_id": session_id}, last, by="turn"))[::-1]
+        return (await TURNS.latest(self._store, _of(session), last, by="turn"))[::-1]
 
-    async def turns_numbered(self, session_id: str, numbers: Iterable[int]) -> list[RememberedTurn]:
+    async def turns_numbered(self, session: SessionName, numbers: Iterable[int]) -> list[RememberedTurn]:
         """These turns of the session, in order of number; those that are not here are left out."""
         wanted = set(numbers)
-        found = await asyncio.gather(*[self._between(session_id, low, high) for low, high in _runs(wanted)])
+        found = await asyncio.gather(*[self._between(session, low, high) for low, high in _runs(wanted)])
         return [turn for run in found for turn in run if turn.turn in wanted]
 
-    async def turns_after(self, session_id: str, turn: int) -> list[RememberedTurn]:
+    async def turns_after(self, session: SessionName, turn: int) -> list[RememberedTurn]:
         """Turns of the session with a higher number, in order of number."""
-        return await self._between(session_id, turn + 1, _LARGEST_TURN)
+        return await self._between(session, turn + 1, _LARGEST_TURN)
 
-    async def _between(self, session_id: str, low: int, high: int) -> list[RememberedTurn]:
-        where: dict[str, Condition] = {"session_id": session_id, "turn": (low, high)}
+    async def app_of(self, session_id: str) -> str | None:
+        """App that a session id means where none is named: the default app's, or else the only one; None for none.
+
+        Raises:
+            AmbiguousApp: Several other apps have a session of this id.
+        """
+        newest = await self.last_turns(SessionName("", session_id), 1)
+        if not newest:
+            return None
+        if await self._store.count(TURNS.name, where=_of(SessionName(DEFAULT_APP, session_id))):
+            return DEFAULT_APP
+        app_id = newest[0].app_id
+        mine = await self._store.count(TURNS.name, where=_of(SessionName(app_id, session_id)))
+        if mine < await self._store.count(TURNS.name, where=_of(SessionName("", session_id))):
+            raise AmbiguousApp("several apps have a session of this id: name the app_id")
+        return app_id
+
+    async def _between(self, session: SessionName, low: int, high: int) -> list[RememberedTurn]:
+        where = {**_of(session), "turn": (low, high)}
         limit = min(high - low + 1, self._keep_turns)
         return (await TURNS.latest(self._store, where, limit, by="turn"))[::-1]
 
-    async def forget_before(self, erased: Mapping[str, int]) -> None:
+    async def forget_before(self, erased: Mapping[SessionName, int]) -> None:
         """Remove turns of sessions that were erased, by the offset of the erasure: what came later is of a new life."""
         await forget_before(self._store, TURNS, erased, "event_offset")
 
@@ -84,10 +101,17 @@ class SessionVectorMemory:
         return await self._store.count(TURNS.name)
 
 
-async def forget_before(store: VectorStore, collection: Collection[Any], erased: Mapping[str, int], by: str) -> None:
+def _of(session: SessionName) -> dict[str, Condition]:
+    """Conditions of one session; without an app those of every app's of this id."""
+    return {name: value for name, value in session._asdict().items() if value}
+
+
+async def forget_before(
+    store: VectorStore, collection: Collection[Any], erased: Mapping[SessionName, int], by: str
+) -> None:
     """Remove what a collection has of sessions, of each what lies below an offset in the field `by`."""
-    for session_id, offset in erased.items():
-        await store.delete(collection.name, where={"session_id": session_id}, below=(by, offset))
+    for session, offset in erased.items():
+        await store.delete(collection.name, where=_of(session), below=(by, offset))
 
 
 async def forget_older(
@@ -98,12 +122,13 @@ async def forget_older(
     where: Mapping[str, Condition],
 ) -> None:
     """Remove what a collection has of the events' sessions below the newest turn numbers of each."""
-    newest: dict[str, int] = {}
+    newest: dict[SessionName, int] = {}
     for event in events:
-        newest[event.session_id] = max(event.turn, newest.get(event.session_id, 0))
+        session = SessionName(event.app_id, event.session_id)
+        newest[session] = max(event.turn, newest.get(session, 0))
     deletions = (
-        store.delete(collection.name, where={"session_id": session_id, **where}, below=("turn", turn - keep_turns + 1))
-        for session_id, turn in newest.items()
+        store.delete(collection.name, where={**_of(session), **where}, below=("turn", turn - keep_turns + 1))
+        for session, turn in newest.items()
         if turn >= keep_turns
     )
     await asyncio.gather(*deletions)
@@ -144,7 +169,7 @@ class IndexedTopics(NamedTuple):
 
 
 class TopicMemory:
-    """Topics of all sessions, one point each as its last event said; every look-up is filtered to one session.
+    """Topics of all sessions, one point each as its last event said; every look-up is of one session of one app.
 
     The events of `conversation-topics.v1` say which turns a topic holds; the words are in the turns' own collection.
 
@@ -182,72 +207,77 @@ class TopicMemory:
         await TOPICS.write(self._store, changes, vectors)
         await forget_older(self._store, TOPICS, [event for event, _ in changes], self._keep_turns, {"kept": 0})
 
-    async def forget_before(self, erased: Mapping[str, int]) -> None:
+    async def forget_before(self, erased: Mapping[SessionName, int]) -> None:
         """Remove topics of sessions that were erased, by the offset of the erasure in `turns.v1`."""
         await forget_before(self._store, TOPICS, erased, "source_offset")
 
     # --- reading
 
-    async def topics(self, session_id: str) -> IndexedTopics:
+    async def topics(self, session: SessionName) -> IndexedTopics:
         """The session's topics; none for a session without events."""
-        newest = await TOPICS.latest(self._store, {"session_id": session_id}, 1)
+        newest = await TOPICS.latest(self._store, _of(session), 1)
         if not newest or newest[0].session_topics == 0:
             return IndexedTopics([], _LARGEST_OFFSET)
         # Events of topics that were forgotten with their session are older than those of all that it has now.
-        kept = await TOPICS.latest(self._store, {"session_id": session_id, "kept": 1}, newest[0].session_topics)
+        kept = await TOPICS.latest(self._store, {**_of(session), "kept": 1}, newest[0].session_topics)
         since = min((topic.event_offset for topic in kept), default=_LARGEST_OFFSET)
         active = next((n for n, topic in enumerate(kept) if topic.active), None)
         if active is not None:
             kept[active] = await self._with_turns_after(kept[active], newest[0].turn)
         return IndexedTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
 
-    async def gone(self, session_id: str, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
+    async def gone(self, session: SessionName, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
         """Topics that the session had beside those found, the latest change first."""
         kept = {topic.topic_id for topic in found.kept}
-        newest = await TOPICS.latest(self._store, {"session_id": session_id}, limit + len(kept))
+        newest = await TOPICS.latest(self._store, _of(session), limit + len(kept))
         return [_as_gone(topic) for topic in newest if topic.topic_id not in kept][:limit]
 
-    async def topic(self, session_id: str, topic_id: str | None = None) -> RememberedTopic | None:
+    async def topic(self, session: SessionName, topic_id: str | None = None) -> RememberedTopic | None:
         """One topic, kept or not, or the active one; None if there is none."""
-        found = await self.topics(session_id)
+        found = await self.topics(session)
         for topic in found.kept:
             if topic.active if topic_id is None else topic.topic_id == topic_id:
                 return topic
         if topic_id is None:
             return None
-        gone = await TOPICS.latest(self._store, {"session_id": session_id, "topic_id": topic_id}, 1)
+        gone = await TOPICS.latest(self._store, {**_of(session), "topic_id": topic_id}, 1)
         return _as_gone(gone[0]) if gone else None
 
     async def find_similar(
-        self, query: str, session_id: str, top_k: int = 5, *, include_gone: bool = False
+        self, query: str, session: SessionName, top_k: int = 5, *, include_gone: bool = False
     ) -> list[RememberedTopic]:
         """Topics of the session most like the query by title and summary, best first; none for one without words."""
-        found = await self.topics(session_id)
-        where: dict[str, Condition] = {"session_id": session_id}
+        found = await self.topics(session)
+        where = _of(session)
         if not include_gone:
             where |= {"kept": 1, "event_offset": (found.since, _LARGEST_OFFSET)}
         kept = {topic.topic_id: topic for topic in found.kept}
         near = await TOPICS.nearest(self._store, self._embedder, query, where, top_k)
         return [replace(kept.get(topic.topic_id) or _as_gone(topic), similarity=score) for topic, score in near]
 
+    async def app_of(self, session_id: str) -> str | None:
+        """As `SessionVectorMemory.app_of`: a topic is of turns."""
+        return await self._turns.app_of(session_id)
+
     async def messages(self, topic: RememberedTopic, *, include_packed: bool) -> list[RememberedTurn]:
         """The topic's messages that the store has, in order of time."""
         numbers = [*topic.active_turns, *(topic.packed_turns if include_packed else ())]
-        found = await self._turns.turns_numbered(topic.session_id, numbers)
+        found = await self._turns.turns_numbered(SessionName(topic.app_id, topic.session_id), numbers)
         return sorted(found, key=lambda turn: (turn.timestamp, turn.turn))
 
     async def _with_turns_after(self, topic: RememberedTopic, turn: int) -> RememberedTopic:
         """The active topic with the turns that no event has named."""
         earliest = topic.created_at - self._forgotten_after
-        after = [said for said in await self._turns.turns_after(topic.session_id, turn) if said.timestamp > earliest]
+        said = await self._turns.turns_after(SessionName(topic.app_id, topic.session_id), turn)
+        after = [each for each in said if each.timestamp > earliest]
         if not after:
             return topic
         return replace(
             topic,
-            active_turns=[*topic.active_turns, *(said.turn for said in after)],
+            active_turns=[*topic.active_turns, *(each.turn for each in after)],
             message_count=topic.message_count + len(after),
-            access_count=topic.access_count + sum(said.role == Role.USER for said in after),
-            last_active_at=max(topic.last_active_at, *(said.timestamp for said in after)),
+            access_count=topic.access_count + sum(each.role == Role.USER for each in after),
+            last_active_at=max(topic.last_active_at, *(each.timestamp for each in after)),
         )
 
 

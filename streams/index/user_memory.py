@@ -18,7 +18,7 @@ from math import hypot
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from models.events import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
+from models.events import EpisodeCompressed, FactCategory, FactChanged, SessionName, UserMemoryChanged
 from streams.index.collections import EPISODES, FACTS, TURNS, USERS, permille, turn_key
 from streams.index.event_points import point_key
 from streams.inference.episode_embeddings import episode_vectors
@@ -32,14 +32,15 @@ _LENGTH_TOLERANCE = 0.01
 
 
 async def episode_rows(
-    store: VectorStore, turns: str, embedder: Embedder, episodes: Sequence[tuple[Sequence[SessionTurns], str]]
+    store: VectorStore, turns: str, embedder: Embedder, episodes: Sequence[EpisodeCompressed]
 ) -> Vectors:
     """Vectors of episodes, `(n_episodes, dim)`, of their turns that are in a collection, else of their summary."""
     texts = []
-    for runs, summary in episodes:
-        keys = [turn_key(run.session_id, turn) for run in runs for turn in run.turns]
+    for each in episodes:
+        runs = [(SessionName(each.app_id, run.session_id), run.turns) for run in each.turns]
+        keys = [turn_key(session, turn) for session, numbers in runs for turn in numbers]
         said = [str(payload["content"]) for payload in (await store.read(turns, keys, where={})).values()]
-        texts.append(said if any(text.strip() for text in said) else [summary])
+        texts.append(said if any(text.strip() for text in said) else [each.summary])
     return await asyncio.to_thread(episode_vectors, embedder, texts)
 
 
@@ -74,7 +75,7 @@ class UserMemory:
 
     async def _vectors(self, events: Sequence[EpisodeCompressed]) -> list[Vectors]:
         ready = [self._ready(event) for event in events]
-        missing = [(event.turns, event.summary) for event, row in zip(events, ready, strict=True) if row is None]
+        missing = [event for event, row in zip(events, ready, strict=True) if row is None]
         made = iter(await episode_rows(self._store, TURNS.name, self._embedder, missing) if missing else ())
         return [next(made) if row is None else row for row in ready]
 

@@ -1,6 +1,6 @@
 """A role that answers requests of folds: something slow is asked beside them, in a consumer group of its own.
 
-Slow or away it holds up its answers and nothing else. An answer goes back under the key of who asked; one that comes
+Slow or away it holds up its answers and nothing else. An answer goes to the key of what it is about; one that comes
 again, because the role died before its offset was committed, changes nothing there.
 """
 
@@ -17,6 +17,7 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from msgspec import Struct
 
+from models.entities import entity_key
 from models.errors import InvalidRecord
 from models.events import OutputEvent
 from models.events.topics import Topic
@@ -133,8 +134,8 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
 
     async def _send(self, answers: Iterable[Answered[_Request, _Reply]]) -> None:
         by_place: dict[tuple[str, int], list[Record]] = {}
-        for (request, record), reply in answers:
-            key = key_of(request) or b""
+        for (_, record), reply in answers:
+            key = entity_key(reply).encode()
             place = await self._producer.partition_of(self._reply_topic, key)
             trace = self.traces.get((record.topic, record.partition, record.offset))
             headers = [*headers_for(reply), *carried(trace)]

@@ -23,7 +23,7 @@ from faust.types import TP
 
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
-from models.events import SessionErased, TopicChanged, Turn
+from models.events import SessionErased, SessionName, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import CONVERSATION_TOPICS, ERASURES, TURNS, Topic
 from models.partition.sessions import DecodedArrival
@@ -36,6 +36,7 @@ from streams.index import collections as index
 from streams.index.collections import latest_of
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
+from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
@@ -93,7 +94,8 @@ class IndexRole(BatchRole):
         """Is there from the moment that a local store is gone until the offsets are set back."""
         self._caught_up = False
         self._ends_at_start: Mapping[TP, int] | None = None
-        self._erased: dict[str, int] = {}
+        self._bound = False
+        self._erased: dict[SessionName, int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
         erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
@@ -115,8 +117,14 @@ class IndexRole(BatchRole):
         await self._store.close()
 
     async def on_assigned(self, partitions: list[int]) -> None:  # noqa: ARG002 - of whichever partitions
-        """All state is in the store; readers wait until what is in the log is there too."""
+        """All state is in the store; readers wait until what is in the log is there too.
+
+        What an earlier release wrote gets its keys first, or a turn that comes again would stand there twice.
+        """
         self._caught_up, self._ends_at_start = False, None
+        if not self._bound:
+            await self._answered(partial(bind_to_apps, self._store, stir=self.watchdog.stir))
+            self._bound = True
 
     def ready(self) -> tuple[bool, str]:
         """As every role, and once what was in the log at the start is indexed."""
@@ -175,11 +183,11 @@ class IndexRole(BatchRole):
         arrivals = decode(self._of(TURNS, batches), self._policy.intake).arrivals
         erased = self._forgotten(arrivals)
         said = [(each.event, each.position) for each in arrivals if isinstance(each.event, Turn)]
-        said = [(turn, place) for turn, place in said if self._stays(turn.session_id, place.offset)]
+        said = [(turn, place) for turn, place in said if self._stays(turn, place.offset)]
         turns = [turn for turn, _ in said]
         known = self._of(CONVERSATION_TOPICS, batches)
         changes = latest_of(CONVERSATION_TOPICS, known, TopicChanged, key=index.TOPICS.key)
-        changes = [each for each in changes if self._stays(each[0].session_id, each[0].source.offset)]
+        changes = [each for each in changes if self._stays(each[0], each[0].source.offset)]
         texts = [turn.content for turn in turns]
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
@@ -197,20 +205,28 @@ class IndexRole(BatchRole):
             for step in sorted(asks):
                 await asyncio.gather(*map(self._answered, asks[step]))
 
-    def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[str, int]:
+    def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[SessionName, int]:
         """Note which sessions were erased, and where; give those whose points must go at once.
 
         An index that is made anew reads what came before for as long as the log has it. One that is up to date waits
         until it is asked (`VectorsErasureDue`), and counts what it removes.
         """
         events = [(each.event, each.position.offset) for each in arrivals]
-        erased = {event.session_id: offset for event, offset in events if isinstance(event, SessionErased)}
+        erased = {
+            SessionName(event.app_id, event.session_id): offset
+            for event, offset in events
+            if isinstance(event, SessionErased)
+        }
         self._erased |= erased
         return {} if self._caught_up else erased
 
-    def _stays(self, session_id: str, offset: int) -> bool:
-        """Whether what came of a place in `turns.v1` is not of before the session's erasure."""
-        return offset > self._erased.get(session_id, -1)
+    def _stays(self, event: Turn | TopicChanged, offset: int) -> bool:
+        """Whether what came of a place in `turns.v1` is not of before the session's erasure.
+
+        One of an earlier release names no app, and means the sessions of all.
+        """
+        erased = (SessionName(app_id, event.session_id) for app_id in (event.app_id, ""))
+        return offset > max(self._erased.get(session, -1) for session in erased)
 
     async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
         """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""

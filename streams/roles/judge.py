@@ -15,7 +15,7 @@ from datetime import timedelta
 import structlog
 
 from models.errors import JudgeFailed
-from models.events import JudgementRequested, TurnsJudged
+from models.events import JudgementRequested, SessionName, TurnsJudged
 from models.events.base import NAME_CHARS
 from models.events.topics import JUDGEMENTS, TURNS
 from streams.observe.telemetry import metrics
@@ -49,11 +49,12 @@ class JudgeRole(AnsweringRole[JudgementRequested, TurnsJudged]):
         self, asked: Iterable[ReceivedRequest[JudgementRequested]]
     ) -> Iterable[ReceivedRequest[JudgementRequested]]:
         """The last request of each session."""
-        latest: dict[str, ReceivedRequest[JudgementRequested]] = {}
+        latest: dict[SessionName, ReceivedRequest[JudgementRequested]] = {}
         for each in asked:
-            if each.request.session_id in latest:
+            session = SessionName(each.request.app_id, each.request.session_id)
+            if session in latest:
                 metrics.counter("judgements_total", result="superseded").inc()
-            latest[each.request.session_id] = each
+            latest[session] = each
         return latest.values()
 
     async def answer(self, asked: ReceivedRequest[JudgementRequested]) -> TurnsJudged | None:
@@ -93,6 +94,7 @@ async def judged(
     metrics.histogram("judgement_seconds").observe(elapsed_s)
     return TurnsJudged(
         session_id=request.session_id,
+        app_id=request.app_id,
         timestamp=request.timestamp,
         alert_id=request.alert_id,
         judge=judge.name[:NAME_CHARS],

@@ -15,6 +15,7 @@ from models.events.erase import EraseRequested, EraseScope, ErasureProved
 from models.events.fields import Identifier
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
+from streams.api.sessions.named import KnowsSessions
 from streams.erase.record import KafkaEraseRequests
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
@@ -27,11 +28,20 @@ _ERASURE = Group("erasure", "Forgetting somebody for good, for admins.", prefix=
 
 
 class Erase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who is to be forgotten: a user of an app or of all apps, a session, or a whole app."""
+    """Who is to be forgotten: a user of an app or of all apps, a session of an app, or a whole app."""
 
     user_id: Annotated[Identifier, Meta(description="With `app_id` of this app, else in all apps.")] | None = None
     app_id: Annotated[Identifier, Meta(description="Alone: everything of the app.")] | None = None
-    session_id: Annotated[Identifier, Meta(description="Alone.")] | None = None
+    session_id: (
+        Annotated[
+            Identifier,
+            Meta(
+                description="Of `app_id`; without it of the token's only app, else of the default app if it has such a "
+                "session, else of the only app that has one."
+            ),
+        ]
+        | None
+    ) = None
     purge_logs: Annotated[
         bool, Meta(description="Also from Kafka's own files at once, and with it what others wrote before.")
     ] = False
@@ -66,11 +76,15 @@ class Erasures:
 
     Args:
         requests: Where they go; None: this role takes none.
+        sessions: Knows whose session is meant where no app is named.
         now: The clock of requests.
     """
 
-    def __init__(self, requests: KafkaEraseRequests | None, *, now: Callable[[], datetime] = now_utc) -> None:
+    def __init__(
+        self, requests: KafkaEraseRequests | None, sessions: KnowsSessions, *, now: Callable[[], datetime] = now_utc
+    ) -> None:
         self._requests = requests
+        self._sessions = sessions
         self._now = now
 
     @_ERASURE.post("", "request_erasure", audits="acted", anonymous=True)
@@ -80,11 +94,18 @@ class Erasures:
         scope = _scope(body, asked_by)
         if self._requests is None:
             raise read_only()
+        app_id = body.app_id
+        if body.session_id is not None:
+            app_id = asked_by.app_of(app_id) or await self._sessions.app_of(body.session_id)
+            if app_id is None:
+                raise invalid_field(
+                    "app_id", "is needed: no app that this token reads has an indexed turn of the session"
+                )
         wanted = EraseRequested(
             request_id=uuid4().hex,
             timestamp=self._now(),
             scope=scope,
-            app_id=body.app_id or "",
+            app_id=app_id or "",
             user_id=body.user_id or "",
             session_id=body.session_id or "",
             by=asked_by.name,
@@ -114,13 +135,13 @@ def _scope(asked: Erase, asked_by: Caller) -> EraseScope:
     for field in ("user_id", "app_id", "session_id"):
         if not (getattr(asked, field) or "").isprintable():
             raise invalid_field(field, "holds control characters")
-    if asked.session_id is not None and (asked.user_id is not None or asked.app_id is not None):
-        raise invalid_field("session_id", "a session is erased whole: name it alone")
+    if asked.session_id is not None and asked.user_id is not None:
+        raise invalid_field("session_id", "a session is erased whole: name no user_id beside it")
     if asked.session_id is None and asked.user_id is None and asked.app_id is None:
         raise invalid_field("", "name a user_id, an app_id, both, or a session_id")
     if asked.app_id is not None:
         asked_by.app_of(asked.app_id)
-    elif asked_by.apps is not None:
+    elif asked_by.apps is not None and asked.session_id is None:
         raise Problem(
             HTTPStatus.FORBIDDEN,
             "forbidden_app",

@@ -22,6 +22,7 @@ from streams.api.live.board import LiveBoard
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import Acknowledge, Label, Written
 from streams.api.live.routes import LIVE
+from streams.http.audit import note_ids
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted
 from streams.http.security import caller
@@ -89,6 +90,7 @@ class AlertCommands:
             raise Problem(HTTPStatus.CONFLICT, "resolved", "the alert is resolved: there is nothing to acknowledge")
         event = AlertAcknowledged(
             session_id=body.session_id,
+            app_id=alert.event.app_id,
             timestamp=self._now(),
             alert_id=asked.alert_id,
             by=caller().name,
@@ -104,10 +106,11 @@ class AlertCommands:
             Problem: 404 no such alert of the session; 422 the reason is too long; 503 nothing is written here.
             DeliveryFailed: The log did not confirm it.
         """
-        self._known(asked.alert_id, body.session_id)
+        alert = self._known(asked.alert_id, body.session_id)
         _require_short("reason", body.reason)
         event = AlertLabelled(
             session_id=body.session_id,
+            app_id=alert.event.app_id,
             timestamp=self._now(),
             alert_id=asked.alert_id,
             escalating=body.label,
@@ -130,6 +133,7 @@ class AlertCommands:
                 "not_found",
                 "this session has no such alert within live.window; `turntide alerts list` shows older ones",
             )
+        note_ids({"app_id": found.event.app_id}.get)
         return found
 
     async def _write(self, event: AlertAcknowledged | AlertLabelled) -> Accepted[Written]:

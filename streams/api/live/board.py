@@ -2,6 +2,7 @@
 
 | what | rule |
 |---|---|
+| the same session id in two apps | two sessions |
 | a profile again, or a turn's point again after a crash | replaces what was there |
 | a profile that began at another time | the session has a new life: its spark, modes and segments begin anew |
 | more sessions than `max_sessions` | the longest silent go first, those with an unresolved alert last; `gone` is told |
@@ -17,7 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from models.events import AlertChanged, ModeTransition, ProfileUpdated, SegmentCompacted
+from models.errors import AmbiguousApp
+from models.events import (
+    DEFAULT_APP,
+    AlertChanged,
+    ModeTransition,
+    ProfileUpdated,
+    SegmentCompacted,
+    SessionName,
+)
 from models.events.erase import EraseRequested
 from streams.api.live.known import MOST_ALERTS, KnownAlert, KnownSession
 from streams.api.live.messages import AlertRow, Row
@@ -25,6 +34,8 @@ from streams.api.live.messages import AlertRow, Row
 _SPARE_RATIO = 0.05
 """Of the sessions, let go together: looking for the longest silent costs a sort."""
 _SESSION, _ALERT, _GONE = "session", "alert", "gone"
+_Change = tuple[str, SessionName | str]
+"""Kind, and the session or the id of the alert."""
 
 MayRead = Callable[[str], bool]
 """Whether records of an app may be shown."""
@@ -34,13 +45,13 @@ class Page(NamedTuple):
     """What changed between two versions.
 
     Attributes:
-        gone: Names no session that the page has a row or an alert of.
+        gone: None of them has a row or an alert in the page.
         upto: Whoever has read this knows everything up to this version.
         more: Whether there is more to read at once.
     """
 
     sessions: list[Row]
-    gone: list[str]
+    gone: list[SessionName]
     alerts: list[AlertRow]
     upto: int
     more: bool
@@ -61,14 +72,13 @@ class LiveBoard:
         self.version = 0
         self.horizon = 0
         self._most = max_sessions
-        self._sessions: dict[str, KnownSession] = {}
-        self._alerts: dict[str, str] = {}
+        self._sessions: dict[SessionName, KnownSession] = {}
+        self._alerts: dict[str, SessionName] = {}
         """Alert → session."""
-        self._changed: dict[tuple[str, str], int] = {}
-        """Kind and name → version of the last change, in order of versions."""
-        self._gone: dict[str, frozenset[str]] = {}
-        """Session → apps that were told of it."""
-        self._erased: dict[str, int] = {}
+        self._changed: dict[_Change, int] = {}
+        """What changed → version of the last change, in order of versions."""
+        self._gone: dict[SessionName, None] = {}
+        self._erased: dict[SessionName, int] = {}
         """Session → time of records, ms, up to which nothing counts."""
 
     def __len__(self) -> int:
@@ -79,33 +89,27 @@ class LiveBoard:
 
     def take_profile(self, profile: ProfileUpdated, at_ms: int) -> None:
         """A session's profile."""
-        found = self._known(profile.session_id, profile.app_id, profile.user_id, at_ms)
-        if found is None:
-            return
-        if found.profile is not None and found.app_id != profile.app_id:
-            self._hand_over(profile.session_id, found)
-        found.take_profile(profile)
-        self._touch(_SESSION, profile.session_id)
-        self._make_room()
+        if (found := self._known(session := _session_of(profile), profile.user_id, at_ms)) is not None:
+            found.take_profile(profile)
+            self._touch(_SESSION, session)
+            self._make_room()
 
     def take_alert(self, alert: AlertChanged, at_ms: int, trace_id: str | None = None) -> None:
         """A change of an alert."""
-        found = self._known(alert.session_id, alert.app_id, alert.user_id, at_ms)
-        if found is None:
+        if (found := self._known(session := _session_of(alert), alert.user_id, at_ms)) is None:
             return
         before = found.alerts.pop(alert.alert_id, None)
         found.alerts[alert.alert_id] = KnownAlert(alert, at_ms, trace_id, None if before is None else before.label)
-        self._alerts[alert.alert_id] = alert.session_id
+        self._alerts[alert.alert_id] = session
         for alert_id in list(found.alerts)[:-MOST_ALERTS]:
             self._drop_alert(found, alert_id)
         self._touch(_ALERT, alert.alert_id)
-        self._touch(_SESSION, alert.session_id)
+        self._touch(_SESSION, session)
         self._make_room()
 
     def take_segment(self, segment: SegmentCompacted, at_ms: int) -> None:
         """Turns became a summary, of which only the place is kept; rows do not change by it."""
-        found = self._known(segment.session_id, segment.app_id, segment.user_id, at_ms)
-        if found is not None:
+        if (found := self._known(_session_of(segment), segment.user_id, at_ms)) is not None:
             found.take_segment(segment)
             self._make_room()
 
@@ -116,76 +120,90 @@ class LiveBoard:
             found.label = escalating
             self._touch(_ALERT, alert_id)
 
-    def erase_session(self, session_id: str, at_ms: int) -> None:
-        """Forget what was written of a session up to this time, also what is read later."""
-        self._erased.pop(session_id, None)
-        self._erased[session_id] = at_ms
+    def erase_session(self, session: SessionName, at_ms: int) -> None:
+        """Forget what was written of a session up to this time, also what is read later.
+
+        Without an app, as earlier releases said it, those of all apps.
+        """
+        self._erased.pop(session, None)
+        self._erased[session] = at_ms
         for name in list(self._erased)[: max(0, len(self._erased) - self._most)]:
             del self._erased[name]
-        found = self._sessions.get(session_id)
-        if found is None:
-            return
-        newer = [each for each in found.alerts.values() if each.at_ms > at_ms]
-        self._drop(session_id)
-        for each in newer:
-            self.take_alert(each.event, each.at_ms, each.trace_id)
+        for each in [session] if session.app_id else self._of_any_app(session.session_id):
+            if (found := self._sessions.get(each)) is not None:
+                newer = [alert for alert in found.alerts.values() if alert.at_ms > at_ms]
+                self._drop(each)
+                for alert in newer:
+                    self.take_alert(alert.event, alert.at_ms, alert.trace_id)
 
     def erase(self, request: EraseRequested, at_ms: int) -> None:
         """Forget whom a request names, before it is carried out; that is told session by session."""
         if request.scope == "session":
-            self.erase_session(request.session_id, at_ms)
+            self.erase_session(SessionName(request.app_id, request.session_id), at_ms)
             return
         named = [
-            session_id
-            for session_id, each in self._sessions.items()
-            if request.app_id in ("", each.app_id)
+            session
+            for session, each in self._sessions.items()
+            if request.app_id in ("", session.app_id)
             and (request.scope == "app" or request.user_id == each.user_id)
             and each.at_ms <= at_ms
         ]
-        for session_id in named:
-            self.erase_session(session_id, at_ms)
+        for session in named:
+            self.erase_session(session, at_ms)
 
     def prune(self, silent_before_ms: int) -> None:
         """Let go of sessions of which no record has told since that time."""
-        for session_id in [each for each, known in self._sessions.items() if known.at_ms < silent_before_ms]:
-            self._drop(session_id)
+        for session in [each for each, known in self._sessions.items() if known.at_ms < silent_before_ms]:
+            self._drop(session)
 
     def forget_gone(self, upto: int) -> None:
         """Forget the names of sessions that went up to a version; it becomes the horizon."""
-        for name in [each for each in self._gone if self._changed[_GONE, each] <= upto]:
-            self._forget(name)
+        for session in [each for each in self._gone if self._changed[_GONE, each] <= upto]:
+            self._forget(session)
 
     # --- reading
 
     def apps(self) -> set[str]:
         """Apps of which a session is known."""
-        return {each.app_id for each in self._sessions.values()}
+        return {each.app_id for each in self._sessions}
 
-    def row(self, session_id: str) -> Row | None:
+    def named(self, session_id: str, may_read: MayRead) -> SessionName | None:
+        """Session that an id means where no app is named: the default app's, or else the only one; None for none.
+
+        Raises:
+            AmbiguousApp: Several other apps have a session of this id.
+        """
+        found = [each for each in self._of_any_app(session_id) if may_read(each.app_id)]
+        if (by_default := SessionName(DEFAULT_APP, session_id)) in found:
+            return by_default
+        if len(found) > 1:
+            raise AmbiguousApp("several apps have a session of this id: name the app_id")
+        return found[0] if found else None
+
+    def row(self, session: SessionName) -> Row | None:
         """One session, if its profile is known."""
-        found = self._sessions.get(session_id)
+        found = self._sessions.get(session)
         return None if found is None else found.row()
 
-    def modes(self, session_id: str) -> list[ModeTransition]:
+    def modes(self, session: SessionName) -> list[ModeTransition]:
         """At which turns the session's mode became what."""
-        found = self._sessions.get(session_id)
+        found = self._sessions.get(session)
         return [] if found is None or found.profile is None else list(found.profile.mode_transitions)
 
-    def segments(self, session_id: str) -> list[SegmentCompacted]:
-        """The session's segments, without their summaries, in order of turns; none of an app that had it before."""
-        found = self._sessions.get(session_id)
-        mine = [] if found is None else [each for each in found.segments.values() if each.app_id == found.app_id]
-        return sorted(mine, key=lambda each: each.first_turn)
+    def segments(self, session: SessionName) -> list[SegmentCompacted]:
+        """The session's segments, without their summaries, in order of turns."""
+        found = self._sessions.get(session)
+        return [] if found is None else sorted(found.segments.values(), key=lambda each: each.first_turn)
 
-    def alerts(self, session_id: str) -> list[KnownAlert]:
-        """The session's alerts, the last that changed last; likewise."""
-        found = self._sessions.get(session_id)
-        return [] if found is None else found.alerts_of_app()
+    def alerts(self, session: SessionName) -> list[KnownAlert]:
+        """The session's alerts, the last that changed last."""
+        found = self._sessions.get(session)
+        return [] if found is None else list(found.alerts.values())
 
     def alert(self, alert_id: str) -> KnownAlert | None:
         """One alert."""
-        found = self._sessions.get(self._alerts.get(alert_id, ""))
-        return None if found is None else found.alerts.get(alert_id)
+        session = self._alerts.get(alert_id)
+        return None if session is None else self._sessions[session].alerts.get(alert_id)
 
     def since(self, version: int, may_read: MayRead, most: int, *, upto: int | None = None) -> Page:
         """What changed after a version, the oldest change first, of the apps that may be read.
@@ -198,26 +216,24 @@ class LiveBoard:
         """
         end = self.version if upto is None else upto
         names = [entry for entry in self._after(version) if entry[1] <= end]
-        sessions, gone, alerts, read = list[Row](), list[str](), list[AlertRow](), version
+        sessions, gone, alerts, read = list[Row](), list[SessionName](), list[AlertRow](), version
         for (kind, name), changed in names[::-1][:most]:
-            if kind == _GONE:
-                if any(map(may_read, self._gone[name])):
-                    gone.append(name)
-            else:
-                alert = self.alert(name) if kind == _ALERT else None
-                session_id = name if alert is None else alert.event.session_id
-                if session_id in gone:
-                    break  # it came again: a page of its own, so that a reader may apply a page in any order
-                row = self._sessions[name].row() if kind == _SESSION else None
-                if row is not None and may_read(row.app_id):
-                    sessions.append(row)
-                if alert is not None and may_read(alert.event.app_id):
-                    alerts.append(alert.row())
+            session = name if isinstance(name, SessionName) else self._alerts[name]
+            if kind != _GONE and session in gone:
+                break  # it came again: a page of its own, so that a reader may apply a page in any order
             read = changed
+            if not may_read(session.app_id):
+                continue
+            if kind == _GONE:
+                gone.append(session)
+            elif isinstance(name, SessionName):
+                sessions += filter(None, [self._sessions[name].row()])
+            else:
+                alerts.append(self._sessions[session].alerts[name].row())
         more = bool(names) and read < names[0][1]
         return Page(sessions, gone, alerts, read if more else end, more)
 
-    def _after(self, version: int) -> Iterator[tuple[tuple[str, str], int]]:
+    def _after(self, version: int) -> Iterator[tuple[_Change, int]]:
         """Changes after a version, the latest first."""
         for entry in reversed(self._changed.items()):
             if entry[1] <= version:
@@ -226,17 +242,20 @@ class LiveBoard:
 
     # --- parts
 
-    def _known(self, session_id: str, app_id: str, user_id: str, at_ms: int) -> KnownSession | None:
+    def _known(self, session: SessionName, user_id: str, at_ms: int) -> KnownSession | None:
         """The session that an event is of; None if it was erased after the event was written."""
-        if at_ms <= self._erased.get(session_id, -1):
+        if any(at_ms <= self._erased.get(each, -1) for each in (session, session._replace(app_id=""))):
             return None
-        found = self._sessions.get(session_id)
+        found = self._sessions.get(session)
         if found is None:
-            found = self._sessions[session_id] = KnownSession(app_id, user_id)
+            found = self._sessions[session] = KnownSession(user_id)
         found.at_ms = max(found.at_ms, at_ms)
         return found
 
-    def _touch(self, kind: str, name: str) -> None:
+    def _of_any_app(self, session_id: str) -> list[SessionName]:
+        return [each for each in self._sessions if each.session_id == session_id]
+
+    def _touch(self, kind: str, name: SessionName | str) -> None:
         self.version += 1
         self._changed.pop((kind, name), None)
         self._changed[kind, name] = self.version
@@ -246,27 +265,17 @@ class LiveBoard:
             return
         leaving = len(self._sessions) - self._most + int(self._most * _SPARE_RATIO)
         by_silence = sorted(self._sessions, key=lambda each: (self._sessions[each].firing, self._sessions[each].at_ms))
-        for session_id in by_silence[:leaving]:
-            self._drop(session_id)
+        for session in by_silence[:leaving]:
+            self._drop(session)
 
-    def _drop(self, session_id: str) -> None:
-        known = self._sessions.pop(session_id)
-        apps = known.apps()
+    def _drop(self, session: SessionName) -> None:
+        known = self._sessions.pop(session)
         for alert_id in list(known.alerts):
             self._drop_alert(known, alert_id)
-        self._changed.pop((_SESSION, session_id), None)
-        self._note_gone(session_id, apps)
-
-    def _hand_over(self, session_id: str, known: KnownSession) -> None:
-        """The session is another app's from now on: for who reads the one before it is gone, but for its alerts."""
-        self._note_gone(session_id, known.apps())
-        for alert_id in known.alerts:
-            self._touch(_ALERT, alert_id)
-
-    def _note_gone(self, session_id: str, apps: frozenset[str]) -> None:
-        before = self._gone.pop(session_id, frozenset())
-        self._gone[session_id] = apps | before
-        self._touch(_GONE, session_id)
+        self._changed.pop((_SESSION, session), None)
+        self._gone.pop(session, None)
+        self._gone[session] = None
+        self._touch(_GONE, session)
         for name in list(self._gone)[: max(0, len(self._gone) - self._most)]:
             self._forget(name)
 
@@ -275,6 +284,10 @@ class LiveBoard:
         self._alerts.pop(alert_id, None)
         self._changed.pop((_ALERT, alert_id), None)
 
-    def _forget(self, session_id: str) -> None:
-        del self._gone[session_id]
-        self.horizon = max(self.horizon, self._changed.pop((_GONE, session_id)))
+    def _forget(self, session: SessionName) -> None:
+        del self._gone[session]
+        self.horizon = max(self.horizon, self._changed.pop((_GONE, session)))
+
+
+def _session_of(event: ProfileUpdated | AlertChanged | SegmentCompacted) -> SessionName:
+    return SessionName(event.app_id, event.session_id)

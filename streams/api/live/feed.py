@@ -17,7 +17,15 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
-from models.events import AlertChanged, AlertLabelled, EraseRequested, ProfileUpdated, SegmentCompacted, SessionErased
+from models.events import (
+    AlertChanged,
+    AlertLabelled,
+    EraseRequested,
+    ProfileUpdated,
+    SegmentCompacted,
+    SessionErased,
+    SessionName,
+)
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import UNDECODABLE, decode_output
 from models.wire.envelope import tag_of
@@ -160,7 +168,7 @@ def take(board: LiveBoard, topic: Topic, record: ConsumerRecord) -> None:
         return
     if record.value is None:
         if topic is PROFILES and record.key is not None:  # written by erasures alone
-            board.erase_session(record.key.decode(errors="replace"), record.timestamp)
+            board.erase_session(_session_of_key(record.key.decode(errors="replace")), record.timestamp)
         return
     match decode_output(topic, record.value):
         case ProfileUpdated() as profile:
@@ -182,8 +190,14 @@ def _take_control(board: LiveBoard, record: ConsumerRecord) -> None:
     if record.key != event.session_id.encode():
         return  # refused by everybody: its place in the session's order is not known
     if isinstance(event, SessionErased):
-        board.erase_session(event.session_id, record.timestamp)
-    else:
-        alert = board.alert(event.alert_id)
-        if alert is not None and alert.event.session_id == event.session_id:
-            board.take_label(event.alert_id, escalating=event.escalating)
+        board.erase_session(SessionName(event.app_id, event.session_id), record.timestamp)
+        return
+    if (alert := board.alert(event.alert_id)) is None or alert.event.session_id != event.session_id:
+        return
+    if event.app_id in {"", alert.event.app_id}:
+        board.take_label(event.alert_id, escalating=event.escalating)
+
+
+def _session_of_key(key: str) -> SessionName:
+    """The session that a record of an output is keyed by; up to 0.2.0 its id, which says nothing of an app."""
+    return SessionName.of_key(key) if key.startswith("session:") else SessionName("", key)

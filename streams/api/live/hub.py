@@ -17,8 +17,9 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
+from streams.api.answers import answered
 from streams.api.live.board import LiveBoard
-from streams.api.live.messages import Changes, RoleRow, Roles, Snapshot
+from streams.api.live.messages import Changes, GoneSession, RoleRow, Roles, Snapshot
 from streams.http.problems import unavailable
 from streams.observe.telemetry import metrics
 from streams.settings.live import LiveSettings
@@ -212,7 +213,12 @@ class Hub:
             roles = list(self._roles) if at.knows == 0 else []
             event = Snapshot(sessions=page.sessions, alerts=page.alerts, roles=roles, more=page.more)
         else:
-            event = Changes(sessions=page.sessions, gone=page.gone, alerts=page.alerts)
+            event = Changes(
+                sessions=page.sessions,
+                gone=[each.session_id for each in page.gone],
+                gone_sessions=[answered(GoneSession, each) for each in page.gone],
+                alerts=page.alerts,
+            )
         empty = not (at.snapshot or page.sessions or page.gone or page.alerts)
         content = b"" if empty else _event(_name(event), event, page.upto)
         made = Frame(content, page.upto, page.more)

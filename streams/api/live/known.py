@@ -57,10 +57,9 @@ class KnownSession:
         alerts: By id, the last that changed last.
     """
 
-    __slots__ = ("alerts", "app_id", "at_ms", "points", "profile", "segments", "started_at", "user_id")
+    __slots__ = ("alerts", "at_ms", "points", "profile", "segments", "started_at", "user_id")
 
-    def __init__(self, app_id: str, user_id: str) -> None:
-        self.app_id = app_id
+    def __init__(self, user_id: str) -> None:
         self.user_id = user_id
         self.at_ms = 0
         self.started_at: datetime | None = None
@@ -74,14 +73,6 @@ class KnownSession:
         """Whether an alert is not resolved."""
         return any(each.event.status is not AlertStatus.RESOLVED for each in self.alerts.values())
 
-    def apps(self) -> frozenset[str]:
-        """Apps that may know of it: a session id that two use is of the one that began it, until it is released."""
-        return frozenset({self.app_id, *(each.event.app_id for each in self.alerts.values())})
-
-    def alerts_of_app(self) -> list[KnownAlert]:
-        """The alerts of the app that has the session now, the last that changed last."""
-        return [each for each in self.alerts.values() if each.event.app_id == self.app_id]
-
     def take_profile(self, profile: ProfileUpdated) -> None:
         """Become as the profile says; one that began at another time is of another life of the session."""
         if self.started_at != profile.started_at:
@@ -92,7 +83,7 @@ class KnownSession:
             self.points[point.turn] = round(point.score, _DIGITS)
         for turn in list(self.points)[:-SPARK_POINTS]:
             del self.points[turn]
-        self.app_id, self.user_id = profile.app_id, profile.user_id
+        self.user_id = profile.user_id
         self.profile = structs.replace(profile, risk_points=[], signals=[], repeated_topics={})
 
     def take_segment(self, segment: SegmentCompacted) -> None:
@@ -121,7 +112,7 @@ class KnownSession:
 
     def _alert(self) -> RowAlert | None:
         """The gravest that is not resolved, of several the latest; else the last."""
-        events = [each.event for each in self.alerts_of_app()]
+        events = [each.event for each in self.alerts.values()]
         if not events:
             return None
         best = max((each for each in events if each.status is not AlertStatus.RESOLVED), key=_gravity, default=None)

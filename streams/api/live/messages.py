@@ -121,12 +121,21 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     more: bool
 
 
+class GoneSession(Struct, frozen=True, kw_only=True):
+    """A session that is shown no more."""
+
+    app_id: str
+    session_id: str
+
+
 class Changes(Struct, frozen=True, kw_only=True):
     """What changed since the last event of the stream; of each session and alert its latest standing."""
 
     sessions: list[Row]
     gone: list[str]
-    """Sessions that are shown no more: erased, or the longest silent of too many."""
+    """Ids of sessions that are shown no more: erased, or the longest silent of too many."""
+    gone_sessions: list[GoneSession]
+    """The same, each with its app."""
     alerts: list[AlertRow]
 
 

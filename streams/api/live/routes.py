@@ -22,7 +22,10 @@ from streams.settings.http import TokenRole
 LIVE = Group(
     "live", "Sessions, alerts and roles as they are now, for operators.", prefix="/v1/live", role=TokenRole.OPERATOR
 )
-_STREAM = 'event: changes\nid: 7\ndata: {"sessions":[],"gone":["order-4711"],"alerts":[]}\n\n'
+_STREAM = (
+    'event: changes\nid: 7\ndata: {"sessions":[],"gone":["order-4711"],"gone_sessions":[{"app_id":"shop",'
+    '"session_id":"order-4711"}],"alerts":[]}\n\n'
+)
 
 
 class OfApp(Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from models.events import EpisodeCompressed, FactChanged, Mode, ModeTransition
+from models.events import EpisodeCompressed, FactChanged, Mode, ModeTransition, SessionName
 from streams.api.answers import answered
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import KnownAlert
@@ -30,8 +30,8 @@ from streams.api.live.messages import (
     Weight,
 )
 from streams.api.live.routes import LIVE
-from streams.api.sessions.turns import SessionId
-from streams.http.audit import note
+from streams.api.sessions.named import OfSession, session_of
+from streams.http.audit import note, note_ids
 from streams.http.problems import Problem, invalid_field
 from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
@@ -46,18 +46,16 @@ MOST_EPISODES = 100
 """Of the user, among which those of the session are looked for."""
 
 
-class SaidTurns(Struct, frozen=True, kw_only=True):
+class SaidTurns(OfSession, frozen=True, kw_only=True):
     """A request for what was said."""
 
-    session_id: SessionId
     first: Annotated[int, Meta(ge=0, le=2**53, description="Number of the first turn.")] = 0
     last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most 999 on.")] = 199
 
 
-class OfTimeline(Struct, frozen=True, kw_only=True):
+class OfTimeline(OfSession, frozen=True, kw_only=True):
     """A request for a session."""
 
-    session_id: SessionId
     text: Annotated[
         bool,
         Meta(description="Also titles of topics, values of facts, summaries: takes the permission, and is audited."),
@@ -90,7 +88,8 @@ class TimelineReader:
         """
         if not 0 <= asked.last - asked.first < MOST_TURNS:
             raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
-        found = await self._turns.turns_numbered(asked.session_id, range(asked.first, asked.last + 1))
+        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        found = await self._turns.turns_numbered(session, range(asked.first, asked.last + 1))
         return Said(turns=[answered(SaidTurn, each) for each in found])
 
     @LIVE.get("/sessions/{session_id:path}", "get_session_timeline", errors=(HTTPStatus.NOT_FOUND,))
@@ -98,36 +97,40 @@ class TimelineReader:
         """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds.
 
         Raises:
-            Problem: 404, the board does not know the session, or it is another tenant's.
+            Problem: 403, another tenant's app; 404, the board does not know the session, or it is another tenant's.
+            AmbiguousApp: Several apps have a session of this id.
             StoreUnavailable: The store does not answer.
         """
-        asked_by = note("text_read") if asked.text else caller()
-        session_id, text = asked.session_id, asked.text
-        row = self._board.row(session_id)
-        if row is None or not asked_by.may_read(row.app_id):
+        asked_by, text = note("text_read") if asked.text else caller(), asked.text
+        if (app_id := asked_by.app_of(asked.app_id)) is None:
+            session = self._board.named(asked.session_id, asked_by.may_read)
+        else:
+            session = SessionName(app_id, asked.session_id)
+        row = None if session is None else self._board.row(session)
+        if session is None or row is None:
             raise _unknown_session()
+        note_ids({"app_id": session.app_id}.get)
         turns, topics, facts, episodes = await asyncio.gather(
-            self._turns.last_turns(session_id, MOST_TURNS),
-            self._all_topics(session_id),
+            self._turns.last_turns(session, MOST_TURNS),
+            self._all_topics(session),
             self._users.facts(row.app_id, row.user_id, include_past=True),
             self._users.episodes(row.app_id, row.user_id, limit=MOST_EPISODES),
         )
-        alerts = self._board.alerts(session_id)
-        mine = [turn for turn in turns if turn.app_id == row.app_id]
+        alerts = self._board.alerts(session)
         return Timeline(
             session=row,
-            turns=_turns(mine, alerts),
-            modes=_modes(self._board.modes(session_id), {turn.turn: turn.timestamp for turn in mine}),
-            segments=[answered(Segment, each) for each in self._board.segments(session_id)],
+            turns=_turns(turns, alerts),
+            modes=_modes(self._board.modes(session), {turn.turn: turn.timestamp for turn in turns}),
+            segments=[answered(Segment, each) for each in self._board.segments(session)],
             topics=[_topic(topic, text=text) for topic in topics],
-            facts=[_fact(fact, text=text) for fact in facts if fact.session_id == session_id],
+            facts=[_fact(fact, text=text) for fact in facts if fact.session_id == session.session_id],
             episodes=[_episode(each, text=text) for each in episodes if _concerns(each, row)],
             alerts=list(map(alert_detail, alerts)),
         )
 
-    async def _all_topics(self, session_id: str) -> list[RememberedTopic]:
-        found = await self._topics.topics(session_id)
-        return [*found.kept, *await self._topics.gone(session_id, found, MOST_GONE_TOPICS)]
+    async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
+        found = await self._topics.topics(session)
+        return [*found.kept, *await self._topics.gone(session, found, MOST_GONE_TOPICS)]
 
 
 def _unknown_session() -> Problem:

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from msgspec import structs
 
 from models.errors import BudgetTooSmall
+from models.events import SessionName
 from models.events.project_items import ProjectConversation, ProjectMemory
 from models.policy.project import ContextPolicy, ProjectPolicy
 from models.project.kept_memories import decay_at
@@ -147,7 +148,7 @@ class ProjectReader:
         found = [
             turn
             for each in conversations
-            for turn in await self._turns.turns_numbered(each.id, each.recent)
+            for turn in await self._turns.turns_numbered(SessionName(asked.app_id, each.id), each.recent)
             if turn.app_id == asked.app_id
         ]
         return list(map(turn_answer, found))

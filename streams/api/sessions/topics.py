@@ -12,14 +12,15 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from models.events.fields import Identifier
 from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
-from streams.api.sessions.turns import SessionId, SoughtText
+from streams.api.sessions.named import OfSession, session_of
+from streams.api.sessions.turns import SoughtText
 from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
@@ -31,12 +32,6 @@ _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 _WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
 _MOST_GONE = 100
 _ZERO = timedelta(0)
-
-
-class OfSession(Struct, frozen=True, kw_only=True):
-    """A question about a session."""
-
-    session_id: SessionId
 
 
 class SessionTopics(OfSession, frozen=True, kw_only=True):
@@ -139,20 +134,22 @@ class TopicReader:
     @_TOPICS.get("/topics", "list_topics", audits="text_read")
     async def topics(self, asked: SessionTopics) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
-        found = await self._memory.topics(asked.session_id)
-        gone = await self._memory.gone(asked.session_id, found, _MOST_GONE) if asked.include_gone else []
+        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        found = await self._memory.topics(session)
+        gone = await self._memory.gone(session, found, _MOST_GONE) if asked.include_gone else []
         return self._answers([*found.kept, *gone])
 
     @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
     async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first."""
-        found = await self._memory.find_similar(asked.q, asked.session_id, asked.top_k, include_gone=asked.include_gone)
+        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        found = await self._memory.find_similar(asked.q, session, asked.top_k, include_gone=asked.include_gone)
         return self._answers(found)
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read", errors=_NOT_FOUND)
     async def context(self, asked: OfTopic) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first."""
-        found = await _found(self._memory, asked.session_id, asked.topic)
+        found = await _found(self._memory, asked)
         if found is None:
             return []
         note_given(turns := await self._memory.messages(found, include_packed=False))
@@ -162,7 +159,7 @@ class TopicReader:
     @_TOPICS.get("/history", "list_topic_messages", audits="text_read", errors=_NOT_FOUND)
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:
         """Every message of a topic that is still indexed, in order of time; the archive has those before."""
-        found = await _found(self._memory, asked.session_id, asked.topic)
+        found = await _found(self._memory, asked)
         if found is None:
             return []
         turns = await self._memory.messages(found, include_packed=asked.include_packed)
@@ -171,7 +168,7 @@ class TopicReader:
     @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read", errors=_NOT_FOUND)
     async def stats(self, asked: OfTopic) -> TopicStats:
         """Statistics of a topic."""
-        found = await _found(self._memory, asked.session_id, asked.topic)
+        found = await _found(self._memory, asked)
         if found is None:
             detail = "the session has no active topic (yet): ask again after a turn"
             raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
@@ -181,7 +178,7 @@ class TopicReader:
     @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read", errors=_NOT_FOUND)
     async def one(self, asked: NamedTopic) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
-        found = await self._memory.topic(asked.session_id, asked.topic)
+        found = await self._memory.topic(await session_of(self._memory, asked.session_id, asked.app_id), asked.topic)
         if found is None:
             raise _unknown_topic()
         note_given([])
@@ -192,14 +189,14 @@ class TopicReader:
         return [_answer(topic, self._policy, now) for topic in topics]
 
 
-async def _found(memory: TopicMemory, session_id: str, topic: str | None) -> RememberedTopic | None:
+async def _found(memory: TopicMemory, asked: OfTopic) -> RememberedTopic | None:
     """A topic, or the active one; None where there is no active one.
 
     Raises:
         Problem: 404, the named topic is not known.
     """
-    found = await memory.topic(session_id, topic)
-    if found is None and topic is not None:
+    found = await memory.topic(await session_of(memory, asked.session_id, asked.app_id), asked.topic)
+    if found is None and asked.topic is not None:
         raise _unknown_topic()
     return found
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from models.events.fields import Identifier
 from streams.api.answers import answered, without
+from streams.api.sessions.named import OfSession, session_of
 from streams.api.users.messages import MAX_QUERY_CHARS
 from streams.http.route import Group
 from streams.index.collections import RememberedTurn
@@ -18,22 +18,19 @@ from streams.index.session_memory import SessionVectorMemory
 
 _SESSIONS = Group("sessions", "Turns of one session.", prefix="/v1")
 
-SessionId = Annotated[Identifier, Meta(description="URL-encoded; any character.")]
 SoughtText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, description="What is looked for.")]
 
 
-class SimilarTurns(Struct, frozen=True, kw_only=True):
+class SimilarTurns(OfSession, frozen=True, kw_only=True):
     """A question for turns like a text."""
 
-    session_id: SessionId
     q: SoughtText
     top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
 
 
-class LastTurns(Struct, frozen=True, kw_only=True):
+class LastTurns(OfSession, frozen=True, kw_only=True):
     """A question for the newest turns."""
 
-    session_id: SessionId
     last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10
 
 
@@ -52,7 +49,7 @@ class IndexAnswer(Struct, frozen=True, kw_only=True):
 
 
 class SessionReader:
-    """Routes over one vector memory. An unknown session has no turns; it is no error.
+    """Routes over one vector memory. An unknown session has no turns; it is no error. See `session_of` for its app.
 
     Args:
         memory: What is indexed.
@@ -66,13 +63,15 @@ class SessionReader:
     @_SESSIONS.get("/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
     async def similar(self, asked: SimilarTurns) -> list[IndexedTurn]:
         """Turns of the session most like `q`, best first."""
-        found = await self._memory.find_similar(asked.q, asked.session_id, asked.top_k)
+        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        found = await self._memory.find_similar(asked.q, session, asked.top_k)
         return [answered(IndexedTurn, turn) for turn in found]
 
     @_SESSIONS.get("/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
     async def turns(self, asked: LastTurns) -> list[IndexedTurn]:
         """The newest turns of the session, oldest first."""
-        return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(asked.session_id, asked.last)]
+        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(session, asked.last)]
 
     @_SESSIONS.get("/index", "describe_index")
     async def index(self) -> IndexAnswer:

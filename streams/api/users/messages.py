@@ -41,7 +41,10 @@ WithAppMemories = Annotated[
 
 
 class After(Struct, frozen=True, forbid_unknown_fields=True):
-    """Wait until this turn, and what follows from it, is in memory; 504 `turn_not_visible` if it is not in time."""
+    """Wait until this turn, and what follows from it, is in memory; 504 `turn_not_visible` if it is not in time.
+
+    Its session is one of the request's app.
+    """
 
     session_id: Identifier
     turn: TurnNumber

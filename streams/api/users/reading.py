@@ -18,10 +18,12 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import UNSET
 
+from models.events import SessionName
 from models.events.user import TurnRef
 from models.retrieval.context import fit_prompt, format_for_injection
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
+from streams.api.sessions.named import session_of
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -131,7 +133,7 @@ class MemoryReader:
             StoreUnavailable: The store does not answer.
         """
         whose = _Whose.asked(body.user_id, body.app_id)
-        await self._wait(body.after)
+        await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
         facts, episodes = await asyncio.gather(
             self._facts(whose, body.min_importance),
@@ -153,7 +155,7 @@ class MemoryReader:
         """
         whose = _Whose.asked(body.user_id, body.app_id)
         wanted = wanted_app(body, whose.app_id)
-        await self._wait(body.after)
+        await self._wait(body.after, whose.app_id)
         remembered, facts, episodes, recent = await asyncio.gather(
             self._apps.preface(wanted, whose.user_id, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
@@ -186,6 +188,7 @@ class MemoryReader:
 
         Raises:
             Problem: 403 another tenant's app; 422 neither a user nor a session nor an app is named.
+            AmbiguousApp: Several apps have the session.
             StoreUnavailable: The store does not answer.
         """
         asked_by = caller()
@@ -193,7 +196,10 @@ class MemoryReader:
             raise invalid_field("user_id", "name a user_id, a session_id or an app_id to search in")
         if body.kind == "episodes" and body.session_id is not None:
             raise invalid_field("session_id", "episodes are of a user, across sessions: name a user_id or an app_id")
-        scope = Scope(asked_by.apps_of(body.app_id), body.user_id, body.session_id)
+        apps = asked_by.apps_of(body.app_id)
+        if body.session_id is not None:
+            apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
+        scope = Scope(apps, body.user_id, body.session_id)
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
             return Found(
@@ -258,10 +264,10 @@ class MemoryReader:
 
     # --- parts
 
-    async def _wait(self, after: After | None) -> None:
+    async def _wait(self, after: After | None, app_id: str | None) -> None:
         if after is not None:
             extend_deadline(after.timeout_ms / 1_000)  # what a caller waits for is none of the time an answer may take
-            await self._waiting.until(after)
+            await self._waiting.until(after, app_id)
 
     async def _facts(self, whose: _Whose, min_importance: float) -> list[FactAnswer]:
         found = await self._users.facts(whose.app_id, whose.user_id, min_importance=min_importance)
@@ -279,17 +285,18 @@ class MemoryReader:
         if last == 0:
             return []
         if session_id is not None:
-            said: Sequence[RememberedTurn] = await self._turns.last_turns(session_id, last)
+            session = await session_of(self._turns, session_id, whose.app_id)
+            said: Sequence[RememberedTurn] = await self._turns.last_turns(session, last)
         else:
             stats = await self._users.stats(whose.app_id, whose.user_id)
-            said = [] if stats is None else await self._said(turn_refs(stats.short_term)[-last:])
+            said = [] if stats is None else await self._said(stats.app_id, turn_refs(stats.short_term)[-last:])
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
         return list(map(turn_answer, whose.readable(mine)))
 
-    async def _said(self, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
-        """These turns in their order; those that are not indexed (any more) are left out."""
+    async def _said(self, app_id: str, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
+        """These turns of an app in their order; those that are not indexed (any more) are left out."""
         by_session = {
-            session_id: [ref.turn for ref in group]
+            SessionName(app_id, session_id): [ref.turn for ref in group]
             for session_id, group in groupby(sorted(refs, key=_session_of), key=_session_of)
         }
         found = await asyncio.gather(*[self._turns.turns_numbered(*each) for each in by_session.items()])

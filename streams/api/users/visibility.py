@@ -8,6 +8,7 @@ from http import HTTPStatus
 from time import monotonic
 
 from models.events.base import Role
+from streams.api.sessions.named import session_of
 from streams.api.users.messages import After
 from streams.http.problems import Problem, unavailable
 from streams.index.session_memory import SessionVectorMemory
@@ -21,13 +22,15 @@ _USERS_ROLES = frozenset({Role.USER, Role.ASSISTANT})
 _NEVER_SEEN = -1
 
 
-async def is_visible(turns: SessionVectorMemory, users: UserMemory, session_id: str, turn: int) -> bool:
+async def is_visible(
+    turns: SessionVectorMemory, users: UserMemory, app_id: str | None, session_id: str, turn: int
+) -> bool:
     """Whether readers find a turn and all that follows from it: its point, and its offset in its user's memory.
 
     A turn of another role than user or assistant is no part of a user's memory, and one whose point does not say
     where it stands in the log was indexed before points did: for both the point is enough.
     """
-    found = await turns.turns_numbered(session_id, [turn])
+    found = await turns.turns_numbered(await session_of(turns, session_id, app_id), [turn])
     if not found:
         return False
     said = found[0]
@@ -41,14 +44,14 @@ class Waiting:
     """Holds requests back until a turn is visible.
 
     Args:
-        visible: Whether a turn of a session is, with all that follows from it.
+        visible: Whether a turn of an app's session is, with all that follows from it.
         clock: Seconds, never going back.
         sleep: Waits so many seconds.
     """
 
     def __init__(
         self,
-        visible: Callable[[str, int], Awaitable[bool]],
+        visible: Callable[[str | None, str, int], Awaitable[bool]],
         *,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -58,14 +61,18 @@ class Waiting:
         self._sleep = sleep
         self._waiting = 0
 
-    async def until(self, after: After) -> None:
+    async def until(self, after: After, app_id: str | None) -> None:
         """Return as soon as the turn is visible; it is looked at least once.
+
+        Args:
+            after: The turn.
+            app_id: Whose; None: as `session_of` says.
 
         Raises:
             Problem: 504 after `timeout_ms`; 503 if too many wait already.
         """
         end_s = self._clock() + after.timeout_ms / 1_000
-        if await self._visible(after.session_id, after.turn):
+        if await self._visible(app_id, after.session_id, after.turn):
             return
         if self._waiting >= MAX_WAITING:
             raise unavailable(f"{MAX_WAITING} requests wait for a turn already", code="too_many_waiting")
@@ -73,7 +80,7 @@ class Waiting:
         try:
             while (left_s := end_s - self._clock()) > 0:
                 await self._sleep(min(POLL_S, left_s))
-                if await self._visible(after.session_id, after.turn):
+                if await self._visible(app_id, after.session_id, after.turn):
                     return
         finally:
             self._waiting -= 1
