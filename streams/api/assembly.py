@@ -24,6 +24,7 @@ from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
+from streams.api.sessions.named import KnowsSessions
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
@@ -128,11 +129,11 @@ def admin_routes(
     policy: AppPolicy,
     commands: CommandSender | None,
     erasures: KafkaEraseRequests | None,
-    turns: SessionVectorMemory,
+    sessions: KnowsSessions,
 ) -> list[ServedRoute]:
     """Routes of admins, in the order in which they must be asked."""
     commanding = AppMemoryAdmin(apps, SpaceCommands(commands, apps), policy)
-    return served_routes(AppStatistics(apps), commanding, Erasures(erasures, turns))
+    return served_routes(AppStatistics(apps), commanding, Erasures(erasures, sessions))
 
 
 def _tools(

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from msgspec import structs
 
-from models.events import AlertChanged, Mode, ModeTransition, ProfileUpdated, Turn
+from models.events import AlertChanged, Mode, ModeTransition, ProfileUpdated, SessionName, Turn
 from streams.api.live.hub import Hub
 from streams.http.health import Api, serve
 from streams.settings.http import TokenRole
@@ -104,7 +104,7 @@ class LiveServer:
             for alert in alerts:
                 board.take_alert(alert, self._at_ms, f"{hash(alert.alert_id) % 2**64:032x}")
             for session_id in gone:
-                board.erase_session(session_id, self._at_ms)
+                board.erase_session(SessionName("", session_id), self._at_ms)
 
         self._run(take())
 

@@ -14,7 +14,7 @@ from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events import Role, Turn
+from models.events import Role, SessionName, Turn
 from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
@@ -150,7 +150,7 @@ async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) ->
 async def everything(store: VectorStore, embedder: Toy) -> list[object]:
     """What readers see: every look-up there is, with scores rounded."""
     memory, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
-    seen: list[object] = [await memory.last_turns(f"s{number}", 20) for number in range(3)]
+    seen: list[object] = [await memory.last_turns(SessionName("a", f"s{number}"), 20) for number in range(3)]
     for subject in SUBJECTS:
         hits = await store.search("turns", embedder.embed([subject])[0], where={"user_id": "u"}, top_k=3)
         seen.append([(hit.key, round(hit.score, 4), hit.payload) for hit in hits])
@@ -224,7 +224,7 @@ class Failing:
         self._store, self._writes = store, writes
         self.search, self.search_lexical, self.embedder_of = store.search, store.search_lexical, store.embedder_of
         self.read, self.latest, self.count = store.read, store.latest, store.count
-        self.delete, self.close = store.delete, store.close
+        self.delete, self.rename, self.close = store.delete, store.rename, store.close
         self.collections, self.page, self.forget = store.collections, store.page, store.forget
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.events.erase import ErasedStore, VectorsErasureDue
+from models.events.erase import ErasedSession, ErasedStore, VectorsErasureDue
 from models.events.user import SessionTurns
 from models.policy import Policy
 from streams.index.app_memory import AppMemoryIndex
@@ -40,6 +40,7 @@ CANARY = "zanzibarcanary"
 MINE, OTHERS = f"{CANARY}/1", "s2"
 """A session of the user u of the app a, and one of v of b."""
 WEB = "project:a/web"
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -122,8 +123,7 @@ async def fill(store: VectorStore) -> None:
 
 def due(scope: Any, sessions: Iterable[str], **who: str) -> VectorsErasureDue:
     """Somebody is to be forgotten."""
-    now = datetime(2026, 1, 5, tzinfo=UTC)
-    return VectorsErasureDue(request_id="r", timestamp=now, scope=scope, session_ids=list(sessions), **who)
+    return VectorsErasureDue(request_id="r", timestamp=NOW, scope=scope, session_ids=list(sessions), **who)
 
 
 async def keys_of(store: VectorStore) -> dict[str, set[str]]:
@@ -142,7 +142,14 @@ SESSION = {
     "project_items": {f"{WEB}/memory/0", f"{WEB}/memory/1", f"{WEB}/episode/0", f"{WEB}/chunk/0"},
     "projects": {f"{WEB}/conversation/0", f"{WEB}/pending/0"},
 }
-USER_OF_APP = {**SESSION, "spaces": {"app:a/u"}}
+IN_A = {
+    **SESSION,
+    "facts": {f"a/u/{MINE}"},
+    "episodes": {"a/u/1"},
+    "memories": {"app:a/memory/0", "app:a/memory/0@b", "app:a/u/memory/0"},
+}
+"""What names the session of app a; `SESSION` is what names one of any app, as requests up to 0.2.0 do."""
+USER_OF_APP = {**IN_A, "spaces": {"app:a/u"}}
 USER = {
     **{name: {*SESSION[name], "s3_1", "s3_2"} for name in ("turns", "topics")},
     "facts": {*SESSION["facts"], "b/u/s3"},
@@ -154,8 +161,8 @@ USER = {
     "projects": SESSION["projects"],
 }
 APP = {
-    **SESSION,
-    "memories": {*SESSION["memories"], "app:a/memory/1", "app:b/memory/1@a"},
+    **IN_A,
+    "memories": {*IN_A["memories"], "app:a/memory/1", "app:b/memory/0@a", "app:b/memory/1@a"},
     "spaces": {"app:a", "app:a/u"},
     "project_items": {*SESSION["project_items"], f"{WEB}/memory/2", f"{WEB}/memory/3"},
     "projects": {*SESSION["projects"], f"{WEB}/conversation/1", WEB},
@@ -185,6 +192,38 @@ async def test_what_goes_and_what_stays(
         for name in sorted(before)
     ]
     assert [(0, 0)] * len(before) == [(each.removed, each.remaining) for each in again]
+
+
+@pytest.mark.parametrize("scope", ["session", "user"])
+async def test_another_apps_session_of_the_same_id_stays(store: VectorStore, scope: Any) -> None:
+    """In every collection: what names the session goes in the app that it is of, and nothing of another app."""
+    who = {"app_id": "a", "user_id": "u"} if scope == "user" else {"app_id": "a"}
+    await store.upsert(
+        "turns", [point(f"other_{n}", session_id=MINE, user_id="u", app_id="b", turn=n, content="") for n in (1, 2)]
+    )
+    named = VectorsErasureDue(
+        request_id="r", timestamp=NOW, scope=scope, session_ids=[MINE], sessions=[ErasedSession("a", MINE)], **who
+    )
+    unnamed = VectorsErasureDue(request_id="r", timestamp=NOW, scope=scope, session_ids=[MINE], **who)
+    before = await keys_of(store)
+    await VectorErasing(store).erase([named])
+    after = await keys_of(store)
+    await VectorErasing(store).erase([unnamed])
+    removed = {name: before[name] - after[name] for name in before}
+
+    assert await keys_of(store) == after
+    assert removed == (USER_OF_APP if scope == "user" else IN_A)
+
+
+async def test_sessions_of_several_apps_at_once(store: VectorStore) -> None:
+    """A user of all apps is forgotten in each of them, with the sessions that are named of each."""
+    gone = [ErasedSession("a", OTHERS), ErasedSession("b", OTHERS), ErasedSession("a", MINE)]
+    wanted = VectorsErasureDue(request_id="r", timestamp=NOW, scope="user", user_id="w", sessions=gone)
+    (told,) = await VectorErasing(store).erase([wanted])
+    left = (await keys_of(store))["turns"]
+
+    assert left == {"s3_1", "s3_2"}
+    assert {each.store: each.removed for each in told}["vectors facts"] == 2
 
 
 async def test_several_at_once_are_counted_apart(store: VectorStore) -> None:

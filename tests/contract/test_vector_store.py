@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
-from models.retrieval.lexical import query_vector
+from models.retrieval.lexical import document_vector, query_vector
 from streams.ports import Condition, Point, VectorStore
 
 DIM = 8
@@ -178,3 +179,22 @@ async def test_a_batch_larger_than_a_request_arrives_whole(store: VectorStore) -
     await store.upsert(TURNS, points)
 
     assert list(range(700)) == await turns_of(store, session_id="a")
+
+
+async def test_points_get_new_keys(store: VectorStore) -> None:
+    """With their vectors, words and payloads; what is not there is passed, and doing it again changes nothing."""
+    words = document_vector("boats on the lake")
+    await store.upsert(TURNS, [point("a", 1, 0.6, 0.8, content="hello"), replace(point("a", 2, 1), lexical=words)])
+    names = {"a_1": "app/a_1", "a_2": "app/a_2", "nobody_1": "app/nobody_1"}
+    await store.rename("nowhere", names)
+    for _ in range(2):
+        await store.rename(TURNS, names)
+    hits = await store.search(TURNS, unit(1), where={"session_id": "a"}, top_k=5)
+    said = await store.search_lexical(TURNS, query_vector("boats"), where={"session_id": "a"}, top_k=5)
+    page, _ = await store.page(TURNS, "", 9)
+
+    assert [hit.key for hit in hits] == ["app/a_2", "app/a_1"]
+    np.testing.assert_allclose([hit.score for hit in hits], [1.0, 0.6], atol=1e-6)
+    assert hits[1].payload["content"] == "hello"
+    assert [hit.key for hit in said] == ["app/a_2"]
+    assert {each.key for each in page} == {"app/a_1", "app/a_2"}

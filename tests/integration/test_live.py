@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from models.events import SessionErased
+from models.events import SessionErased, SessionName
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.commands import KafkaCommands
@@ -27,6 +27,7 @@ from streams.settings.live import LiveSettings
 from tests.support.fault_driver import _loaded, recorded, said, send, sessions_role
 
 SESSION = "page/<b>1</b>"
+NAMED = SessionName(said(0).app_id, SESSION)
 
 
 class Events:
@@ -84,9 +85,9 @@ async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(settings:
                 first = await events.until(lambda name, _: name == "snapshot")
                 await send(settings, [recorded(said(n, session_id=SESSION, risk=0.95)) for n in range(12)])
                 rows = await events.until(lambda _, data: bool(data.get("sessions")))
-                if not page.board.alerts(SESSION):
+                if not page.board.alerts(NAMED):
                     await events.until(told(status="firing"))
-                (known,) = page.board.alerts(SESSION)
+                (known,) = page.board.alerts(NAMED)
                 said_of = f"alerts/{known.event.alert_id}"
                 written = [
                     await client.post(f"{said_of}/acknowledge", json={"session_id": SESSION}),

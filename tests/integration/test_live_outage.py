@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
+from models.events import SessionName
 from models.events.topics import PROFILES
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
@@ -19,6 +20,8 @@ from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
 from tests.support.fault_driver import until, write
 from tests.support.live_made import profile
+
+BEFORE, AFTER = SessionName("a", "before"), SessionName("a", "after")
 
 
 async def emit(settings: Settings, session_id: str) -> None:
@@ -39,17 +42,17 @@ async def test_the_page_goes_on_after_its_broker_was_away(tmp_path: Path, monkey
         await apply_topics(settings)
         following = asyncio.create_task(LiveFeed(settings, board).run())
         await emit(settings, "before")
-        await until(lambda: board.row("before"), "a session on the board")
+        await until(lambda: board.row(BEFORE), "a session on the board")
         await asyncio.to_thread(broker.kill)
         await until(
             lambda: following.done() or any(each["event"] == "live_feed_failed" for each in logs), "a feed that fails"
         )
         await asyncio.to_thread(broker.restart)
         await emit(settings, "after")
-        await until(lambda: following.done() or board.row("after"), "the session that came after the outage")
+        await until(lambda: following.done() or board.row(AFTER), "the session that came after the outage")
         ended = following.done()
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 
     assert not ended
-    assert board.row("before") is not None
+    assert board.row(BEFORE) is not None

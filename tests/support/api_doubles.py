@@ -24,7 +24,7 @@ from qdrant_client import AsyncQdrantClient
 from starlette.types import ASGIApp, Receive
 
 from models.errors import DeliveryFailed
-from models.events import AccessAudited, Position, Role, Turn
+from models.events import AccessAudited, Position, Role, SessionName, Turn
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
 from models.policy import Policy
 from models.text.words import fold_text, words_of
@@ -163,16 +163,16 @@ class Search(HybridSearch):
     """A `HybridSearch` over what the users and the memory of turns have."""
 
     users: Users
-    turns_of: dict[str, SessionVectorMemory]
+    turns_of: dict[SessionName, SessionVectorMemory]
     asked: list[Scope] = field(default_factory=list)
 
     async def turns(self, query: str, scope: Scope, top_k: int) -> list[FoundTurn]:
         """Turns of every session that was put in, whatever the scope says of apps."""
         self.asked.append(scope)
         found = []
-        for session_id, memory in self.turns_of.items():
-            if scope.session_id in {None, session_id}:
-                found += await memory.last_turns(session_id, 100)
+        for session, memory in self.turns_of.items():
+            if scope.session_id in {None, session.session_id}:
+                found += await memory.last_turns(session, 100)
         mine = [turn for turn in found if scope.user_id in {None, turn.user_id}]
         hits = [FoundTurn(turn, _overlap(query, turn.content)) for turn in mine]
         return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
@@ -239,7 +239,7 @@ class Served:
         self.users = Users()
         self.turns = SessionVectorMemory(scoped, self.embedder)
         self.topics = TopicMemory(scoped, self.embedder, self.turns)
-        self.sessions: dict[str, SessionVectorMemory] = {}
+        self.sessions: dict[SessionName, SessionVectorMemory] = {}
         self.search = Search(self.users, self.sessions)
         self.apps = Apps()
         self.erasures = Erasures()
@@ -268,7 +268,7 @@ class Served:
                     TopicReader(self.topics, Policy().topics),
                 ),
                 *project_routes(project_reader, commands),
-                *admin_routes(self.apps, Policy().apps, self.apps, self.erasures),
+                *admin_routes(self.apps, Policy().apps, self.apps, self.erasures, self.turns),
                 *([] if log is None else _live_routes()),
             ],
             access=access,
@@ -278,7 +278,7 @@ class Served:
 
     async def say(self, *turns: Turn, places: Sequence[Position | None] | None = None) -> None:
         """Index turns."""
-        self.sessions |= {turn.session_id: self.turns for turn in turns}
+        self.sessions |= {SessionName(turn.app_id, turn.session_id): self.turns for turn in turns}
         await self.turns.add_turns(turns, self.embedder.embed([turn.content for turn in turns]), places=places)
 
     @asynccontextmanager

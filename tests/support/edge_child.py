@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from models.errors import StoreUnavailable
+from models.events import SessionName
 from streams.index.collections import TURNS, turn_key
 from streams.index.edge import EdgeStore
 from streams.ports import Point
@@ -26,7 +27,11 @@ TEXT = "x" * 3_000
 def point(turn: int) -> Point:
     """A turn's point."""
     vector = np.random.default_rng(turn).normal(size=DIM).astype(np.float32)
-    return Point(turn_key("s", turn), vector / np.linalg.norm(vector), {"session_id": "s", "turn": turn, "t": TEXT})
+    return Point(
+        turn_key(SessionName("a", "s"), turn),
+        vector / np.linalg.norm(vector),
+        {"session_id": "s", "turn": turn, "t": TEXT},
+    )
 
 
 async def main(folder: Path, first: int, last: int, file_limit: int) -> int:

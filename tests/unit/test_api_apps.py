@@ -16,7 +16,7 @@ from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.api.commands import AUDIT
 from streams.http.health import create_api
-from tests.support.api_apps import AT, Apps, Erasures, memory
+from tests.support.api_apps import AT, Apps, Erasures, Sessions, memory
 from tests.support.api_doubles import Served
 
 ODD = 'shop/eu ü%2F"memories/7'
@@ -110,7 +110,7 @@ async def test_an_app_whose_users_have_spaces_is_not_purged_by_its_own(method: s
     api = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routes=admin_routes(apps, AppPolicy(spaces=("user",)), apps, Erasures()),
+        routes=admin_routes(apps, AppPolicy(spaces=("user",)), apps, Erasures(), Sessions()),
     )
     body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://127.0.0.1") as client:

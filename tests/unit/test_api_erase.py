@@ -13,7 +13,7 @@ from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.http.health import create_api
 from streams.observe.telemetry import Metrics
-from tests.support.api_apps import Apps
+from tests.support.api_apps import Apps, Sessions
 from tests.support.api_doubles import Served, bearer, settings_of
 from tests.support.blank_events import blank
 
@@ -80,7 +80,7 @@ async def test_the_proof(served: Served, client: httpx.AsyncClient) -> None:
 async def test_a_role_that_only_reads() -> None:
     """503 for whatever writes, and who does it; reading goes on."""
     apps = Apps()
-    routes = admin_routes(apps, AppPolicy(), None, None)
+    routes = admin_routes(apps, AppPolicy(), None, None, Sessions())
     app = create_api(ready=lambda: (True, ""), registry=Metrics().registry, routes=routes)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

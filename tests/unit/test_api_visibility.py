@@ -13,6 +13,7 @@ from streams.api.users import visibility
 from streams.api.users.messages import After
 from streams.api.users.visibility import Waiting, is_visible
 from streams.http.problems import Problem
+from streams.http.security import Caller, reading_for
 from tests.support.api_doubles import Clock, Served, fact, said, stats
 
 AT_OFFSET_7 = Position(TURNS.name, 3, 7)
@@ -25,7 +26,7 @@ class Later:
         self.looks = 0
         self.at_look = at_look
 
-    async def visible(self, _session_id: str, _turn: int) -> bool:
+    async def visible(self, _app_id: str | None, _session_id: str, _turn: int) -> bool:
         """Whether it is this look or a later one."""
         self.looks += 1
         return self.looks >= self.at_look
@@ -42,7 +43,8 @@ async def test_a_users_turn_is_visible_when_its_memory_has_it(
     if seen is not None:
         served.users.known_users.append(stats(("s", 0), seen=seen))
 
-    assert await is_visible(served.turns, served.users, "s", 0) is expected
+    with reading_for(Caller()):
+        assert await is_visible(served.turns, served.users, "a", "s", 0) is expected
 
 
 async def test_waiting_ends_with_the_turn() -> None:

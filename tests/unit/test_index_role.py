@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
-from msgspec import Struct
+from msgspec import Struct, structs
 from qdrant_client import AsyncQdrantClient
 
+from models.errors import StoreUnavailable
 from models.events import (
     AppMemoriesChanged,
     AppMemoryChanged,
@@ -49,6 +50,14 @@ class Noting(ServerStore):
     def __init__(self) -> None:
         super().__init__(AsyncQdrantClient(":memory:"), embedder="matter")
         self.written: list[str] = []
+        self.away = 0
+
+    async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
+        """Rename; as long as the store is away it does not answer."""
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailable("away")
+        await super().rename(collection, keys)
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write, and note it once that is durable."""
@@ -184,8 +193,36 @@ async def test_an_index_made_anew_leaves_out_who_was_erased(role: Quiet, polls: 
         await role.take(*log[start : start + -(-len(log) // polls)], first=start)
     turns, topics = [await stored(role).page(name, "", 9) for name in ("turns", "topics")]
 
-    assert {"other_0", "s_1"} == {each.key for each in turns[0]}
+    assert {("other", 0), ("s", 1)} == {(each.payload["session_id"], each.payload["turn"]) for each in turns[0]}
     assert {"u"} == {str(each.payload["topic_id"]) for each in topics[0]}
+
+
+@pytest.mark.parametrize(("named", "left"), [("a", {"b"}), ("", set())])
+async def test_an_erasure_is_of_one_app_s_session(role: Quiet, named: str, left: set[str]) -> None:
+    """Another app's of the same id stays; an erasure of 0.2, which names no app, is of all apps'."""
+    both = [said(0), said(0, app_id="b"), changed(0, "t"), structs.replace(changed(1, "u"), app_id="b")]
+    await role.take(*both, structs.replace(ended("s"), app_id=named))
+    await role.take(*both)
+    found = [await stored(role).page(name, "", 9) for name in ("turns", "topics")]
+
+    assert [left, left] == [{str(each.payload["app_id"]) for each in page} for page, _ in found]
+
+
+async def test_what_an_earlier_release_wrote_gets_its_keys_before_anything_is_read(
+    role: Quiet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that comes again after the upgrade replaces its point; a store that is away is asked again."""
+    monkeypatch.setattr("streams.roles.index.RETRY_S", 0)
+    await role.take(said(0))
+    page, _ = await stored(role).page("turns", "", 9)
+    await stored(role).rename("turns", {page[0].key: "s_0"})
+    stored(role).away = 2
+    await role.on_assigned([0])
+    await role.take(said(0))
+    again, _ = await stored(role).page("turns", "", 9)
+
+    assert [each.key for each in again] == [page[0].key]
+    assert stored(role).away == 0
 
 
 async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:

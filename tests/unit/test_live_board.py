@@ -10,19 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import AlertStatus, Mode, Severity
+from models.errors import AmbiguousApp
+from models.events import AlertStatus, Mode, SessionName, Severity
 from models.events.erase import EraseRequested, EraseScope
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
-from streams.api.live.messages import Row
+from streams.api.live.messages import AlertRow, Row
 from tests.support.live_made import AT, alert, at_ms, profile, segment
 
 MOST = 1_000
+S = SessionName("a", "s")
+
+
+def name_of(row: Row | AlertRow) -> SessionName:
+    """Its session."""
+    return SessionName(row.app_id, row.session_id)
 
 
 def row_of(board: LiveBoard) -> Row:
     """The row of session `s`, which is there."""
-    row = board.row("s")
+    row = board.row(S)
     assert row is not None
     return row
 
@@ -50,13 +57,13 @@ def test_no_text_is_kept() -> None:
     board = LiveBoard()
     board.take_profile(profile(), at_ms())
     board.take_segment(segment(), at_ms())
-    known = board._sessions["s"]
+    known = board._sessions[S]
     held = msgspec.json.encode([known.profile, known.segments[0]]).decode()
 
     assert "parcels" not in held
     assert "what was said" not in held
     assert [(0, 9, 900, 100)] == [
-        (each.first_turn, each.last_turn, each.tokens_before, each.tokens_after) for each in board.segments("s")
+        (each.first_turn, each.last_turn, each.tokens_before, each.tokens_after) for each in board.segments(S)
     ]
 
 
@@ -68,7 +75,7 @@ def test_a_new_life_of_a_session_begins_anew() -> None:
     board.take_profile(profile(scores=[0.1], at=later, started_at=later), at_ms(later))
     row = row_of(board)
 
-    assert (row.spark, board.segments("s")) == ([0.1], [])
+    assert (row.spark, board.segments(S)) == ([0.1], [])
 
 
 def test_a_row_shows_the_gravest_alert_that_is_not_resolved() -> None:
@@ -90,7 +97,7 @@ def test_a_row_shows_the_gravest_alert_that_is_not_resolved() -> None:
         board.take_alert(alert(alert_id=f"more-{number}"), at_ms())
 
     assert shown == [("1", "firing"), ("1", "firing"), ("2", "firing"), ("2", "resolved")]
-    assert [f"more-{n}" for n in range(12, 20)] == [each.event.alert_id for each in board.alerts("s")]
+    assert [f"more-{n}" for n in range(12, 20)] == [each.event.alert_id for each in board.alerts(S)]
     assert len(board._alerts) == MOST_ALERTS
     assert board.alert("1") is None
 
@@ -117,41 +124,58 @@ def test_only_apps_that_may_be_read_are_told() -> None:
         board.take_profile(profile(f"s-{app}", app=app), at_ms())
         board.take_alert(alert(f"s-{app}", f"alert-{app}", app=app), at_ms())
         board.take_profile(profile(f"gone-{app}", app=app), at_ms())
-        board.erase_session(f"gone-{app}", at_ms())
+        board.erase_session(SessionName(app, f"gone-{app}"), at_ms())
     page = board.since(0, lambda app: app == "b", MOST)
 
     assert ["s-b"] == [row.session_id for row in page.sessions]
     assert ["alert-b"] == [row.alert_id for row in page.alerts]
-    assert page.gone == ["gone-b"]
+    assert page.gone == [SessionName("b", "gone-b")]
 
 
-def test_a_session_id_that_another_app_takes_over_shows_it_nothing_of_the_one_before() -> None:
-    """Ids are the producers': the new app is told of no old alert or segment, the old one that its session is gone."""
-    board, later = LiveBoard(), AT + timedelta(days=2)
-    board.take_profile(profile("1", app="a"), 1)
-    board.take_alert(alert("1", app="a"), 2)
-    known = board.version
-    board.take_profile(profile("1", app="b", at=later, started_at=later), 3)
-    board.take_segment(segment("1", app="a", at=later), 4)
-    old = [board.since(known, lambda app: app == "a", most=1) for known in (known, known + 1)]
-    new = board.since(known, lambda app: app == "b", MOST)
-    kept = board.alerts("1"), board.segments("1")
-    board.erase_session("1", 5)
-    erased = [board.since(new.upto, app.__eq__, MOST).gone for app in "abc"]
+def test_one_session_id_in_two_apps_is_two_sessions() -> None:
+    """Ids are the producers': rows, alerts, segments, ends and labels of one never touch the other's."""
+    board = LiveBoard()
+    for app in ("a", "b"):
+        board.take_profile(profile("1", app=app), 1)
+        board.take_alert(alert("1", f"alert-{app}", app=app), 2)
+        board.take_segment(segment("1", app=app), 3)
+    first = {app: board.since(0, app.__eq__, MOST) for app in "ab"}
+    board.take_label("alert-a", escalating=True)
+    board.erase_session(SessionName("a", "1"), 5)
+    then = {app: board.since(first[app].upto, app.__eq__, MOST) for app in "ab"}
+    left = SessionName("b", "1")
 
-    assert kept == ([], [])
-    assert [(page.gone, [row.alert_id for row in page.alerts]) for page in old] == [(["1"], []), ([], ["alert-1"])]
-    assert [(row.app_id, row.alert) for row in new.sessions] == [("b", None)]
-    assert (new.gone, new.alerts) == ([], [])
-    assert erased == [["1"], ["1"], []]
+    assert [[(each.app_id, each.alert and each.alert.alert_id) for each in first[app].sessions] for app in "ab"] == [
+        [("a", "alert-a")],
+        [("b", "alert-b")],
+    ]
+    assert then["a"].gone == [SessionName("a", "1")]
+    assert (then["b"].sessions, then["b"].gone, then["b"].alerts) == ([], [], [])
+    assert board.row(left) is not None
+    assert ([each.event.app_id for each in board.alerts(left)], len(board.segments(left))) == (["b"], 1)
+
+
+def test_which_session_is_meant_where_no_app_is_named() -> None:
+    """The only one that may be read, or the default app's; of several others none."""
+    board = LiveBoard()
+    for app, sessions in {"a": "13", "b": "123", "c": "4", "default": "3"}.items():
+        for session in sessions:
+            board.take_profile(profile(session, app=app), 1)
+
+    assert board.named("1", lambda app: app == "a") == SessionName("a", "1")
+    assert board.named("2", everything) == SessionName("b", "2")
+    assert board.named("3", everything) == SessionName("default", "3")
+    assert board.named("4", lambda app: app == "a") is None
+    with pytest.raises(AmbiguousApp, match="name the app_id"):
+        board.named("1", everything)
 
 
 class Reader:
     """Applies pages of a board, as a page in a browser does."""
 
     def __init__(self, board: LiveBoard, most: int) -> None:
-        self.sessions: dict[str, float] = {}
-        self.alerts: dict[str, str] = {}
+        self.sessions: dict[SessionName, float] = {}
+        self.alerts: dict[str, SessionName] = {}
         self._board = board
         self._most = most
         self._knows = 0
@@ -159,10 +183,9 @@ class Reader:
     def read(self) -> bool:
         """Apply one page; gives whether there is more."""
         page = self._board.since(self._knows, everything, self._most)
-        named = {row.session_id for row in page.sessions} | {row.session_id for row in page.alerts}
-        assert named.isdisjoint(page.gone)
-        self.sessions |= {row.session_id: row.risk for row in page.sessions}
-        self.alerts |= {row.alert_id: row.session_id for row in page.alerts}
+        assert {name_of(row) for row in [*page.sessions, *page.alerts]}.isdisjoint(page.gone)
+        self.sessions |= {name_of(row): row.risk for row in page.sessions}
+        self.alerts |= {row.alert_id: name_of(row) for row in page.alerts}
         for name in page.gone:
             self.sessions.pop(name, None)
             self.alerts = {alert_id: of for alert_id, of in self.alerts.items() if of != name}
@@ -178,7 +201,7 @@ def do(board: LiveBoard, deed: str, name: str, at: int) -> None:
         case "alert":
             board.take_alert(alert(name, f"alert-{name}"), at)
         case "erase":
-            board.erase_session(name, at)
+            board.erase_session(SessionName("a", name), at)
         case "prune":
             board.prune(at - 50)
 
@@ -215,10 +238,10 @@ def test_the_longest_silent_go_first_and_those_that_fire_last() -> None:
     board.take_alert(alert("firing"), 0)
     for n in range(1, 301):
         board.take_profile(profile(f"s{n}"), n)
-    kept = [int(name[1:]) for name in board._sessions if name != "firing"]
+    kept = [int(each.session_id[1:]) for each in board._sessions if each.session_id != "firing"]
 
     assert len(board) <= 100
-    assert board.row("firing") is not None
+    assert board.row(SessionName("a", "firing")) is not None
     assert min(kept) > 200
     assert set(board.since(0, everything, MOST).gone).isdisjoint(board._sessions)
     assert len(board._gone) <= 100
@@ -230,17 +253,17 @@ def test_an_erased_session_does_not_come_back_with_older_records() -> None:
     board.take_profile(profile(), 1_000)
     board.take_alert(alert(alert_id="old"), 1_100)
     board.take_alert(alert(alert_id="new"), 3_000)
-    board.erase_session("s", 2_000)
-    erased = board.row("s"), board.alert("old"), [each.event.alert_id for each in board.alerts("s")]
+    board.erase_session(S, 2_000)
+    erased = board.row(S), board.alert("old"), [each.event.alert_id for each in board.alerts(S)]
     board.take_alert(alert(alert_id="old"), 1_100)
     board.take_profile(profile(), 2_000)
     board.take_segment(segment(), 1_000)
-    late = board.row("s"), board.alert("old"), board.segments("s")
+    late = board.row(S), board.alert("old"), board.segments(S)
     board.take_profile(profile(), 3_000)
 
     assert erased == (None, None, ["new"])
     assert late == (None, None, [])
-    assert board.row("s") is not None
+    assert board.row(S) is not None
 
 
 @pytest.mark.parametrize(
@@ -261,4 +284,4 @@ def test_whom_an_erasure_names_vanishes_at_once(scope: EraseScope, named: dict[s
     board.take_profile(profile("later"), 9_000)
     board.erase(EraseRequested(request_id="r", timestamp=AT, scope=scope, **named), 5_000)
 
-    assert left | {"later"} == set(board._sessions)
+    assert left | {"later"} == {each.session_id for each in board._sessions}

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
 from models.errors import InvalidRecord
-from models.events import AlertLabelled, SessionErased
+from models.events import AlertLabelled, SessionErased, SessionName, session_key
 from models.events.erase import EraseRequested
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import encode
@@ -24,6 +24,7 @@ from streams.settings.live import LiveSettings
 from tests.support.api_doubles import said
 from tests.support.live_made import AT, alert, profile, segment
 
+S = SessionName("a", "s")
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
@@ -44,30 +45,56 @@ def test_each_topic_tells_the_board_its_part() -> None:
     take(board, ALERTS, record(ALERTS, encode(alert()), headers=header))
     take(board, COMPACTIONS, record(COMPACTIONS, encode(segment())))
     take(board, TURNS, record(TURNS, encode(label)))
-    known, row = board.alert("alert-1"), board.row("s")
+    known, row = board.alert("alert-1"), board.row(S)
 
     assert known is not None
     assert row is not None
-    assert (known.trace_id, known.label, len(board.segments("s"))) == (TRACE, True, 1)
+    assert (known.trace_id, known.label, len(board.segments(S))) == (TRACE, True, 1)
 
 
 @pytest.mark.parametrize(
-    ("topic", "value"),
+    ("topic", "key", "value"),
     [
-        (PROFILES, None),
-        (TURNS, encode(SessionErased(session_id="s", timestamp=AT, request_id="r"))),
-        (ERASURES, encode(EraseRequested(request_id="r", timestamp=AT, scope="app", app_id="a"))),
+        (PROFILES, b"s", None),
+        (PROFILES, session_key("a", "s").encode(), None),
+        (TURNS, b"s", encode(SessionErased(session_id="s", timestamp=AT, request_id="r"))),
+        (TURNS, b"s", encode(SessionErased(session_id="s", app_id="a", timestamp=AT, request_id="r"))),
+        (ERASURES, b"r", encode(EraseRequested(request_id="r", timestamp=AT, scope="app", app_id="a"))),
+        (ERASURES, b"r", encode(EraseRequested(request_id="r", timestamp=AT, scope="session", session_id="s"))),
     ],
-    ids=["tombstone", "erased", "requested"],
+    ids=["tombstone of 0.2", "tombstone", "erased in 0.2", "erased", "requested", "requested in 0.2"],
 )
-def test_an_erasure_takes_a_session_from_the_board(topic: Topic, value: bytes | None) -> None:
+def test_an_erasure_takes_a_session_from_the_board(topic: Topic, key: bytes, value: bytes | None) -> None:
     """Whichever of its marks is read first."""
     board = LiveBoard()
     take(board, PROFILES, record(PROFILES, encode(profile())))
-    take(board, topic, record(topic, value, at=2_000))
+    take(board, topic, record(topic, value, key=key, at=2_000))
     take(board, ALERTS, record(ALERTS, encode(alert()), at=1_500))
 
-    assert (len(board), board.since(0, lambda _: True, 9).gone) == (0, ["s"])
+    assert (len(board), board.since(0, lambda _: True, 9).gone) == (0, [S])
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "event"),
+    [
+        (PROFILES, session_key("b", "s").encode(), None),
+        (TURNS, b"s", SessionErased(session_id="s", app_id="b", timestamp=AT, request_id="r")),
+        (TURNS, b"s", AlertLabelled(session_id="s", app_id="b", timestamp=AT, alert_id="alert-1", escalating=True)),
+        (ERASURES, b"r", EraseRequested(request_id="r", timestamp=AT, scope="session", app_id="b", session_id="s")),
+    ],
+    ids=["tombstone", "erased", "labelled", "requested"],
+)
+def test_what_is_said_of_another_apps_session_of_the_same_id_changes_nothing(
+    topic: Topic, key: bytes, event: Any
+) -> None:
+    """The record's key is what producers send: the event names the app."""
+    board = LiveBoard()
+    take(board, PROFILES, record(PROFILES, encode(profile())))
+    take(board, ALERTS, record(ALERTS, encode(alert())))
+    before = board.version
+    take(board, topic, record(topic, None if event is None else encode(event), key=key, at=2_000))
+
+    assert board.version == before
 
 
 def test_what_cannot_be_trusted_changes_nothing() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import msgspec
 import pytest
 
+from models.events import SessionName
 from streams.api.live import hub as hubs
 from streams.api.live.board import LiveBoard
 from streams.api.live.hub import Apps, Hub
@@ -184,7 +185,7 @@ async def test_changes_of_other_tenants_send_nothing() -> None:
     board, hub = hub_of(2)
     async with watching(hub, frozenset({"a"})) as client:
         board.take_profile(profile("s1", app="b"), 9)
-        board.erase_session("s1", 10)
+        board.erase_session(SessionName("b", "s1"), 10)
         hub.tick()
         await passing()
 
@@ -260,7 +261,7 @@ async def test_who_missed_names_of_sessions_that_went_begins_anew() -> None:
         board.take_profile(profile("s0", app="a"), 5)
         hub.tick()
         await passing()
-        board.erase_session("s0", 6)
+        board.erase_session(SessionName("a", "s0"), 6)
         board.forget_gone(board.version)
         hub.tick()
         client.reads.set()
@@ -273,7 +274,7 @@ async def test_names_of_those_that_went_are_forgotten_when_nobody_can_have_misse
     """Twice the time that a reader may stall."""
     clock = Clock()
     board, hub = hub_of(3, clock=clock)
-    board.erase_session("s0", 10)
+    board.erase_session(SessionName("a", "s0"), 10)
     kept = []
     for _ in range(3):
         clock.now_s += 2 * hub.stall_s + 1

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.fusion import (
     Place,
@@ -23,7 +24,9 @@ from models.retrieval.fusion import (
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)
 
-places = st.tuples(st.sampled_from(["a", "b", "a_1"]), st.integers(0, 30))
+A, B, CLEAR, FAINT, MORE = (SessionName("app", each) for each in ("a", "b", "clear", "faint", "more"))
+sessions = st.builds(SessionName, st.sampled_from(["app", "other"]), st.sampled_from(["a", "b", "a_1"]))
+places = st.tuples(sessions, st.integers(0, 30))
 bm25 = st.dictionaries(places, st.floats(0.01, 50), max_size=40)
 cosines = st.dictionaries(places, st.floats(-1, 1), max_size=40)
 
@@ -45,30 +48,28 @@ def test_a_single_match_stands_out() -> None:
 
 def test_neighbours_carry_a_turn() -> None:
     """By half for each step, up to the reach, never into another session; turns that nobody found come up too."""
-    scores = carried({("a", 10): 8.0}, 0.0, POLICY)
+    scores = carried({(A, 10): 8.0}, 0.0, POLICY)
 
     assert scores == {
-        ("a", 10): 8.0,
-        **{("a", 10 + d): 8.0 / 2**distance for distance in range(1, 5) for d in (-distance, distance)},
+        (A, 10): 8.0,
+        **{(A, 10 + d): 8.0 / 2**distance for distance in range(1, 5) for d in (-distance, distance)},
     }
 
 
 def test_first_turns_do_not_lose_for_standing_first() -> None:
     """What cannot stand before a session counts as average: nearly one (½ + ¼ + ⅛ + …) of it for turn 0."""
-    scores = carried({("a", 0): 1.0, ("a", 50): 1.0}, 4.0, POLICY)
+    scores = carried({(A, 0): 1.0, (A, 50): 1.0}, 4.0, POLICY)
 
-    assert scores["a", 0] == 1.0 + 4.0 * 0.9375
-    assert scores["a", 1] == 0.5 + 4.0 * 0.4375
-    assert scores["a", 50] == 1.0
+    assert scores[A, 0] == 1.0 + 4.0 * 0.9375
+    assert scores[A, 1] == 0.5 + 4.0 * 0.4375
+    assert scores[A, 50] == 1.0
 
 
 def test_a_session_has_its_best_turn_and_a_share_of_all() -> None:
     """One clear answer beats many faint ones; of two with the same best, the one with more of it wins."""
-    scores = of_sessions(
-        {("clear", 1): 5.0, ("faint", 1): 1.0, ("faint", 2): 1.0, ("more", 1): 5.0, ("more", 9): 1.0}, POLICY
-    )
+    scores = of_sessions({(CLEAR, 1): 5.0, (FAINT, 1): 1.0, (FAINT, 2): 1.0, (MORE, 1): 5.0, (MORE, 9): 1.0}, POLICY)
 
-    assert scores == {"clear": 5.5, "faint": pytest.approx(1.2), "more": pytest.approx(5.6)}
+    assert scores == {CLEAR: 5.5, FAINT: pytest.approx(1.2), MORE: pytest.approx(5.6)}
 
 
 @given(bm25, cosines)
@@ -109,9 +110,9 @@ def test_what_neighbours_give_is_what_was_there(scores: dict[Place, float]) -> N
 def test_a_turn_is_lifted_by_the_best_of_its_session() -> None:
     """Also one that no ranking has: what counts is what its session speaks of."""
     policy = RetrievalPolicy(session_share=0.5)
-    scores = {("a", 1): 2.0, ("a", 2): 1.0, ("b", 1): 1.5}
+    scores = {(A, 1): 2.0, (A, 2): 1.0, (B, 1): 1.5}
 
-    assert lifted(scores, {("a", 1): 4.0, ("b", 1): -1.0}, policy) == {("a", 1): 4.0, ("a", 2): 3.0, ("b", 1): 1.5}
+    assert lifted(scores, {(A, 1): 4.0, (B, 1): -1.0}, policy) == {(A, 1): 4.0, (A, 2): 3.0, (B, 1): 1.5}
 
 
 @given(found=bm25)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.events import EpisodeCompressed, Role, Turn
+from models.events import EpisodeCompressed, Role, SessionName, Turn
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
@@ -128,9 +128,22 @@ async def test_a_scope_holds(memory: Searched, scope: Scope, expected: set[tuple
     )
 
     assert set(await memory.found("boat harbour", scope, 10)) == expected
-    assert {session for session, _ in await memory.search.sessions("boat harbour", scope, 10)} == {
-        s for s, _ in expected
-    }
+    found = await memory.search.sessions("boat harbour", scope, 10)
+    assert {session.session_id for session, _ in found} == {s for s, _ in expected}
+
+
+async def test_neighbours_are_of_the_same_app(memory: Searched) -> None:
+    """A search over two apps that have a session of one id: what stands beside a match is the match's own session."""
+    both = Scope(app_ids=("app", "second"))
+    await memory.index(turn(4, "The boat lies in the harbour."), turn(5, "Something of the others", app="second"))
+    found = await memory.search.turns("boat harbour", both, 10)
+    sessions = await memory.search.sessions("boat harbour", both, 10)
+
+    assert [(each.turn.app_id, each.turn.turn) for each in found if each.score > 0][:1] == [("app", 4)]
+    assert sessions[0][0] == SessionName("app", "s")
+    await memory.index(turn(4, "Nothing of boats", app="second"))
+    again = await memory.search.turns("boat harbour", both, 1)
+    assert [(each.turn.app_id, each.turn.content) for each in again] == [("app", "The boat lies in the harbour.")]
 
 
 async def test_a_neighbour_of_somebody_else_is_not_given(memory: Searched) -> None:
@@ -154,7 +167,7 @@ async def test_sessions_are_ranked_by_what_they_say(memory: Searched) -> None:
     idle = [turn(n, SUBJECTS[n % 4], session="idle") for n in range(12)]
     await memory.index(*idle, turn(0, "The telescope arrived.", session="sky"))
 
-    assert (await memory.search.sessions("telescope", ANN, 2))[0][0] == "sky"
+    assert (await memory.search.sessions("telescope", ANN, 2))[0][0].session_id == "sky"
 
 
 @pytest.mark.parametrize("fields", [{}, {"app_ids": ()}, {"app_ids": (), "user_id": "ann"}])

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.events import Position, Role, Turn
+from models.errors import AmbiguousApp
+from models.events import Position, Role, SessionName, Turn
 from streams.index.collections import RememberedTurn
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 
+S = SessionName("a", "s")
 START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
@@ -39,12 +41,12 @@ def memory(store: ServerStore, embedder: WordLlamaEmbedder) -> SessionVectorMemo
     return SessionVectorMemory(store, embedder, keep_turns=10)
 
 
-def turn(number: int, content: str = "hello", *, session: str = "s", risk: float | None = None) -> Turn:
+def turn(number: int, content: str = "hello", *, session: str = "s", app: str = "a", risk: float | None = None) -> Turn:
     """A user's turn."""
     return Turn(
         session_id=session,
         user_id="u",
-        app_id="a",
+        app_id=app,
         turn=number,
         role=Role.USER,
         content=content,
@@ -61,7 +63,7 @@ async def add(memory: SessionVectorMemory, *turns: Turn, risks: list[float | Non
 
 async def kept(memory: SessionVectorMemory, session: str = "s") -> list[int]:
     """Numbers of the turns kept, in the order given."""
-    return [found.turn for found in await memory.last_turns(session, 1_000)]
+    return [found.turn for found in await memory.last_turns(SessionName("a", session), 1_000)]
 
 
 async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> None:
@@ -72,7 +74,7 @@ async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> Non
         turn(2, "How do I reset my password?", risk=0.25),
         turn(3, "Thanks, that helped a lot."),
     )
-    found = await memory.find_similar("I forgot my password, how can I reset it?", "s", top_k=2)
+    found = await memory.find_similar("I forgot my password, how can I reset it?", S, top_k=2)
 
     expected = RememberedTurn(
         session_id="s",
@@ -118,14 +120,14 @@ async def test_the_producers_risk_wins_over_the_scorers(memory: SessionVectorMem
     """Upstream 0.0 is a verdict, not a gap; without any risk there is null."""
     await add(memory, turn(1, risk=0.0), turn(2), turn(3), risks=[0.9, 0.4, None])
 
-    assert [t.risk for t in await memory.last_turns("s")] == [0.0, 0.4, None]
+    assert [t.risk for t in await memory.last_turns(S)] == [0.0, 0.4, None]
 
 
 async def test_last_turns_are_the_newest_oldest_first(memory: SessionVectorMemory) -> None:
     """Context for a reader, including turns without words."""
     await add(memory, turn(3), turn(1), turn(4, ""), turn(2))
 
-    assert [t.turn for t in await memory.last_turns("s", 3)] == [2, 3, 4]
+    assert [t.turn for t in await memory.last_turns(S, 3)] == [2, 3, 4]
 
 
 async def test_a_batch_whose_parts_differ_in_length_is_refused(memory: SessionVectorMemory) -> None:
@@ -140,4 +142,42 @@ async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory)
     vectors = memory._embedder.embed([t.content for t in turns])
     await memory.add_turns(turns, vectors, None, [Position("turns.v1", 3, 70), None])
 
-    assert [(t.partition, t.event_offset) for t in await memory.last_turns("s")] == [(3, 70), (None, None)]
+    assert [(t.partition, t.event_offset) for t in await memory.last_turns(S)] == [(3, 70), (None, None)]
+
+
+# --- one session id in two apps
+
+
+async def test_one_id_in_two_apps_is_two_sessions(memory: SessionVectorMemory) -> None:
+    """Neither replaces, trims, erases or finds a turn of the other; an erasure that names no app (0.2) takes both."""
+    of_b = SessionName("b", "s")
+    for app in ("a", "b"):
+        await add(memory, *(turn(n, f"boats of {app}", app=app) for n in range(3)))
+    both = [[each.content for each in await memory.last_turns(session)] for session in (S, of_b)]
+    near = await memory.find_similar("boats of b", S, 10)
+    await add(memory, turn(20, app="b"))
+    trimmed = [[each.turn for each in await memory.last_turns(session)] for session in (S, of_b)]
+    places = [Position("turns.v1", 0, 5)] * 2
+    again = [turn(20, "more", app=app) for app in ("a", "b")]
+    await memory.add_turns(again, memory._embedder.embed([each.content for each in again]), None, places)
+    await memory.forget_before({of_b: 9})
+    erased = [len(await memory.last_turns(session)) for session in (S, of_b)]
+    await memory.forget_before({SessionName("", "s"): 9})
+
+    assert both == [["boats of a"] * 3, ["boats of b"] * 3]
+    assert {each.app_id for each in near} == {"a"}
+    assert trimmed == [[0, 1, 2], [20]]
+    assert erased == [1, 0]
+    assert await memory.last_turns(S) == []
+
+
+async def test_which_app_is_meant_where_none_is_named(memory: SessionVectorMemory) -> None:
+    """The only one, or the default app; of several others none."""
+    await add(memory, *(turn(n, session="one") for n in range(3)), turn(7, app="b", session="two"))
+    await add(memory, turn(0, session="two"), turn(0, session="three"), turn(9, app="default", session="three"))
+
+    assert await memory.app_of("none") is None
+    assert await memory.app_of("one") == "a"
+    assert await memory.app_of("three") == "default"
+    with pytest.raises(AmbiguousApp, match="name the app_id"):
+        await memory.app_of("two")

@@ -12,7 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
-from models.events import RestoredMessage, Role, TopicChanged, TopicRestored
+from models.events import RestoredMessage, Role, SessionName, TopicChanged, TopicRestored
 from models.events.topics import CONVERSATION_TOPICS
 from models.policy import MemoryPolicy
 from models.wire.arrival import SessionTimedOut
@@ -23,6 +23,8 @@ from streams.index.session_memory import TopicMemory
 from tests.support.session_driver import NOON
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.support.zero_embedder import ZeroEmbedder
+
+S = SessionName("a", "s")
 
 
 @pytest.fixture
@@ -39,9 +41,9 @@ def session(store: ServerStore) -> IndexedSession:
     return IndexedSession(store, ZeroEmbedder())
 
 
-async def titles(memory: TopicMemory, session_id: str = "s") -> dict[str, list[int]]:
+async def titles(memory: TopicMemory, session: SessionName = S) -> dict[str, list[int]]:
     """Subjects of the topics that are kept, the latest active first, with their turns at hand."""
-    found = (await memory.topics(session_id)).kept
+    found = (await memory.topics(session)).kept
     return {_subject(topic.title): topic.active_turns for topic in found}
 
 
@@ -80,8 +82,8 @@ async def test_any_cut_of_the_log_ends_on_the_same_topics(store: ServerStore, se
     rng = random.Random(seed)
     session = IndexedSession(store, ZeroEmbedder())
     await session.talk(*rng.choices(list(SUBJECTS), k=40))
-    one_by_one = await session.memory.topics("s")
-    gone = await session.memory.gone("s", one_by_one, 100)
+    one_by_one = await session.memory.topics(S)
+    gone = await session.memory.gone(S, one_by_one, 100)
     log = session.changes
     while log:
         size = rng.randint(1, 12)
@@ -89,17 +91,17 @@ async def test_any_cut_of_the_log_ends_on_the_same_topics(store: ServerStore, se
             await add(session.memory, log[:size])
         del log[:size]
 
-    assert one_by_one == await session.memory.topics("s")
-    assert gone == await session.memory.gone("s", one_by_one, 100)
+    assert one_by_one == await session.memory.topics(S)
+    assert gone == await session.memory.gone(S, one_by_one, 100)
     assert {topic.topic_id for topic in one_by_one.kept} == {t.topic_id for _, t in session.topics.store.topics()}
 
 
 async def test_an_evicted_topic_is_found_by_id_and_when_asked_for(session: IndexedSession) -> None:
     """It left the list with the reason, and its turns can still be read."""
     await session.talk(*SUBJECTS)
-    found = await session.memory.topics("s")
-    gone = await session.memory.gone("s", found, 100)
-    first = await session.memory.topic("s", gone[-1].topic_id)
+    found = await session.memory.topics(S)
+    gone = await session.memory.gone(S, found, 100)
+    first = await session.memory.topic(S, gone[-1].topic_id)
 
     assert [_subject(topic.title) for topic in found.kept] == ["taxes", "tulips", "guitars", "visas"]
     assert [(_subject(topic.title), topic.kept, topic.cause) for topic in gone] == [
@@ -133,19 +135,19 @@ async def test_topics_of_a_forgotten_life_are_gone(session: IndexedSession) -> N
     later = NOON + timedelta(days=3)
     await session.ask(0, "visas", timestamp=later)
     await session.ask(1, "boats", timestamp=later)
-    found = await session.memory.topics("s")
+    found = await session.memory.topics(S)
 
     assert [(_subject(topic.title), topic.active, topic.active_turns) for topic in found.kept] == [
         ("boats", True, [1]),
         ("visas", False, [0]),
     ]
-    assert [_subject(topic.title) for topic in await session.memory.gone("s", found, 100)] == ["bread", "boats"]
+    assert [_subject(topic.title) for topic in await session.memory.gone(S, found, 100)] == ["bread", "boats"]
 
 
 async def test_a_history_lacks_what_the_store_no_longer_has(store: ServerStore, session: IndexedSession) -> None:
     """A turn that left the index is in the archive alone; the rest is served in order of time."""
     await session.talk("boats", "boats")
-    topic = await session.memory.topic("s")
+    topic = await session.memory.topic(S)
     await store.delete("turns", where={"session_id": "s", "turn": 1})
     assert topic is not None
 
@@ -170,7 +172,7 @@ async def test_a_restored_topic_is_found_again_whatever_its_id(session: IndexedS
     session.put(TopicRestored(session_id="s", timestamp=at, topic_id=name, title="Old", created_at=NOON,
                               importance=0.5, access_count=3, messages=said))  # fmt: skip
     await session.index()
-    topic = await session.memory.topic("s", name)
+    topic = await session.memory.topic(S, name)
     assert topic is not None
 
     assert (topic.title, topic.kept, topic.active, topic.cause) == ("Old", True, False, "restored")

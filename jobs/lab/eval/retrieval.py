@@ -183,7 +183,7 @@ async def _asked(
         query_ms = (perf_counter() - began_s) * 1_000
         sessions = await search.sessions(question.text, scope, max(DEPTHS))
         turns = [(each.turn.session_id, each.turn.turn) for each in found]
-        answers.append(QuestionResult(question, turns, [session_id for session_id, _ in sessions], query_ms))
+        answers.append(QuestionResult(question, turns, [session.session_id for session, _ in sessions], query_ms))
         progress(number, len(questions))
     return answers
 

@@ -61,7 +61,7 @@ class Waiting:
         self._sleep = sleep
         self._waiting = 0
 
-    async def until(self, after: After, app_id: str | None) -> None:
+    async def until(self, after: After, app_id: str | None = None) -> None:
         """Return as soon as the turn is visible; it is looked at least once.
 
         Args:
