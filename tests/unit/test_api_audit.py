@@ -58,7 +58,7 @@ async def test_who_read_what_of_whom_and_never_the_words() -> None:
     told = [(e.kind, e.method, e.route, e.status, e.given, e.session_id, e.user_id, e.app_id) for e in log.events]
 
     assert told == [
-        ("text_read", "GET", "/v1/sessions/{session_id}/turns", 200, 2, "s/1", "", ""),
+        ("text_read", "GET", "/v1/sessions/{session_id}/turns", 200, 2, "s/1", "", "a"),
         ("text_read", "POST", "/v1/retrieve", 200, 2, "", "u", "a"),
         ("text_read", "GET", "/v1/sessions/{session_id}/topics/{topic}", 404, 0, "s", "", ""),
         ("acted", "POST", "/v1/erase", 202, 1, "", "", ""),

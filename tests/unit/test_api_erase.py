@@ -14,7 +14,7 @@ from streams.api.assembly import admin_routes
 from streams.http.health import create_api
 from streams.observe.telemetry import Metrics
 from tests.support.api_apps import Apps, Sessions
-from tests.support.api_doubles import Served, bearer, settings_of
+from tests.support.api_doubles import Served, bearer, said, settings_of
 from tests.support.blank_events import blank
 
 
@@ -23,7 +23,7 @@ from tests.support.blank_events import blank
     [
         ({"user_id": "u", "app_id": "a"}, "user"),
         ({"user_id": "u"}, "user"),
-        ({"session_id": "s"}, "session"),
+        ({"session_id": "s", "app_id": "a"}, "session"),
         ({"app_id": "a", "purge_logs": True}, "app"),
     ],
 )
@@ -47,24 +47,45 @@ async def test_an_erasure_is_asked_for(
 
 
 @pytest.mark.parametrize(
+    ("session", "whose"),
+    [("only", "b"), ("of-two", "ambiguous_app"), ("of-the-default-app", "default"), ("unknown", "invalid_request")],
+)
+async def test_whose_session_is_erased_where_no_app_is_named(
+    served: Served, client: httpx.AsyncClient, session: str, whose: str
+) -> None:
+    """The default app's, or the only one that is indexed; never of two, and never of nobody knows whom."""
+    await served.say(
+        *(said(0, "x", app="b", session=each) for each in ("only", "of-two", "of-the-default-app")),
+        *(said(0, "x", app=app, session=each) for app, each in (("a", "of-two"), ("default", "of-the-default-app"))),
+    )
+    answer = await client.post("/v1/erase", json={"session_id": session})
+    asked = [each.app_id for each in served.erasures.asked]
+
+    assert [whose] == (asked or [answer.json()["code"]])
+    assert (answer.status_code == 202) == bool(asked)
+
+
+@pytest.mark.parametrize(
     ("body", "status"),
     [
         ({"app_id": "a"}, 202),
         ({"app_id": "a", "user_id": "u"}, 202),
         ({"app_id": "b"}, 403),
         ({"user_id": "u"}, 403),
-        ({"session_id": "s"}, 403),
+        ({"session_id": "s"}, 202),
+        ({"session_id": "s", "app_id": "a"}, 202),
+        ({"session_id": "s", "app_id": "b"}, 403),
         ({"app_id": "a", "purge_logs": True}, 403),
     ],
 )
 async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: int) -> None:
-    """Not a user in other tenants' apps, a session that another may share, or logs that hold everybody's."""
+    """Not a user or session in other tenants' apps, or logs that hold everybody's; a session is their own app's."""
     made = Served(settings=settings_of("a", admin=True))
     async with made.client(bearer("a")) as client:
         answer = await client.post("/v1/erase", json=body)
     await made.close()
 
-    assert (answer.status_code, len(made.erasures.asked)) == (status, status == 202)
+    assert (answer.status_code, [each.app_id for each in made.erasures.asked]) == (status, ["a"] * (status == 202))
 
 
 async def test_the_proof(served: Served, client: httpx.AsyncClient) -> None:

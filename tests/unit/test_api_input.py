@@ -47,7 +47,7 @@ BODIES: list[tuple[str, dict[str, Any] | None, str]] = [
     ("POST /v1/erase", {}, ""),
     ("POST /v1/erase", {"purge_logs": True}, ""),
     ("POST /v1/erase", {"session_id": "s", "user_id": "u"}, "session_id"),
-    ("POST /v1/erase", {"session_id": "s", "app_id": "a"}, "session_id"),
+    ("POST /v1/erase", {"session_id": "nobody's"}, "app_id"),
     ("POST /v1/erase", {"user_id": "a\x00"}, "user_id"),
     ("GET /v1/projects/p/standing", None, "app_id"),  # the same project id in two apps is two projects
     ("POST " + PROJECT("memories"), {"content": "x", "type": PRIVATE}, "type"),

@@ -79,7 +79,7 @@ async def test_a_context_never_has_another_users_turns(client: httpx.AsyncClient
 
 
 async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, served: Served) -> None:
-    """Within the scope that the request names, best first, each with its score."""
+    """Within the scope that the request names, best first, each with its score; a session is of one app."""
     turns = await posted(client, "/v1/search", user_id="u", app_id="a", query="vector databases in between")
     episodes = await posted(client, "/v1/search", user_id="u", query="vector", kind="episodes", top_k=1)
     of_session = await posted(client, "/v1/search", session_id="t", query="in between")
@@ -90,5 +90,5 @@ async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, serve
     assert [(each.app_ids, each.user_id, each.session_id) for each in served.search.asked] == [
         (("a",), "u", None),
         (None, "u", None),
-        (None, None, "t"),
+        (("a",), None, "t"),
     ]

@@ -1,7 +1,7 @@
 // One alert in full: what it says, what it rests on, what was done about it.
 
 import { el, pairs } from "./dom.js";
-import { address, ago, moment, ratio } from "./format.js";
+import { ago, moment, ratio, sessionAddress } from "./format.js";
 import { drawContributions } from "./chart.js";
 import { mark } from "./marks.js";
 
@@ -34,14 +34,14 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
   const evidence = alert.evidence?.length
     ? el("span", { class: "evidence-turns" }, ...alert.evidence.map((turn) => (pick
       ? el("button", { type: "button", class: "chip", "aria-label": `Turn ${turn}, evidence`, onclick: () => pick(turn) }, `◆ ${turn}`)
-      : el("a", { class: "chip", href: address(["session", alert.session_id], { turn: String(turn) }), "aria-label": `Turn ${turn}, evidence` }, `◆ ${turn}`))))
+      : el("a", { class: "chip", href: sessionAddress(alert, { turn: String(turn) }), "aria-label": `Turn ${turn}, evidence` }, `◆ ${turn}`))))
     : null;
   return el("article", { class: "alert-card", "data-kind": alert.severity },
     el("header", {}, mark(alert.severity), el("span", { class: "status" }, standing(alert, pending)), el("span", { class: "faint" }, `${ago(alert.fired_at)} ago`)),
     el("p", { class: "reason" }, alert.reason),
     actions,
     pairs([
-      ["Session", linked ? el("a", { href: address(["session", alert.session_id]) }, alert.session_id) : null],
+      ["Session", linked ? el("a", { href: sessionAddress(alert) }, alert.session_id) : null],
       ["App", alert.app_id],
       ["User", alert.user_id],
       ["Cause", alert.cause],

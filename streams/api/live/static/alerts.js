@@ -2,7 +2,7 @@
 
 import { alertCard, labelText, standing } from "./alert_card.js";
 import { el, labelled, select, setAttribute, setText } from "./dom.js";
-import { address, ago, count, ratio, several } from "./format.js";
+import { address, ago, count, ratio, sessionAddress, several } from "./format.js";
 import { VirtualList, cells } from "./list.js";
 import { Mark } from "./marks.js";
 
@@ -48,7 +48,7 @@ export class Alerts {
       latest: (alert) => context.board.alerts.get(alert.alert_id),
       rowHeight: () => (NARROW.matches ? 78 : 42),
       selected: (alert) => { this.kept.key = alert.alert_id; this.#card(); },
-      open: (alert) => { location.hash = address(["session", alert.session_id]); },
+      open: (alert) => { location.hash = sessionAddress(alert); },
     });
     this.list.selectedKey = this.kept.key ?? null;
     this.#order();
@@ -108,7 +108,7 @@ export class Alerts {
         setText(reason, alert.reason);
         setAttribute(reason, "title", alert.reason);
         setText(link, alert.session_id);
-        setAttribute(link, "href", address(["session", alert.session_id]));
+        setAttribute(link, "href", sessionAddress(alert));
         setText(app, alert.app_id);
         setText(score, ratio(alert.probability ?? alert.score));
         setText(since, ago(alert.fired_at));

@@ -1,11 +1,13 @@
 // What is known: the latest of each session and alert, and the roles. Views hear of changes once a frame, or once a
 // second in a tab that nobody looks at, where no frame comes.
 
+import { sessionKey } from "./format.js";
+
 const MOST_ALERTS = 5_000;
 const UNSEEN_MS = 1_000;
 
 export class Board {
-  sessions = new Map();
+  sessions = new Map(); // by `sessionKey`
   alerts = new Map();
   roles = [];
   complete = false;
@@ -39,16 +41,16 @@ export class Board {
     this.complete = true;
     this.#note("sessions");
     this.#note("alerts");
-    for (const id of this.sessions.keys()) if (!seen.sessions.has(id)) this.sessions.delete(id);
+    for (const key of this.sessions.keys()) if (!seen.sessions.has(key)) this.sessions.delete(key);
     for (const id of this.alerts.keys()) if (!seen.alerts.has(id)) this.alerts.delete(id);
   }
 
-  #changes({ sessions = [], gone = [], alerts = [] }) {
+  #changes({ sessions = [], gone_sessions: gone = [], alerts = [] }) {
     const known = this.complete && this.#seen === null;
     if (known) this.#fresh.push(...alerts.filter((alert) => alert.status === "firing" && !this.alerts.has(alert.alert_id)));
-    for (const id of gone) {
-      this.sessions.delete(id);
-      for (const alert of this.alerts.values()) if (alert.session_id === id) this.#forget(alert);
+    for (const key of gone.map(sessionKey)) {
+      this.sessions.delete(key);
+      for (const alert of this.alerts.values()) if (sessionKey(alert) === key) this.#forget(alert);
     }
     this.#put(sessions, alerts);
     if (gone.length) this.#note("sessions");
@@ -56,8 +58,8 @@ export class Board {
 
   #put(sessions, alerts) {
     for (const row of sessions) {
-      this.sessions.set(row.session_id, row);
-      this.#seen?.sessions.add(row.session_id);
+      this.sessions.set(sessionKey(row), row);
+      this.#seen?.sessions.add(sessionKey(row));
     }
     for (const alert of alerts) {
       this.alerts.set(alert.alert_id, alert);

@@ -73,10 +73,10 @@ const alertPath = (alert, deed) => `/alerts/${part(alert.alert_id)}/${deed}`;
 
 export const me = () => read("/me");
 export const stream = (signal) => open("/stream", { signal, headers: { Accept: "text/event-stream" } });
-export const session = async (id, { text = false, signal } = {}) =>
-  read(`/sessions/${part(id)}${query({ text: text ? "true" : "" })}`, { signal });
-export const turns = async (id, first, last, signal) =>
-  read(`/texts/${part(id)}${query({ first, last })}`, { signal });
+export const session = async ({ app_id, session_id: id }, { text = false, signal } = {}) =>
+  read(`/sessions/${part(id)}${query({ app_id, text: text ? "true" : "" })}`, { signal });
+export const turns = async ({ app_id, session_id: id }, first, last, signal) =>
+  read(`/texts/${part(id)}${query({ app_id, first, last })}`, { signal });
 export const search = (parameters, signal) => read(`/search${query(parameters)}`, { signal });
 export const acknowledge = (alert) => write(alertPath(alert, "acknowledge"), { session_id: alert.session_id });
 export const label = (alert, right, reason) =>

@@ -53,6 +53,12 @@ export const address = (parts, parameters = {}) => {
   return `#/${parts.map(encodeURIComponent).join("/")}${query ? `?${query}` : ""}`;
 };
 
+/** What names a session: its id is unique within its app alone. */
+export const sessionKey = ({ app_id: app, session_id: id }) => JSON.stringify([app, id]);
+
+/** The address of a session, or of one that an alert or an answer is of. */
+export const sessionAddress = ({ app_id: app, session_id: id }, parameters = {}) => address(["session", id], { app, ...parameters });
+
 /** The view that an address names: `{parts, parameters}`. */
 export const readAddress = (hash) => {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);

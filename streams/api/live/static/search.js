@@ -3,7 +3,7 @@
 
 import * as client from "./client.js";
 import { el, labelled, select, setText } from "./dom.js";
-import { address, ratio, several } from "./format.js";
+import { ratio, sessionAddress, several } from "./format.js";
 
 const KINDS = [["turns", "turns"], ["episodes", "episodes"], ["facts", "facts"], ["memories", "memories of apps"]];
 const MOST = 50;
@@ -60,9 +60,10 @@ export class Search {
   }
 }
 
-const hit = ({ session_id: session, turn, user_id: user, app_id: app, score, text }) => {
+const hit = (found) => {
+  const { session_id: session, turn, user_id: user, app_id: app, score, text } = found;
   const at = typeof turn === "number" ? String(turn) : "";
-  const place = session ? el("a", { href: address(["session", session], { turn: at }) }, at ? `${session}, turn ${at}` : session) : null;
+  const place = session ? el("a", { href: sessionAddress(found, { turn: at }) }, at ? `${session}, turn ${at}` : session) : null;
   const rest = [app, user, `score ${ratio(score)}`].filter(Boolean).join(" · ");
   return el("li", {}, el("p", { class: "faint" }, place, place && " · ", rest), el("p", { class: "text" }, text));
 };

@@ -4,7 +4,7 @@ import * as client from "./client.js";
 import { alertCard } from "./alert_card.js";
 import { drawChart } from "./chart.js";
 import { el, pairs, setText } from "./dom.js";
-import { ago, count, moment, ratio, several } from "./format.js";
+import { ago, count, moment, ratio, sessionKey, several } from "./format.js";
 import { Mark, Meter, mark, slopeText } from "./marks.js";
 import { Turns } from "./turns.js";
 
@@ -26,9 +26,9 @@ export class Session {
   constructor(main, context, { parts, parameters }) {
     this.context = context;
     this.wanted = parameters.get("turn");
-    this.id = parts.slice(1).join("/");
-    this.title = this.id;
-    this.turns = new Turns(context, (first, last) => client.turns(this.id, first, last, this.#abort.signal));
+    this.name = { app_id: parameters.get("app") ?? "", session_id: parts.slice(1).join("/") };
+    this.title = this.name.session_id;
+    this.turns = new Turns(context, (first, last) => client.turns(this.name, first, last, this.#abort.signal));
     this.head = el("div", { class: "session-head" });
     this.chart = el("div", { class: "chart-place" });
     this.legend = el("p", { class: "faint legend" }, "\u00a0");
@@ -49,7 +49,7 @@ export class Session {
       this.memories);
     this.head.append(el("p", { class: "figures" }, this.mode.node, this.risk.node), this.facts);
     main.append(
-      el("div", { class: "tools" }, el("a", { class: "back", href: context.kept.sessionsAddress ?? "#/sessions" }, "← Sessions"), el("h1", { tabindex: "-1", class: "id" }, this.id || "(no id)")),
+      el("div", { class: "tools" }, el("a", { class: "back", href: context.kept.sessionsAddress ?? "#/sessions" }, "← Sessions"), el("h1", { tabindex: "-1", class: "id" }, this.title || "(no id)")),
       this.state, this.body);
     this.sizes = new ResizeObserver(() => this.#draw());
     this.sizes.observe(this.chart);
@@ -61,7 +61,7 @@ export class Session {
   update(changed) {
     if (changed.alerts && this.#detail) this.#alertsChanged();
     if (!changed.sessions) return;
-    const row = this.context.board.sessions.get(this.id);
+    const row = this.context.board.sessions.get(sessionKey(this.name));
     if (!row || row === this.row) return;
     this.#top(row);
     this.#tries = 0;
@@ -73,7 +73,7 @@ export class Session {
   #alertsChanged() {
     const read = new Map(this.#detail.alerts.map((alert) => [alert.alert_id, alert]));
     for (const alert of this.context.board.alerts.values()) {
-      if (alert.session_id === this.id && read.get(alert.alert_id)?.updated_at !== alert.updated_at) this.#stale = true;
+      if (sessionKey(alert) === sessionKey(this.name) && read.get(alert.alert_id)?.updated_at !== alert.updated_at) this.#stale = true;
     }
     this.#cards();
   }
@@ -130,11 +130,12 @@ export class Session {
     this.#stale = false;
     const text = this.#text;
     try {
-      const detail = await client.session(this.id, { text, signal: this.#abort.signal });
+      const detail = await client.session(this.name, { text, signal: this.#abort.signal });
       this.state.hidden = true;
       this.body.hidden = false;
       this.#detail = detail;
-      this.#top(this.context.board.sessions.get(this.id) ?? detail.session);
+      this.name.app_id = detail.session.app_id; // an address of an earlier release names none
+      this.#top(this.context.board.sessions.get(sessionKey(this.name)) ?? detail.session);
       this.#draw();
       this.turns.set(detail.turns);
       const read = detail.turns.length, of = this.row.turns;

@@ -1,7 +1,7 @@
 // All sessions by risk: what changes shows at once, the order is made anew at most once a second.
 
 import { el, isWriting, labelled, select, setAttribute, setText } from "./dom.js";
-import { address, ago, count, several } from "./format.js";
+import { address, ago, count, sessionAddress, sessionKey, several } from "./format.js";
 import { VirtualList, cells } from "./list.js";
 import { MODES, Mark, Meter, Spark, slopeText } from "./marks.js";
 
@@ -39,7 +39,7 @@ const makeRow = () => {
         setText(turns, count(row.turns));
         setText(app, row.app_id);
         setText(link, row.session_id);
-        setAttribute(link, "href", address(["session", row.session_id]));
+        setAttribute(link, "href", sessionAddress(row));
         setAttribute(link, "title", row.session_id);
         alerted.classList.toggle("none", !row.alert);
         if (row.alert) alert.show(row.alert.severity, row.alert.status);
@@ -72,12 +72,12 @@ export class Sessions {
     main.append(this.#toolbar(), this.grid = el("div", { class: "grid sessions", "aria-label": "Sessions" }), this.empty = el("p", { class: "pad faint", hidden: true }, this.none, " ", this.all));
     this.list = new VirtualList(this.grid, this.#header(), {
       make: makeRow,
-      key: (row) => row.session_id,
-      latest: (row) => (this.paused ? row : context.board.sessions.get(row.session_id)),
+      key: sessionKey,
+      latest: (row) => (this.paused ? row : context.board.sessions.get(sessionKey(row))),
       rowHeight: () => (NARROW.matches ? 58 : 32),
-      open: (row) => { location.hash = address(["session", row.session_id]); },
+      open: (row) => { location.hash = sessionAddress(row); },
       opensOnClick: true,
-      selected: (row) => { this.kept.key = row.session_id; },
+      selected: (row) => { this.kept.key = sessionKey(row); },
     });
     this.list.selectedKey = this.kept.key ?? null;
     this.#order();
@@ -171,7 +171,7 @@ export class Sessions {
       if (wanted && !row.session_id.toLowerCase().includes(wanted)) continue;
       rows.push(row);
     }
-    rows.sort((a, b) => this.sort.sort(a, b) || by(a.session_id, b.session_id));
+    rows.sort((a, b) => this.sort.sort(a, b) || by(a.session_id, b.session_id) || by(a.app_id, b.app_id));
     this.list.set(rows);
     this.#offer(apps);
     this.#count();
