@@ -93,7 +93,10 @@ class LiveServer:
         self._serving = None
 
     def push(
-        self, sessions: Iterable[ProfileUpdated] = (), alerts: Iterable[AlertChanged] = (), gone: Iterable[str] = ()
+        self,
+        sessions: Iterable[ProfileUpdated] = (),
+        alerts: Iterable[AlertChanged] = (),
+        gone: Iterable[SessionName] = (),
     ) -> None:
         """What the log says of sessions and alerts; who watches is told."""
 
@@ -103,8 +106,8 @@ class LiveServer:
                 board.take_profile(profile, self._at_ms)
             for alert in alerts:
                 board.take_alert(alert, self._at_ms, f"{hash(alert.alert_id) % 2**64:032x}")
-            for session_id in gone:
-                board.erase_session(SessionName("", session_id), self._at_ms)
+            for each in gone:
+                board.erase_session(each, self._at_ms)
 
         self._run(take())
 

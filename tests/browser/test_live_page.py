@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 from playwright.sync_api import Page, ViewportSize, expect
 
-from models.events import AlertAcknowledged, AlertChanged, AlertLabelled
+from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, SessionName
 from streams.api.live.page import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
@@ -229,11 +229,36 @@ def test_it_comes_back_after_the_server_was_away(page: Page, server: LiveServer)
     server.stop()
     expect(page.locator("#link")).to_contain_text(re.compile("Reconnecting.*stale since"))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    server.push([session(3)], gone=["session-00001"])
+    server.push([session(3)], gone=[SessionName("tutor", "session-00001")])
     server.start()
     expect(page.locator("#link")).to_have_text("Live", timeout=15_000)
     expect(page.locator(ROWS, has_text="session-00003")).to_be_visible()
     assert set(ids(page)) == {"session-00002", "session-00003"}
+
+
+def test_one_session_id_in_two_apps_is_two_sessions(page: Page, server: LiveServer) -> None:
+    """Two rows, each with its own view and alert; when one goes the other stays. An old address asks whose it means."""
+    mine, other = [session(n, session_id="chat-1", app=app, risk=0.5) for n, app in enumerate(("support", "tutor"))]
+    for each in (mine, other):
+        server.remember(each)
+    server.push([], [alert(2, other, reason="of the tutor")])
+    page.goto(server.url)
+    expect(page.locator(ROWS)).to_have_count(2)
+    page.locator(ROWS, has_text="support").get_by_role("link").click()
+    assert page.url.endswith("#/session/chat-1?app=support")
+    expect(page.get_by_role("img", name="Risk over 42 turns")).to_be_visible()
+    expect(page.locator(".alert-card")).to_have_count(0)
+    page.goto(f"{server.url}#/alerts")
+    page.locator(ROWS).get_by_role("link").click()
+    assert page.url.endswith("#/session/chat-1?app=tutor")
+    expect(page.locator(".alert-card .reason")).to_have_text("of the tutor")
+    page.goto(f"{server.url}#/session/chat-1")
+    expect(page.get_by_text("several apps have a session of this id")).to_be_visible()
+    page.goto(f"{server.url}#/sessions")
+    server.push(gone=[SessionName("tutor", "chat-1")])
+
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.locator(f"{ROWS} .app")).to_have_text("support")
 
 
 def test_a_token_is_asked_for_and_stays_out_of_addresses(tab: Tab, server: LiveServer) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from streams.api.mcp.server import PATH as MCP_PATH
-from tests.support.api_tenants import MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED
+from tests.support.api_tenants import MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED, Names, names_of
 
 
 class Asked(NamedTuple):
@@ -25,17 +25,28 @@ class Asked(NamedTuple):
     body: dict[str, Any] | None = None
 
 
-def asked_of(contract: dict[str, Any], app: str) -> list[Asked]:
+def asked_of(contract: dict[str, Any], app: str, names: Names | None = None) -> list[Asked]:
     """Every operation of a contract and every tool with the ids of a tenant, what reads before what changes.
+
+    What never ends (the live stream) is left out.
+
+    Args:
+        contract: As the role has it.
+        app: The tenant.
+        names: What it calls its users, sessions, projects and topics; None: as `names_of` says.
 
     Raises:
         KeyError: A route takes something that this module knows nothing for.
     """
-    bodies, asked = _bodies(app), [Asked(MCP_PATH, "POST", MCP_PATH, _call(*each)) for each in _tools(app)]
+    names = names or names_of(app)
+    bodies = _bodies(app, names)
+    asked = [Asked(MCP_PATH, "POST", MCP_PATH, _call(*each)) for each in _tools(app, names)]
     for route, operations in contract["paths"].items():
         for method, operation in operations.items():
+            if operation["operationId"] == "stream_changes":
+                continue
             queries = [each for each in operation.get("parameters", []) if each["in"] == "query"]
-            places = _places(route, app, {each["name"]: each["required"] for each in queries})
+            places = _places(route, app, names, {each["name"]: each["required"] for each in queries})
             sent = bodies[f"{method} {_unversioned(route)}"] if "requestBody" in operation else [None]
             asked += [Asked(route, method.upper(), *each) for each in product(places, sent)]
     return sorted(asked, key=lambda each: ["GET", "POST", "PUT", "DELETE"].index(each.method))
@@ -66,18 +77,19 @@ def _unversioned(route: str) -> str:
     return route.removeprefix("/v1") if route.startswith("/v1/apps") else route
 
 
-def _places(route: str, app: str, queries: dict[str, bool]) -> Iterator[str]:
+def _places(route: str, app: str, names: Names, queries: dict[str, bool]) -> Iterator[str]:
     """Paths of a route: with each of the tenant's ids, and each parameter that names one, given and not.
 
     Where an answer does not say whose it is, only what nobody else has is asked for, by its app.
     """
-    ids = {
-        "user_id": (SHARED, f"user-{app}"),
-        "session_id": (SHARED, f"session-{app}"),
-        "conversation_id": (SHARED, f"session-{app}"),
-        "project_id": (SHARED, f"project-{app}"),
+    ids: dict[str, tuple[str, ...]] = {
+        "user_id": names.users,
+        "session_id": names.sessions,
+        "conversation_id": names.sessions,
+        "project_id": names.projects,
         "app_id": (app,),
-        "topic": (f"topic-{app}",),
+        "topic": (names.topic,),
+        "alert_id": (f"alert-{app}",),
         "memory_id": (MEMORY_ID, OTHER_MEMORY_ID) if "/projects/" in route else ("1",),
         "pending_id": (MEMORY_ID,),
         "decision": ("promote",),
@@ -90,8 +102,11 @@ def _places(route: str, app: str, queries: dict[str, bool]) -> Iterator[str]:
         "mode": ("keyword", "semantic", "hybrid"),
         "include_gone": ("true",),
         "include_shared": ("true",),
+        "text": ("true",),
     }
-    optional = ("app_id", "topic", "mode", "include_gone", "include_shared")
+    if route.startswith("/v1/live"):
+        ids["kind"] = ("turns", "episodes", "facts", "memories")
+    optional = ("app_id", "topic", "mode", "include_gone", "include_shared", "text")
     is_said = "{project_id}" not in route or "{app}" in _SHOWN.get(route, "{app}")
     if not is_said:
         ids |= {name: ids[name][-1:] for name in ("project_id", "conversation_id")}
@@ -106,20 +121,27 @@ def _places(route: str, app: str, queries: dict[str, bool]) -> Iterator[str]:
             yield f"{path}?{urlencode([each for each in query if each[0]])}"
 
 
-def _bodies(app: str) -> dict[str, list[dict[str, Any]]]:
+def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
     """What is sent to each route that takes a body."""
-    everywhere, users = _searches(app), _searches(app, with_session=False)
-    after = {"after": {"session_id": f"session-{app}", "turn": 0, "timeout_ms": 0}}
+    everywhere, users = _searches(app, names), _searches(app, names, with_session=False)
+    after = {"after": {"session_id": names.sessions[-1], "turn": 0, "timeout_ms": 0}}
     of_app: list[dict[str, Any]] = [{}, {"app_memories": True}, {"injection_point": "conversation_review"}]
-    searched = [*everywhere, {"query": QUERY, "app_id": app}, {"query": QUERY, "session_id": f"session-{app}"}]
+    searched = [*everywhere, {"query": QUERY, "app_id": app}, {"query": QUERY, "session_id": names.sessions[-1]}]
     found = [{"query": QUERY, "strategy": each} for each in ("tfidf", "hybrid")]
-    talks: list[dict[str, Any]] = [{"threshold": 0}, *({"conversation_id": s} for s in (f"session-{app}", SHARED))]
+    talks: list[dict[str, Any]] = [{"threshold": 0}, *({"conversation_id": each} for each in names.sessions[::-1])]
+    of_alert = {"session_id": names.sessions[0]}
     project, edge = "/v1/projects/{project_id}", {"source_id": MEMORY_ID, "target_id": OTHER_MEMORY_ID}
     return {
         "post /v1/retrieve": [{**body, "max_distance": 2.0, **more} for body in users for more in ({}, after)],
         "post /v1/context": [{**body, **more} for body in everywhere for more in of_app],
         "post /v1/search": [{**body, "kind": kind} for body in searched for kind in ("turns", "episodes")],
-        "post /v1/erase": [{"app_id": app}, {"app_id": app, "user_id": SHARED}],
+        "post /v1/erase": [
+            {"app_id": app},
+            {"app_id": app, "user_id": SHARED},
+            *({"session_id": each, "app_id": app} for each in names.sessions),
+        ],
+        "post /v1/live/alerts/{alert_id}/acknowledge": [of_alert],
+        "post /v1/live/alerts/{alert_id}/label": [{**of_alert, "label": True}],
         "post /apps/{app_id}/uninstall": [{"purgeMemories": True}],
         "put /apps/{app_id}/memories/{memory_id}": [{"pinned": True}],
         f"post {project}/retrieve": [{**each, "threshold": 0} for each in found],
@@ -133,25 +155,25 @@ def _bodies(app: str) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _searches(app: str, *, with_session: bool = True) -> list[dict[str, Any]]:
+def _searches(app: str, names: Names, *, with_session: bool = True) -> list[dict[str, Any]]:
     """Requests that name the tenant's ids in each field that there is, alone and together."""
-    sessions: list[dict[str, str]] = [{"session_id": each} for each in (SHARED, f"session-{app}") if with_session]
+    sessions: list[dict[str, str]] = [{"session_id": each} for each in names.sessions if with_session]
     return [
         {"query": QUERY, "user_id": user, **session, **app_id}
-        for user in (SHARED, f"user-{app}")
+        for user in names.users
         for app_id in ({}, {"app_id": app})
         for session in ({}, *sessions)
     ]
 
 
-def _tools(app: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _tools(app: str, names: Names) -> Iterator[tuple[str, dict[str, Any]]]:
     """Tools, and what they are given."""
-    for body in _searches(app, with_session=False):
+    for body in _searches(app, names, with_session=False):
         yield "search_memory", body
         yield "list_facts", {name: value for name, value in body.items() if name != "query"}
-    for body in _searches(app):
+    for body in _searches(app, names):
         yield "get_context", body
-    for project, app_id in product((SHARED, f"project-{app}"), ({}, {"app_id": app})):
+    for project, app_id in product(names.projects, ({}, {"app_id": app})):
         for tool in ("project_context", "search_project"):
             yield tool, {"project_id": project, "query": QUERY, **app_id}
     yield "add_project_memory", {"project_id": SHARED, "content": "x", "type": "fact", "app_id": app}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import structs
 
 from models.events import (
@@ -34,6 +36,25 @@ MEMORY_ID, OTHER_MEMORY_ID = "m0000000-00000001", "m0000000-00000002"
 """Of memories in each project; the first is a pending fact's id too."""
 
 
+class Names(NamedTuple):
+    """What a tenant calls what it has."""
+
+    users: tuple[str, ...]
+    sessions: tuple[str, ...]
+    projects: tuple[str, ...]
+    topic: str
+
+
+def names_of(app: str) -> Names:
+    """Ids that both tenants use, and ids of the tenant's own."""
+    users, sessions, projects = ((SHARED, f"{kind}-{app}") for kind in ("user", "session", "project"))
+    return Names(users, sessions, projects, f"topic-{app}")
+
+
+SAME_NAMES = Names((SHARED,), (SHARED,), (SHARED,), "topic")
+"""Of two tenants that call everything alike."""
+
+
 def canary(app: str) -> str:
     """What nobody but the app's own callers may ever see."""
     return f"canary-of-{app}"
@@ -62,7 +83,7 @@ def topic_of(app: str, session: str) -> TopicChanged:
         detail=canary(app),
         active=True,
         kept=True,
-        turn=TENANTS.index(app),
+        turn=int(app == TENANTS[1]),
         message_count=1,
         half_life_days=1.0,
         tags=[canary(app)],
@@ -75,7 +96,7 @@ def topic_of(app: str, session: str) -> TopicChanged:
 
 def user_events_of(app: str, user: str, session: str) -> tuple[FactChanged, EpisodeCompressed, UserMemoryChanged]:
     """A fact, an episode and the standing of a user."""
-    named, number = _named(app, user, session), TENANTS.index(app)
+    named, number = _named(app, user, session), int(app == TENANTS[1])
     changed = blank(
         FactChanged, **named, category=FactCategory.IDENTITY, key="name", value=canary(app), importance=0.9, active=True
     )
