@@ -239,7 +239,11 @@ async def test_who_has_the_same_ids_is_as_if_alone(roles: dict[str, Role]) -> No
         assert differences(told, alone) == []
         assert len([each for each in told if each[1] < 300 and canary(app) in str(each[2])]) > 50
         assert [each for each in [*told, *crossing] if canary(other) in str(each[2])] == []
-        assert both.feed(app) == roles[app].feed(app)
+        assert both.feed(app) == (fed := roles[app].feed(app))
+        assert canary(app).encode() in b"".join(fed)
+        assert canary(other).encode() not in b"".join(fed)
+        # Episodes are of no session: nothing else that a tenant asks for its own ids is refused.
+        assert {request.split("?")[0] for request, status, _ in alone if status >= 300} == {"POST /v1/search"}
 
     written = [msgspec.json.decode(each.value or b"", type=_Act) for _, each in both.turns.records]
     of_sessions = [each for each in both.audit.events if each.status < 300 and (each.session_id or each.user_id)]
