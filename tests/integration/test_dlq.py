@@ -158,7 +158,7 @@ async def test_acknowledgement_goes_to_the_session(settings: Settings) -> None:
     event = msgspec.json.decode(record.value, type=AlertAcknowledged)
 
     assert record.key == b"session-1"
-    assert (event.session_id, event.alert_id, event.by, event.note) == ("session-1", "a", "anna", "on it")
+    assert (event.app_id, event.alert_id, event.by, event.note) == (alert(1).app_id, "a", "anna", "on it")
 
 
 @pytest.mark.parametrize("name", ["a", "unknown"])

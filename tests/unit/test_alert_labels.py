@@ -70,6 +70,7 @@ def test_a_label_goes_under_its_sessions_key() -> None:
     records = [input_record(each) for each in made]
 
     assert [("a-2", "s-2"), ("a-1", "s-1")] == [(each.alert_id, each.session_id) for each in made]
+    assert {each.app_id for each in made} == {ALERT.app_id}
     assert [b"s-2", b"s-1"] == [record.key for record in records]
     assert made == [
         decode_input(each.value, each.key, NOW + timedelta(days=99_999), IntakePolicy()) for each in records
@@ -82,9 +83,10 @@ def test_an_unknown_alert_labels_none() -> None:
         labels_for({"a-1": ALERT}, ["a-1", "a-8", "a-9"], escalating=True, reason="", by="")
 
 
-def test_an_alert_whose_session_was_erased_after_it_is_known() -> None:
-    """Not one of another session, nor one that the same session had after it had begun anew."""
-    erased = SessionErased(session_id="s-1", timestamp=NOW, request_id="r")
+@pytest.mark.parametrize(("named", "found"), [(ALERT.app_id, {"before"}), ("", {"before"}), ("other", set())])
+def test_an_alert_whose_session_was_erased_after_it_is_known(named: str, found: set[str]) -> None:
+    """Not one of another session, of another app's of the same id, or that it had after it had begun anew."""
+    erased = SessionErased(session_id="s-1", app_id=named, timestamp=NOW, request_id="r")
     log = consumed([turn(0, session_id="s-1"), turn(0, session_id="s-2", content="session_erased"), erased, turn(1)])
     topic = TURNS.full_name(PREFIX)
     alerts = [
@@ -92,7 +94,7 @@ def test_an_alert_whose_session_was_erased_after_it_is_known() -> None:
         for name, session, offset in (("before", "s-1", 0), ("other", "s-2", 1), ("after", "s-1", 3))
     ]
 
-    assert {"before"} == erased_by(log, alerts, IntakePolicy())
+    assert found == erased_by(log, alerts, IntakePolicy())
 
 
 def test_no_label_brings_the_name_of_an_erased_session_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,12 +29,13 @@ NOW_S = 1_000_000.0
 AT_ONCE = 2
 
 
-def requested(session: str = "s", alert: str = "a-1", text: str = "the secret words") -> JudgementRequested:
+def requested(
+    session: str = "s", alert: str = "a-1", text: str = "the secret words", app: str = "a"
+) -> JudgementRequested:
     """An alert's last turns."""
     turns, source = [JudgedTurn(3, Role.USER, text)], Position("turns.v1", 0, 7)
-    return blank(
-        JudgementRequested, session_id=session, alert_id=alert, timestamp=NOW, source=source, turn=3, turns=turns
-    )
+    names = {"session_id": session, "app_id": app, "alert_id": alert}
+    return blank(JudgementRequested, **names, timestamp=NOW, source=source, turn=3, turns=turns)
 
 
 class Scripted:
@@ -101,16 +102,15 @@ def counted(result: str) -> float:
 
 
 async def test_an_answer_goes_to_the_session_that_asked(log: AnsweringLog, role: Making) -> None:
-    """As a record of `turns.v1` that the sessions role takes, at the time of the request."""
+    """As a record of `turns.v1` that the sessions role takes, of the same app, at the time of the request."""
     judge = Scripted()
     await role(judge).on_records(poll(encode(requested())))
     (record,) = log.records
     event = decode_input(record.value, record.key, NOW, IntakePolicy())
 
     assert isinstance(event, TurnsJudged)
-    assert event == TurnsJudged(
-        session_id="s", timestamp=NOW, alert_id="a-1", judge="scripted:1", probability=0.8, elapsed_ms=event.elapsed_ms
-    )
+    names = {"session_id": "s", "app_id": "a", "alert_id": "a-1", "judge": "scripted:1"}
+    assert event == TurnsJudged(**names, timestamp=NOW, probability=0.8, elapsed_ms=event.elapsed_ms)
     assert (log.topics, judge.within) == ({"turntide.turns.v1"}, {timedelta(seconds=7)})
     assert dict(record.headers)["schema"] == b"turns_judged.v1"
 
@@ -132,10 +132,11 @@ async def test_the_last_request_of_a_session_is_judged(log: AnsweringLog, role: 
     """It has the newest turns; an earlier one would be overruled at once."""
     judge, before = Scripted(), counted("superseded")
     asked = [requested(text="old"), requested("other", text="else"), requested(alert="a-2", text="new")]
+    asked += [requested(alert="a-3", text="of another app", app="b")]
     await role(judge).on_records(poll(*map(encode, asked)))
     answered = {msgspec.json.decode(record.value or b"")["alert_id"] for record in log.records}
 
-    assert (sorted(judge.judged), answered) == (["else", "new"], {"a-1", "a-2"})
+    assert (sorted(judge.judged), answered) == (["else", "new", "of another app"], {"a-1", "a-2", "a-3"})
     assert counted("superseded") == before + 1
 
 
