@@ -77,7 +77,8 @@ def test_pause_holds_the_list_and_letters_may_be_switched_off(page: Page, server
     page.get_by_role("button", name="Show all").click()
     expect(page.locator(ROWS)).to_have_count(2)
     page.keyboard.press("p")
-    server.push([session(3, risk=0.5), changed := session(1, risk=0.9)], [alert(1, changed)], gone=["session-00002"])
+    gone = [SessionName("companion", "session-00002")]
+    server.push([session(3, risk=0.5), changed := session(1, risk=0.9)], [alert(1, changed)], gone)
     expect(page.locator("#waiting")).to_have_text("1")
     expect(page.locator(".counted")).to_have_text("2 sessions, paused")
     expect(page.locator(ROWS)).to_have_count(2)

@@ -261,8 +261,14 @@ async def test_an_erasure_takes_nothing_of_who_has_the_same_ids(roles: dict[str,
     async with both.client(bearer("a")) as client:
         assert (await client.post("/v1/erase", json=named[scope])).status_code == 202
     (wanted,) = both.erasures.asked
-    about = {"scope": wanted.scope, "app_id": wanted.app_id, "user_id": wanted.user_id}
-    due = VectorsErasureDue(request_id="r", timestamp=AT, sessions=[ErasedSession("a", SHARED)], **about)
+    due = VectorsErasureDue(
+        request_id="r",
+        timestamp=AT,
+        scope=wanted.scope,
+        app_id=wanted.app_id,
+        user_id=wanted.user_id,
+        sessions=[ErasedSession("a", SHARED)],
+    )
     both.page.board.erase(wanted, at_ms() + 1)
     await VectorErasing(both.store).erase([due])
     told, expected = await both.answers("b", asked(both, "b")), await alone.answers("b", asked(alone, "b"))

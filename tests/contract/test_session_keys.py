@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from models.errors import StoreUnavailable
 from models.events import TopicChanged
 from streams.index.collections import TOPICS, TURNS
 from streams.index.edge import EdgeStore
+from streams.index.event_points import Collection
 from streams.index.generations import WrappedStore
 from streams.index.session_keys import RECORD, bind_to_apps
 from streams.ports import Point, StoredPoint, VectorStore
@@ -23,7 +25,7 @@ from tests.support.users_indexed import MatterEmbedder
 
 UPGRADES = Path(__file__).parents[1] / "upgrades"
 RELEASES = sorted(folder.name for folder in UPGRADES.glob("v*"))
-NAMES = {TURNS: "{session_id}_{turn}", TOPICS: "{session_id}\n{topic_id}"}
+NAMES: Mapping[Collection[Any], str] = {TURNS: "{session_id}_{turn}", TOPICS: "{session_id}\n{topic_id}"}
 """Keys as they were."""
 
 
@@ -80,12 +82,12 @@ class Counting(WrappedStore):
         self.pages += 1
         return await super().page(collection, after, limit)
 
-    async def upsert(self, collection: str, points: list[Point]) -> None:  # type: ignore[override]
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write, or fail."""
         self._change()
         await super().upsert(collection, points)
 
-    async def rename(self, collection: str, keys: dict[str, str]) -> None:  # type: ignore[override]
+    async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
         """Rename, or fail."""
         self._change()
         await super().rename(collection, keys)

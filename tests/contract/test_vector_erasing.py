@@ -121,7 +121,7 @@ async def fill(store: VectorStore) -> None:
     await apps.add_stats([(stats("a"), 1), (stats("b"), 2), (stats("a", space="user"), 3)])
 
 
-def due(scope: Any, sessions: Iterable[str], **who: str) -> VectorsErasureDue:
+def due(scope: Any, sessions: Iterable[str], **who: Any) -> VectorsErasureDue:
     """Somebody is to be forgotten."""
     return VectorsErasureDue(request_id="r", timestamp=NOW, scope=scope, session_ids=list(sessions), **who)
 
@@ -197,7 +197,7 @@ async def test_what_goes_and_what_stays(
 @pytest.mark.parametrize("scope", ["session", "user"])
 async def test_another_apps_session_of_the_same_id_stays(store: VectorStore, scope: Any) -> None:
     """In every collection: what names the session goes in the app that it is of, and nothing of another app."""
-    who = {"app_id": "a", "user_id": "u"} if scope == "user" else {"app_id": "a"}
+    who: dict[str, Any] = {"app_id": "a", "user_id": "u"} if scope == "user" else {"app_id": "a"}
     await store.upsert(
         "turns", [point(f"other_{n}", session_id=MINE, user_id="u", app_id="b", turn=n, content="") for n in (1, 2)]
     )

@@ -183,7 +183,7 @@ class Reader:
     def read(self) -> bool:
         """Apply one page; gives whether there is more."""
         page = self._board.since(self._knows, everything, self._most)
-        assert {name_of(row) for row in [*page.sessions, *page.alerts]}.isdisjoint(page.gone)
+        assert {*map(name_of, page.sessions), *map(name_of, page.alerts)}.isdisjoint(page.gone)
         self.sessions |= {name_of(row): row.risk for row in page.sessions}
         self.alerts |= {row.alert_id: name_of(row) for row in page.alerts}
         for name in page.gone:
