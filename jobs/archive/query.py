@@ -16,11 +16,12 @@ import msgspec
 import typer
 
 from jobs.cli import with_examples
-from jobs.shared.options import WithoutDamageOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.options import FilesOption, WithoutDamageOption
+from jobs.shared.output import OutputFormat, Printer, harmless
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.archive.catalog import METADATA, literal, open_reader, paths_of
+from streams.archive.catalog import METADATA, confine, literal, open_reader, paths_of
 from streams.archive.damage import explained
+from streams.archive.place import LakePaths
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.views.published import leave_damage_out
 from streams.settings import load_settings
@@ -45,6 +46,7 @@ class QueryFormat(StrEnum):
     "turntide query \"FROM risk_points WHERE app_id = 'shop' AND session_id = 's-1' ORDER BY turn\" --output json",
     'turntide query "FROM sessions" --output parquet --to sessions.parquet',
     "turntide query \"SELECT count(*) FROM turns WHERE date = DATE '2026-03-04'\" --explain",
+    "turntide query --files \"FROM turns SEMI JOIN 'sessions.csv' USING (app_id, session_id)\"",
 )
 def query(
     sql: Annotated[str, typer.Argument(help="A statement in DuckDB's SQL.")],
@@ -61,12 +63,12 @@ def query(
         bool, typer.Option("--explain", help="Run it, and say which of the archive's files it read and for how long.")
     ] = False,
     without_damage: WithoutDamageOption = False,
+    files: FilesOption = False,
 ) -> None:
     """Ask the archive in SQL, read-only."""
     _check(output, to, explain=explain)
-    with closing(open_reader(paths_of(load_settings()))) as con:
-        if without_damage:
-            leave_damage_out(con)
+    writable = [] if to is None else [beginning_of(to)]
+    with closing(open_for(paths_of(load_settings()), *writable, without_damage=without_damage, files=files)) as con:
         if explain:
             printed = Printer(OutputFormat(output.value))
             read = _refusing(con, lambda: files_read(con, sql))
@@ -84,6 +86,23 @@ query.__doc__ = f"""Ask the archive in SQL, read-only.
 
 Views: {", ".join(VIEW_NAMES)}. `turntide archive dictionary` says what they mean, `DESCRIBE turns` shows columns.
 """
+
+
+def open_for(paths: LakePaths, *writable: Path, without_damage: bool, files: bool) -> duckdb.DuckDBPyConnection:
+    """A reader for somebody's statements.
+
+    Args:
+        paths: The archive.
+        writable: Files that it may write.
+        without_damage: Leave days with damaged files out.
+        files: Let statements read and write other files than the archive's.
+    """
+    con = open_reader(paths)
+    if without_damage:
+        leave_damage_out(con)
+    if not files:
+        confine(con, paths, *writable)
+    return con
 
 
 def _check(output: QueryFormat, to: Path | None, *, explain: bool) -> None:
@@ -111,9 +130,20 @@ def run(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], Iterator[t
         ConfigurationError: The statement is wrong, or would write.
         StoreUnavailable: A file of the archive is damaged.
     """
-    result = _refusing(con, lambda: con.execute(sql))
+    result = _refusing(con, lambda: con.execute(_read_only(con, sql)))
     columns = [column[0] for column in result.description or ()]
     return columns, _fetched(result)
+
+
+def _read_only(con: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """The statements, none of which writes a file where the connection is confined to the archive's own."""
+    (confined,) = con.execute("SELECT NOT current_setting('enable_external_access')").fetchall()[0]
+    writing = (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
+    if confined and any(statement.type in writing for statement in con.extract_statements(sql)):
+        raise ConfigurationError(
+            "this query is read-only: --to FILE writes its rows, and --files lets statements use other files"
+        )
+    return sql
 
 
 def _fetched(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
@@ -151,7 +181,7 @@ def _refused(con: duckdb.DuckDBPyConnection, error: Exception) -> Exception:
     return ConfigurationError(
         f"the archive's engine says:\n{said}\n"
         '`turntide query "SHOW TABLES"` lists the views, `turntide query "DESCRIBE turns"` the columns of one. '
-        "The archive is opened read-only."
+        "The archive is opened read-only, and other files are opened with --files alone."
     )
 
 
@@ -175,9 +205,9 @@ def _speaks_of_statement(error: Exception) -> bool:
 
 
 _OPTIONS = {
-    "parquet": "FORMAT parquet, COMPRESSION zstd",
-    "csv": "FORMAT csv, HEADER",
-    "json": "FORMAT json, ARRAY",
+    "parquet": "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false",
+    "csv": "FORMAT csv, HEADER, USE_TMP_FILE false",
+    "json": "FORMAT json, ARRAY, USE_TMP_FILE false",
 }
 
 
@@ -234,6 +264,11 @@ def _text(scan: dict[str, Any]) -> str:
     return " AND ".join(filters) if isinstance(filters, list) else str(filters)
 
 
+def beginning_of(path: Path) -> Path:
+    """The file that rows are written to before it takes its name, in the same folder."""
+    return path.absolute().with_name(f".{path.name}.{os.getpid()}")
+
+
 def write(con: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str, limit: int | None) -> int:
     """Write at most `limit` rows of a SELECT to a parquet, csv or json file; returns how many.
 
@@ -245,13 +280,25 @@ def write(con: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str, limit
     """
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise ConfigurationError(f"cannot write {path}: its folder is missing or not writable")
-    beginning = path.with_name(f".{path.name}.{os.getpid()}")
+    beginning = beginning_of(path)
     bound = "" if limit is None else f" LIMIT {limit:d}"
+    asked = f"({sql.strip().rstrip(';')}\n)"
+    if form == "csv":
+        con.create_function("harmless", harmless, side_effects=False)
+        asked = f"(SELECT {_harmless_columns(con, asked)} FROM {asked})"
     try:
         written: Any = con.execute(
-            f"COPY (SELECT * FROM ({sql.strip().rstrip(';')}\n){bound}) TO {literal(str(beginning))} ({_OPTIONS[form]})"
+            f"COPY (SELECT * FROM {asked}{bound}) TO {literal(str(beginning))} ({_OPTIONS[form]})"
         ).fetchone()
         beginning.replace(path)
     finally:
         beginning.unlink(missing_ok=True)
     return int(written[0])
+
+
+def _harmless_columns(con: duckdb.DuckDBPyConnection, asked: str) -> str:
+    """All columns of what is asked, texts as CSV takes them."""
+    described = con.execute(f"DESCRIBE SELECT * FROM {asked}").fetchall()
+    texts = ['"' + name.replace('"', '""') + '"' for name, kind, *_ in described if kind == "VARCHAR"]
+    replaced = ", ".join(f"harmless({name}) AS {name}" for name in texts)
+    return f"* REPLACE ({replaced})" if texts else "*"

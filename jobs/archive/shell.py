@@ -12,13 +12,12 @@ import duckdb
 import typer
 
 from jobs.archive.dictionary import entries
-from jobs.archive.query import run
+from jobs.archive.query import open_for, run
 from jobs.cli import with_examples
-from jobs.shared.options import OutputOption, WithoutDamageOption
+from jobs.shared.options import FilesOption, OutputOption, WithoutDamageOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import TurntideError
-from streams.archive.catalog import open_reader, paths_of
-from streams.archive.views.published import leave_damage_out
+from streams.archive.catalog import paths_of
 from streams.settings import load_settings
 
 _EXIT_FAILED = 1
@@ -47,11 +46,10 @@ def shell(
     command: Annotated[str | None, typer.Option("--command", help="Run these statements and leave.")] = None,
     output: OutputOption = OutputFormat.TABLE,
     without_damage: WithoutDamageOption = False,
+    files: FilesOption = False,
 ) -> None:
     """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
-    with closing(open_reader(paths_of(load_settings()))) as con:
-        if without_damage:
-            leave_damage_out(con)
+    with closing(open_for(paths_of(load_settings()), without_damage=without_damage, files=files)) as con:
         session = Session(con, Printer(output))
         if command is not None:
             session.run_all(iter([command]))

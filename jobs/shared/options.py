@@ -22,3 +22,6 @@ ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="Id of t
 WithoutDamageOption = Annotated[
     bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
 ]
+FilesOption = Annotated[
+    bool, typer.Option("--files", help="Let statements read and write other files than the archive's.")
+]

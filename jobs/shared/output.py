@@ -29,6 +29,8 @@ _WIDE_COLUMNS = 1_000
 
 _VISIBLE = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 """C0 as the symbols Unicode has for them, C1 as the replacement character."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a cell begins with that a spreadsheet runs."""
 _VISIBLE_ON_SEVERAL_LINES = {code: shown for code, shown in _VISIBLE.items() if code not in {0x09, 0x0A}}
 
 
@@ -66,8 +68,8 @@ class Printer:
             self._json_rows(names, rows)
         elif names and self.form is OutputFormat.CSV:
             writer = csv.writer(self._stream, lineterminator="\n")
-            writer.writerow(names)
-            writer.writerows([_cell(value) for value in row] for row in rows)
+            writer.writerow([harmless(name) for name in names])
+            writer.writerows([_csv_cell(value) for value in row] for row in rows)
         elif names:
             shown = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, header_style="bold")
             for name in names:
@@ -158,6 +160,16 @@ def status_line(label: str, *, shown: bool = True) -> Iterator[Callable[[str], N
         yield lambda text: status.update(f"{label}: {text}")
 
 
+def harmless(text: str) -> str:
+    r"""Text as a cell of CSV: no spreadsheet runs it as a formula, no terminal takes a command from it.
+
+    >>> harmless("=1+1"), harmless("a-b"), harmless("\x1b[2J")
+    ("'=1+1", 'a-b', '␛[2J')
+    """
+    shown = text.translate(_VISIBLE_ON_SEVERAL_LINES)
+    return f"'{shown}" if text.startswith(_FORMULA) else shown
+
+
 def form_of(arguments: Sequence[str]) -> OutputFormat:
     """The form that a command line asks for, for errors that arise before the command has read its options.
 
@@ -198,6 +210,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _csv_cell(value: Any) -> str:
+    return harmless(value) if isinstance(value, str) else _cell(value)
 
 
 def _cell(value: Any) -> str:

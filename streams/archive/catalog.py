@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISDIR
 from uuid import uuid4
 
 import duckdb
@@ -152,6 +153,19 @@ def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
     return con
 
 
+def confine(con: duckdb.DuckDBPyConnection, paths: LakePaths, *writable: Path) -> None:
+    """Keep the statements of a reader to the archive's own files, for good; `writable` are files that it may write.
+
+    The engine itself must reach the archive's folder, so a `COPY … TO` could still write there: whoever runs a
+    statement of somebody else refuses those (`jobs.archive.query`).
+    """
+    folders, files = [paths.data, str(paths.catalog.parent)], [str(path) for path in writable]
+    con.execute(f"SET allowed_directories = [{', '.join(map(literal, folders))}]")
+    con.execute(f"SET allowed_paths = [{', '.join(map(literal, files))}]::VARCHAR[]")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+
+
 def open_any_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
     """Open read-only, whatever release wrote it.
 
@@ -254,6 +268,12 @@ def spill_folder(root: Path | None = None) -> Path:
     root = root or Path(tempfile.gettempdir()) / f"turntide-spill-{os.getuid()}"
     with suppress(FileExistsError):
         root.mkdir(mode=0o700)
+    found = root.lstat()
+    if not S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise ConfigurationError(
+            f"{root} is not a folder of this user alone: others could read what is spilt there. Remove it, or set "
+            "TMPDIR to a folder of your own"
+        )
     for left in root.iterdir():
         if not _is_alive(left.name.partition("-")[0]):
             shutil.rmtree(left, ignore_errors=True)

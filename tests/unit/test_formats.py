@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,8 @@ import msgspec
 import pytest
 
 from jobs.produce.formats import FORMATS, Filling, InputConversation, Malformed, conversations, detect
+from jobs.produce.formats.source import InputReading, InputSource
+from models.errors import ConfigurationError
 from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, Role, Turn
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -249,3 +252,18 @@ def test_by_time_sorts_whole_conversations() -> None:
 def test_detection(name: str) -> None:
     """The first document shows its format."""
     assert name == detect(json.dumps(EXAMPLES[name]).encode())
+
+
+@pytest.mark.parametrize("document", ['{{"messages": {deep}}}', "[{deep}]", "{deep}"])
+@pytest.mark.parametrize("form", [None, "raw", *FORMATS])
+def test_deeply_nested_input_is_told(document: str, form: str | None) -> None:
+    """As a line that cannot be read, or as an input of no known form; never as an error of the decoder."""
+    stream = io.BytesIO(document.format(deep="[" * 100_000 + "]" * 100_000).encode())
+    reading = InputReading(filling=FILLING, format_name=None if form == "raw" else form, raw=form == "raw")
+    if form == "raw" or (form is not None and document.startswith("{{")):
+        (found,) = InputSource(stream, reading).items
+
+        assert found.line == 1
+    else:
+        with pytest.raises(ConfigurationError, match=r"nested too deeply|none of the formats"):
+            list(InputSource(stream, reading).items)

@@ -22,7 +22,7 @@ from jobs.analyse.mining.job import Job
 from jobs.analyse.mining.memory import JOB as MEMORY
 from jobs.analyse.mining.run import DayParts
 from jobs.analyse.mining.source import Day, MiningSource
-from models.errors import StoreUnavailable
+from models.errors import ConfigurationError, StoreUnavailable
 from models.events.erase import ErasedStore
 from models.policy.archive import ArchivePolicy, RetentionPolicy
 from streams.archive import removal
@@ -205,6 +205,20 @@ def test_what_is_spilt_is_nobody_elses(tmp_path: Path) -> None:
     folders = {spill_folder(root) for _ in range(2)}
 
     assert (2, {root}, 0o700) == (len(folders), {each.parent for each in folders}, root.stat().st_mode & 0o777)
+
+
+@pytest.mark.parametrize("theirs", ["open to others", "a link"])
+def test_rows_are_not_spilt_for_others_to_read(tmp_path: Path, theirs: str) -> None:
+    """A folder that somebody else put there first is refused: its name can be guessed."""
+    root = tmp_path / "spill"
+    if theirs == "a link":
+        root.symlink_to(tmp_path)
+    else:
+        root.mkdir()
+        root.chmod(0o755)
+
+    with pytest.raises(ConfigurationError, match="not a folder of this user alone"):
+        spill_folder(root)
 
 
 def test_what_a_killed_process_spilt_goes_with_the_next_connection(tmp_path: Path) -> None:

@@ -120,3 +120,51 @@ def test_query_cannot_write(archive: Path) -> None:
     for sql in ("DELETE FROM raw.turns", "SELECT 1) TO 'x'; DELETE FROM raw.turns; --"):
         with pytest.raises((ConfigurationError, duckdb.Error)):
             query(sql, output=QueryFormat.CSV, to=archive / "x.csv")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('{stranger}')",
+        "SELECT * FROM '{stranger}'",
+        "COPY (SELECT 1) TO '{archive}/out.csv'",
+        "COPY (SELECT 1) TO '{archive}/archive/data/out.csv'",
+        "EXPORT DATABASE '{archive}/out'",
+        "ATTACH '{archive}/out.duckdb'",
+        "SET enable_external_access = true",
+        "SELECT 1; COPY (SELECT 1) TO '{archive}/out.csv'",
+    ],
+)
+def test_statements_are_kept_to_the_archive(archive: Path, sql: str) -> None:
+    """They neither read another file nor write one, also not in the archive's own folder."""
+    stranger = archive / "stranger.csv"
+    stranger.write_text("a\n1\n", encoding="utf-8")
+    before = set(archive.rglob("*"))
+
+    with pytest.raises(ConfigurationError):
+        query(sql.format(archive=archive, stranger=stranger))
+
+    assert {path.name for path in set(archive.rglob("*")) - before} <= {"catalog.sqlite-shm", "catalog.sqlite-wal"}
+
+
+def test_files_are_opened_when_it_is_asked_for(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list of one's own is joined, and rows go to a file by a statement."""
+    (archive / "wanted.csv").write_text("turn\n1\n", encoding="utf-8")
+    wanted = f"FROM turns SEMI JOIN '{archive}/wanted.csv' USING (turn) SELECT app_id, turn"
+    query(wanted, output=QueryFormat.CSV, files=True)
+
+    assert capsys.readouterr().out.split() == ["app_id,turn", "support,1"]
+
+    query(f"COPY (SELECT 1 AS a) TO '{archive}/out.csv'", files=True)
+
+    assert (archive / "out.csv").read_text(encoding="utf-8").split() == ["a", "1"]
+
+
+def test_no_cell_of_csv_is_run(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither by a spreadsheet nor by a terminal, printed as in a file; numbers stay what they are."""
+    sql, target = "SELECT '=1+1' AS a, chr(27) || '[2J' AS b, -5 AS c, '-' AS \"=d\"", archive / "rows.csv"
+    query(sql, output=QueryFormat.CSV)
+    query(sql, output=QueryFormat.CSV, to=target)
+    rows = [capsys.readouterr().out.splitlines()[1], target.read_text(encoding="utf-8").splitlines()[1]]
+
+    assert rows == ["'=1+1,␛[2J,-5,'-"] * 2

@@ -12,6 +12,7 @@ from jobs.produce.formats import chats, datasets
 from jobs.produce.formats.filling import Filling, Malformed, reason_of
 from models.errors import ConfigurationError, InvalidRecord
 from models.events import InputEvent
+from models.wire.codec import UNDECODABLE
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _array = msgspec.json.Decoder(list[msgspec.Raw])
@@ -62,9 +63,10 @@ class Documents:
     def _elements(self, array: bytes) -> Iterator[tuple[int, bytes]]:
         try:
             elements = _array.decode(array)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
+            reason = "nested too deeply" if isinstance(error, RecursionError) else error
             raise ConfigurationError(
-                f"the input begins with `[` and is no JSON array ({error}): correct it, or give one JSON object a line"
+                f"the input begins with `[` and is no JSON array ({reason}): correct it, or give one JSON object a line"
             ) from None
         for number, element in enumerate(elements, start=1):
             document = bytes(element)
@@ -119,7 +121,7 @@ def detect(document: bytes) -> str:
     """
     try:
         fields = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         fields = {}
     for name, form in FORMATS.items():
         if fields.keys() >= set(form.marks):

@@ -12,6 +12,7 @@ from msgspec import Struct
 from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations, detect
 from models.errors import ConfigurationError
 from models.events import SessionEnded
+from models.wire.codec import UNDECODABLE
 
 
 class RawLine(Struct, frozen=True):
@@ -108,7 +109,7 @@ _line = msgspec.json.Decoder(_SessionLine)
 def _key_of(line: bytes) -> bytes | None:
     try:
         return _line.decode(line).session_id.encode()
-    except (msgspec.DecodeError, UnicodeError):
+    except (*UNDECODABLE, UnicodeError):
         return None
 
 
