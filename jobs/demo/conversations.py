@@ -109,10 +109,11 @@ class Cue(Struct, frozen=True):
         """
         of, timestamp = self.conversation, began + self.at
         if self.act is CueAct.END:
-            return SessionEnded(session_id=of.session_id, timestamp=timestamp, reason="said goodbye")
+            return SessionEnded(session_id=of.session_id, app_id=of.app_id, timestamp=timestamp, reason="said goodbye")
         if self.act is CueAct.ACKNOWLEDGE:
             return AlertAcknowledged(
                 session_id=of.session_id,
+                app_id=of.app_id,
                 timestamp=timestamp,
                 alert_id=alert_id or "",
                 by="on-call",

@@ -267,3 +267,16 @@ def test_deeply_nested_input_is_told(document: str, form: str | None) -> None:
     else:
         with pytest.raises(ConfigurationError, match=r"nested too deeply|none of the formats"):
             list(InputSource(stream, reading).items)
+
+
+@pytest.mark.parametrize(
+    ("named", "app_id"), [({}, "shop"), ({"app_id": "bank"}, "bank"), ({"app_id": "default"}, "default")]
+)
+def test_turns_that_name_no_app_get_the_filling_ones(named: dict[str, str], app_id: str) -> None:
+    """A turn on the topic belongs to the default app then; of a file it is said on the command line."""
+    filling = Filling(source="chats", now=NOW, app_id="shop")
+    line = {"session_id": "s", "user_id": "u", "turn": 0, "role": "user", "content": "Hi", "timestamp": NOW, **named}
+    ((turn,),) = FORMATS["turntide"].read(msgspec.json.encode(line), 1, filling)
+
+    assert isinstance(turn, Turn)
+    assert (turn.app_id, turn.user_id) == (app_id, "u")

@@ -229,7 +229,7 @@ def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInp
         f"{row['likeness']:.2f}); {SHARE} of the sessions have an alert. {by.about_text(sessions)}",
         shares=(percent(100 * row["alert_share"], row["about_alert_share"]),),
         evidence="SELECT t.session_id, t.user_id, t.app_id, t.turn, t.timestamp, r.risk "  # noqa: S608
-        "FROM turns t JOIN risk_points r USING (session_id, turn) "
+        "FROM turns t JOIN risk_points r USING (app_id, session_id, turn) "
         f"WHERE {begun(asked.period)} AND t.role = 'user' "
         f"AND r.risk >= {rules.risk} AND {by.sql(said)} "
         f"AND len(regexp_extract_all({said}, {literal(_WORD)})) >= {rules.min_words}",

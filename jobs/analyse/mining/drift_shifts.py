@@ -248,11 +248,11 @@ def evidence(measure: str, app_id: str, period: Period, baseline: Period) -> str
     metric = metric_of(measure)
     of_app = "" if app_id == ALL_APPS else f"\nWHERE app_id = {literal(app_id)}"
     return f"""
-WITH began AS (SELECT session_id, min(date) AS day FROM turns GROUP BY session_id)
+WITH began AS (SELECT app_id, session_id, min(date) AS day FROM turns GROUP BY ALL)
 SELECT session_id, any_value(user_id) AS user_id, any_value(began.day) AS day,
   any_value(began.day) >= DATE '{period.since}' AS in_period, {metric.value} AS {measure}
-FROM {metric.view} JOIN began USING (session_id){of_app}
-GROUP BY session_id
+FROM {metric.view} JOIN began USING (app_id, session_id){of_app}
+GROUP BY app_id, session_id
 HAVING any_value(began.day) BETWEEN DATE '{baseline.since}' AND DATE '{period.until}'
   AND {measure} IS NOT NULL
 """.strip()  # noqa: S608 - names of this package, dates, a quoted app

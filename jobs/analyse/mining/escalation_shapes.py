@@ -238,7 +238,7 @@ def _evidence(alike: str, asked: MiningInput) -> str:
     means = ", ".join(f"avg(risk) FILTER (third = {n}) AS {name}" for n, name in enumerate(THIRDS, start=1))
     return (
         "WITH points AS (SELECT session_id, user_id, app_id, risk, "
-        "ntile(3) OVER (PARTITION BY session_id ORDER BY turn) AS third "
+        "ntile(3) OVER (PARTITION BY app_id, session_id ORDER BY turn) AS third "
         f"FROM risk_points WHERE {begun(asked.period)}) "
         f"SELECT session_id, user_id, app_id, {means} FROM points GROUP BY ALL "
         f"HAVING count(*) >= {asked.policy.escalation.min_turns} AND {alike}"

@@ -221,7 +221,7 @@ def faster_apps(apps: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
                 "  UNION ALL SELECT session_id, user_id, app_id, turn FROM alert_changes\n"
                 f") WHERE app_id = {literal(app['app_id'])} AND {begun(asked.period)}\n"
                 # An alert of a session without a scored turn has no place on its curve.
-                "AND session_id IN (SELECT session_id FROM risk_points) GROUP BY ALL"
+                "AND (app_id, session_id) IN (SELECT (app_id, session_id) FROM risk_points) GROUP BY ALL"
             ),
             strength=1.0 - app["others_percent"] / app["escalated_percent"],
         )

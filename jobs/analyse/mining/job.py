@@ -62,7 +62,7 @@ class Period(NamedTuple):
 def begun(period: Period) -> str:
     """SQL condition: the session's first turn was received in the period."""
     return (
-        "session_id IN (SELECT session_id FROM turns GROUP BY session_id "  # noqa: S608 - days are dates
+        "(app_id, session_id) IN (SELECT (app_id, session_id) FROM turns GROUP BY app_id, session_id "  # noqa: S608 - days are dates
         f"HAVING min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}')"
     )
 

@@ -310,7 +310,8 @@ def _alerts_of(began: str, besides: str = "") -> str:
     return (
         "SELECT a.session_id, a.user_id, a.app_id, a.severity, a.fired_at, a.status\n"  # noqa: S608 - names are escaped
         "FROM alerts a\n"
-        f"WHERE {besides}a.session_id IN (SELECT session_id FROM turns GROUP BY session_id HAVING {began})\n"
+        f"WHERE {besides}(a.app_id, a.session_id) IN (SELECT (app_id, session_id) FROM turns "
+        f"GROUP BY app_id, session_id HAVING {began})\n"
         "ORDER BY a.fired_at"
     )
 

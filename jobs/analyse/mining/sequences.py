@@ -42,7 +42,7 @@ _BEHAVIOURS = {
 }
 _BEGIN = literal(Mode.CALM)
 _TOPICS = ("started", "returned")
-_ALERTED = "session_id IN (SELECT session_id FROM alerted)"
+_ALERTED = "(app_id, session_id) IN (SELECT (app_id, session_id) FROM alerted)"
 
 
 def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataFrame:
@@ -152,24 +152,25 @@ def _topics(tables: Tables) -> ibis.Table:
 
 
 def _sources(policy: SequenceMining) -> Iterator[str]:
-    """SQL of `session_id, user_id, turn, event`, for each kind of event."""
+    """SQL of `app_id, session_id, user_id, turn, event`, for each kind of event."""
     yield (
-        f"SELECT session_id, user_id, turn, '{MODE} ' || mode AS event FROM risk_points "
-        f"WHERE {_ALERTED} QUALIFY mode <> lag(mode, 1, {_BEGIN}) OVER (PARTITION BY session_id ORDER BY turn)"
+        f"SELECT app_id, session_id, user_id, turn, '{MODE} ' || mode AS event FROM risk_points "
+        f"WHERE {_ALERTED} QUALIFY mode <> lag(mode, 1, {_BEGIN}) OVER (PARTITION BY app_id, session_id ORDER BY turn)"
     )
     yield (
-        f"SELECT session_id, user_id, min(last_turn), '{SIGNAL} ' || signal.name FROM (SELECT session_id, user_id, "
-        f"last_turn, unnest(signals) AS signal FROM profile_history WHERE {_ALERTED}) "
+        f"SELECT app_id, session_id, user_id, min(last_turn), '{SIGNAL} ' || signal.name "
+        f"FROM (SELECT app_id, session_id, user_id, last_turn, unnest(signals) AS signal "
+        f"FROM profile_history WHERE {_ALERTED}) "
         f"WHERE signal.value >= {policy.signal_level} AND signal.name <> {literal(_LEVEL)} GROUP BY ALL"
     )
     for name, column in _BEHAVIOURS.items():
         yield (
-            f"SELECT session_id, user_id, min(last_turn), {literal(f'{FIRST} {name}')} FROM profile_history "
-            f"WHERE {column} > 0 AND {_ALERTED} GROUP BY ALL"
+            f"SELECT app_id, session_id, user_id, min(last_turn), {literal(f'{FIRST} {name}')} "
+            f"FROM profile_history WHERE {column} > 0 AND {_ALERTED} GROUP BY ALL"
         )
     yield (
-        f"SELECT session_id, user_id, turn, '{TOPIC} ' || cause FROM (SELECT session_id, user_id, turn, cause, "
-        f"min(turn) OVER (PARTITION BY session_id) AS begun FROM topic_changes WHERE {_ALERTED}) "
+        f"SELECT app_id, session_id, user_id, turn, '{TOPIC} ' || cause FROM (SELECT app_id, session_id, user_id, "
+        f"turn, cause, min(turn) OVER (PARTITION BY app_id, session_id) AS begun FROM topic_changes WHERE {_ALERTED}) "
         f"WHERE cause IN ({', '.join(map(literal, _TOPICS))}) AND turn > begun"
     )
 
@@ -182,17 +183,18 @@ def evidence(pattern: Sequence[str], period: Period, policy: SequenceMining) -> 
     union = "\n  UNION ALL ".join(_sources(policy))
     wanted = "%".join(f"[{event}]" for event in pattern).replace("_", "\\_")
     return (
-        f"WITH alerted AS (SELECT session_id, min(turn) AS alert_turn FROM alert_changes WHERE {begun(period)} "
+        f"WITH alerted AS (SELECT app_id, session_id, min(turn) AS alert_turn FROM alert_changes WHERE {begun(period)} "
         f"GROUP BY ALL),\nevents AS (\n  {union}\n),\n"
         "changed AS (SELECT * FROM events QUALIFY event IS DISTINCT FROM "
-        "lag(event) OVER (PARTITION BY session_id ORDER BY turn, event)),\n"
+        "lag(event) OVER (PARTITION BY app_id, session_id ORDER BY turn, event)),\n"
         "kept AS (SELECT * FROM changed QUALIFY "
-        f"row_number() OVER (PARTITION BY session_id ORDER BY turn, event) <= {policy.longest_sequence}),\n"
-        "before AS (SELECT * FROM kept JOIN alerted USING (session_id) WHERE turn < alert_turn QUALIFY "
-        f"row_number() OVER (PARTITION BY session_id ORDER BY turn DESC, event DESC) <= {policy.before_alert})\n"
-        "SELECT session_id, any_value(user_id) AS user_id, any_value(alert_turn) AS alert_turn, "
+        f"row_number() OVER (PARTITION BY app_id, session_id ORDER BY turn, event) <= {policy.longest_sequence}),\n"
+        "before AS (SELECT * FROM kept JOIN alerted USING (app_id, session_id) WHERE turn < alert_turn QUALIFY "
+        "row_number() OVER (PARTITION BY app_id, session_id ORDER BY turn DESC, event DESC) "
+        f"<= {policy.before_alert})\n"
+        "SELECT app_id, session_id, any_value(user_id) AS user_id, any_value(alert_turn) AS alert_turn, "
         "string_agg('[' || event || ']', ' ' ORDER BY turn, event) AS last_events\n"
-        f"FROM before GROUP BY session_id HAVING last_events LIKE {literal(f'%{wanted}%')} ESCAPE '\\'"
+        f"FROM before GROUP BY app_id, session_id HAVING last_events LIKE {literal(f'%{wanted}%')} ESCAPE '\\'"
     )
 
 

@@ -22,6 +22,7 @@ from streams.archive.catalog import LAKE
 from streams.archive.schema import RAW, RETAINED, ddl
 
 _COHORT = "mining_cohort"
+_SESSION = "r.app_id || '/' || r.session_id"
 
 
 class Tables:
@@ -52,7 +53,7 @@ class Tables:
         self._without = sorted(without)
 
     def __getitem__(self, view: str) -> ibis.Table:
-        table = self._read(view)
+        table = _bound(self._read(view))
         dated = "date" in table.columns
         if dated and self._without:
             table = table.filter(~table.date.isin(self._without))
@@ -68,10 +69,17 @@ class Tables:
     def _sessions(self) -> ibis.Table:
         cohort = self._cohort
         if cohort is None:
-            turns = self._read("turns")
+            turns = _bound(self._read("turns"))
             cohort = turns.group_by("session_id").agg(day=turns.date.min())
         cohort = cohort.select("session_id", "day")
         return cohort if self._days is None else cohort.filter(cohort.day.isin(self._days))
+
+
+def _bound(table: ibis.Table) -> ibis.Table:
+    """With sessions named by their app and id: an id is unique within its app alone."""
+    if not {"app_id", "session_id"} <= set(table.columns):
+        return table
+    return table.mutate(session_id=table.app_id.concat("/", table.session_id))
 
 
 def beside(sessions: ibis.Table, *others: ibis.Table) -> ibis.Table:
@@ -170,8 +178,8 @@ class MiningSource:
             return f"SELECT date, {mark} FROM {RAW}.{table} AS r WHERE {read} GROUP BY date"
         self._make_cohort()
         return (
-            f"SELECT c.day, {mark} FROM {RAW}.{table} AS r JOIN temp.main.{_COHORT} AS c USING (session_id) "
-            f"WHERE {read} GROUP BY c.day"
+            f"SELECT c.day, {mark} FROM {RAW}.{table} AS r JOIN temp.main.{_COHORT} AS c "
+            f"ON c.session_id = {_SESSION} WHERE {read} GROUP BY c.day"
         )
 
     def _emptied_before(self, table: str) -> date | None:
@@ -189,6 +197,7 @@ class MiningSource:
         if not self._has_cohort:
             self.con.execute(
                 f"CREATE OR REPLACE TEMP TABLE {_COHORT} AS "
-                f"SELECT session_id, min(date) AS day FROM {RAW}.turns WHERE {self._read('turns')} GROUP BY session_id"
+                f"SELECT {_SESSION} AS session_id, min(date) AS day FROM {RAW}.turns AS r WHERE {self._read('turns')} "
+                "GROUP BY ALL"
             )
             self._has_cohort = True

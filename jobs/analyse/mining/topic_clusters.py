@@ -28,7 +28,7 @@ _DECIMALS = 4
 _Rows = NDArray[np.int64]
 Row = Mapping[str, Any]
 _MOSTLY = 0.5
-_WITH_ALERT = " AND session_id IN (SELECT session_id FROM alerts)"
+_WITH_ALERT = " AND (app_id, session_id) IN (SELECT (app_id, session_id) FROM alerts)"
 _TEXTS = (
     "SELECT session_id, user_id, app_id, date, concat_ws(' ', title, summary) AS text FROM topics UNION ALL "
     "SELECT session_id, user_id, app_id, date, array_to_string(key_topics, ' ') FROM segments"

@@ -218,7 +218,7 @@ def _circles(rated: pl.DataFrame, asked: MiningInput) -> list[Finding]:
             f"(Mann-Whitney, p {chance:.2g}). {cycle:,} sessions with alerts come back at least once.",
             evidence="SELECT session_id, user_id, app_id, count(*) AS returns FROM topic_changes "  # noqa: S608
             f"WHERE {begun(asked.period)} AND cause IN ('returned', 'unpacked') "
-            "AND session_id IN (SELECT session_id FROM alerts) GROUP BY ALL ORDER BY returns DESC",
+            "AND (app_id, session_id) IN (SELECT (app_id, session_id) FROM alerts) GROUP BY ALL ORDER BY returns DESC",
             strength=round(2 * more_often - 1, 3),
         )
     ]

@@ -22,6 +22,7 @@ from models.events import (
     Role,
     SessionEnded,
     SessionErased,
+    SessionName,
     Turn,
 )
 from models.partition.sessions import DecodedArrival
@@ -69,7 +70,6 @@ class JudgedSession(Struct, frozen=True):
 
 
 class _SessionSoFar(Struct):
-    app_id: str
     started_at: datetime
     ended_at: datetime
     partition: int
@@ -89,8 +89,8 @@ class JudgingReplay(SessionReplay):
     def __init__(self, contender: Contender, embedder: Embedder) -> None:
         super().__init__(judging_policy(contender.policy), embedder, contender.scorer)
         self.dead_letters = 0
-        self._seen: dict[str, _SessionSoFar] = {}
-        self._labels: defaultdict[str, dict[str, bool]] = defaultdict(dict)
+        self._seen: dict[SessionName, _SessionSoFar] = {}
+        self._labels: defaultdict[SessionName, dict[str, bool]] = defaultdict(dict)
         self._ends: dict[int, ConsumerRecord] = {}
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
@@ -104,32 +104,44 @@ class JudgingReplay(SessionReplay):
         Sessions that are still open are ended first, for a profile tells the scores of its last turns.
         """
         self._end_open_sessions()
-        found = [self._judged(session_id, seen) for session_id, seen in self._seen.items()]
+        found = [self._judged(name, seen) for name, seen in self._seen.items()]
         return sorted(found, key=lambda each: (each.started_at, each.session_id))
 
     def _note(self, arrival: DecodedArrival) -> None:
         event = arrival.event
         if isinstance(event, Turn):
             at = event.timestamp.astimezone(UTC)
-            seen = self._seen.get(event.session_id)
+            name = SessionName(event.app_id, event.session_id)
+            seen = self._seen.get(name)
             if seen is None:
-                seen = self._seen[event.session_id] = _SessionSoFar(event.app_id, at, at, arrival.position.partition)
+                seen = self._seen[name] = _SessionSoFar(at, at, arrival.position.partition)
             seen.started_at, seen.ended_at = min(seen.started_at, at), max(seen.ended_at, at)
             seen.turns.add(event.turn)
             seen.open = True
             if event.role is Role.USER and (seen.first_user is None or event.turn < seen.first_user[0]):
                 seen.first_user = (event.turn, arrival.risk or 0.0)
         elif isinstance(event, AlertLabelled):
-            self._labels[event.session_id][event.alert_id] = event.escalating
+            for name in self._named(event):
+                self._labels[name][event.alert_id] = event.escalating
         elif isinstance(event, SessionErased):
-            self._seen.pop(event.session_id, None)
-            self._labels.pop(event.session_id, None)
+            for name in self._named(event):
+                self._seen.pop(name, None)
+                self._labels.pop(name, None)
+
+    def _named(self, event: AlertLabelled | SessionErased) -> list[SessionName]:
+        """Sessions that an event means; one that names no app, as earlier releases wrote it, means all of its id."""
+        if event.app_id:
+            return [SessionName(event.app_id, event.session_id)]
+        return [name for name in self._seen if name.session_id == event.session_id]
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
             if isinstance(event, DeadLetter):
                 self.dead_letters += 1
-            elif isinstance(event, ProfileUpdated | AlertChanged) and (seen := self._seen.get(event.session_id)):
+            elif isinstance(event, ProfileUpdated | AlertChanged):
+                seen = self._seen.get(SessionName(event.app_id, event.session_id))
+                if seen is None:
+                    continue
                 if isinstance(event, ProfileUpdated):
                     seen.highest = max([seen.highest, *(point.score for point in event.risk_points)])
                     seen.open = event.open
@@ -138,20 +150,19 @@ class JudgingReplay(SessionReplay):
 
     def _end_open_sessions(self) -> None:
         ending: defaultdict[int, list[ConsumerRecord]] = defaultdict(list)
-        for session_id, seen in self._seen.items():
+        for name, seen in self._seen.items():
             if seen.open:
                 last, records = self._ends[seen.partition], ending[seen.partition]
-                end = SessionEnded(session_id=session_id, timestamp=seen.ended_at)
+                end = SessionEnded(**name._asdict(), timestamp=seen.ended_at)
                 place = {"partition": seen.partition, "offset": last.offset + 1 + len(records)}
                 records.append(record_of(end, last.topic, appended_at=appended_at(last), **place))
         for partition, records in ending.items():
             self.fold(partition, records)
 
-    def _judged(self, session_id: str, seen: _SessionSoFar) -> JudgedSession:
-        labels = self._labels.get(session_id)
+    def _judged(self, name: SessionName, seen: _SessionSoFar) -> JudgedSession:
+        labels = self._labels.get(name)
         return JudgedSession(
-            session_id=session_id,
-            app_id=seen.app_id,
+            **name._asdict(),
             started_at=seen.started_at,
             ended_at=seen.ended_at,
             first_turn=min(seen.turns),

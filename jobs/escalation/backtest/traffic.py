@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
@@ -74,9 +75,9 @@ def _as_log(dialogues: Sequence[LabelledDialogue], topic: str) -> Iterator[Consu
     for dialogue in dialogues:
         turns = turns_of_dialogue(dialogue, now, dialogue.numbers)
         said = turns[-1].timestamp + BETWEEN_TURNS
-        name, escalating = dialogue.session_id, dialogue.escalating
-        label = AlertLabelled(session_id=name, timestamp=said, alert_id="", escalating=escalating)
-        events: list[InputEvent] = [*turns, label, SessionEnded(session_id=name, timestamp=said)]
+        name: dict[str, Any] = {"session_id": dialogue.session_id, "app_id": turns[-1].app_id, "timestamp": said}
+        label = AlertLabelled(**name, alert_id="", escalating=dialogue.escalating)
+        events: list[InputEvent] = [*turns, label, SessionEnded(**name)]
         for event in events:
             yield record_of(event, topic, offset=offset, appended_at=event.timestamp)
             offset += 1

@@ -78,7 +78,7 @@ class TurnTraffic:
             said[place] += 1
             yield _turn(conversation, f"bench-{session}", turn, at)
             if said[place] == len(conversation.turns):
-                yield SessionEnded(session_id=f"bench-{session}", timestamp=at)
+                yield SessionEnded(session_id=f"bench-{session}", app_id=conversation.app_id, timestamp=at)
                 sessions[place] += self._at_once
                 said[place] = 0
 

@@ -60,6 +60,7 @@ def _said(rng: random.Random) -> str:
 class _Session:
     def __init__(self, number: int, rng: random.Random) -> None:
         self.session_id = f"s-{number}"
+        self.app_id = f"app-{number % _APPS}"
         self.number = number
         self.length = rng.randint(*_TURNS)
         self.next = 0
@@ -72,7 +73,7 @@ class _Session:
         turn = Turn(
             session_id=self.session_id,
             user_id=f"u-{self.number % _USERS}",
-            app_id=f"app-{self.number % _APPS}",
+            app_id=self.app_id,
             turn=self.next,
             role=Role.USER if user else Role.ASSISTANT,
             content=_said(rng) if user else rng.choice(_ANSWERS),
@@ -133,9 +134,8 @@ def _one_turn(session: _Session, rng: random.Random, at: datetime) -> Iterator[S
 def _end(session: _Session, at: datetime) -> Iterator[Sent]:
     yield from session.due(all_of_them=True)
     if session.number % 4 == 0:
-        yield Sent(
-            Record(session.session_id.encode(), encode(SessionEnded(session_id=session.session_id, timestamp=at)))
-        )
+        ended = SessionEnded(session_id=session.session_id, app_id=session.app_id, timestamp=at)
+        yield Sent(Record(session.session_id.encode(), encode(ended)))
     yield from session.late
 
 

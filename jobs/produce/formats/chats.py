@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from jobs.produce.formats.filling import FileMessage, Filling, check_content
-from models.events import ControlEvent, Identifier, InputEvent, Scalar, Turn
+from models.events import DEFAULT_APP, ControlEvent, Identifier, InputEvent, Scalar, Turn
 
 OPENAI_RULE = (
     '{"messages": [{"role", "content"}]} a line, with optional session_id or id, user_id or user, app_id; text parts '
@@ -122,6 +122,7 @@ TURNTIDE_RULE = (
 )
 
 _turn = msgspec.json.Decoder(Turn)
+_line = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_turntide(document: bytes, _position: int, filling: Filling) -> list[list[InputEvent]]:
@@ -133,8 +134,10 @@ def read_turntide(document: bytes, _position: int, filling: Filling) -> list[lis
     """
     try:
         event: InputEvent = _turn.decode(document)
+        if event.app_id == DEFAULT_APP and filling.app_id != DEFAULT_APP:
+            event = _filled(_line.decode(document), filling)
     except msgspec.ValidationError:
-        event = _filled(msgspec.json.decode(document, type=dict[str, Any]), filling)
+        event = _filled(_line.decode(document), filling)
     if isinstance(event, Turn):
         check_content(event.content, event.turn)
     return [[event]]

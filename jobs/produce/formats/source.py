@@ -117,5 +117,7 @@ def _ended(item: InputConversation | Malformed) -> InputConversation | Malformed
     if isinstance(item, Malformed):
         return item
     last = item.events[-1]
-    end = SessionEnded(session_id=last.session_id, timestamp=last.timestamp, reason="end of transcript")
+    end = SessionEnded(
+        session_id=last.session_id, app_id=last.app_id, timestamp=last.timestamp, reason="end of transcript"
+    )
     return InputConversation(item.line, [*item.events, end])
