@@ -135,7 +135,7 @@ class VectorsErasureDue(ErasureEvent, frozen=True, kw_only=True, tag="vectors_er
     """The index has read everything that was written of the subject: it removes it now."""
 
     scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
-    app_id: Annotated[AppId, about("The app; empty for a user in all apps, or for a session.")] = ""
+    app_id: Annotated[AppId, about("The app; empty for a user in all apps.")] = ""
     user_id: Annotated[UserId, about("The user; empty for a session or an app.")] = ""
     session_ids: Annotated[SessionIds, about("Conversations that are forgotten.")] = []
     sessions: Annotated[

@@ -58,7 +58,7 @@ PROFILES = Topic(
     name="profiles.v1",
     purpose="Latest profile of each session, with the risk points since the one before.",
     owner="sessions",
-    key="session_id",
+    key="session:<app_id>/<session_id>",
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -66,20 +66,20 @@ WINDOWS = Topic(
     name="windows.v1",
     purpose="Closed event-time windows per session and per app.",
     owner="sessions",
-    key="session_id or app_id",
+    key="session:<app_id>/<session_id>, or app_id",
 )
 ALERTS = Topic(
     name="alerts.v1",
     purpose="Every change of every alert, with its evidence.",
     owner="sessions",
-    key="session_id",
+    key="session:<app_id>/<session_id>",
     retention=timedelta(days=90),
 )
 JUDGEMENTS = Topic(
     name="judgement-requests.v1",
     purpose="Last turns of sessions with an alert, for a slower judge; it answers on turns.v1.",
     owner="sessions",
-    key="session_id",
+    key="session:<app_id>/<session_id>",
     retention=timedelta(days=1),
     segment=timedelta(hours=1),
     max_message_bytes=4 * _MIB,
@@ -89,19 +89,19 @@ COMPACTIONS = Topic(
     name="compactions.v1",
     purpose="Segments of the working memory that became summaries, with lineage.",
     owner="sessions",
-    key="session_id",
+    key="session:<app_id>/<session_id>",
 )
 CONVERSATION_TOPICS = Topic(
     name="conversation-topics.v1",
     purpose="Every change of what a session is about: topics that come, are compacted, unpacked, merged and evicted.",
     owner="sessions",
-    key="session_id",
+    key="session:<app_id>/<session_id>",
 )
 EPISODES = Topic(
     name="episodes.v1",
     purpose="What is kept of a session that ended or timed out.",
     owner="sessions",
-    key="session_id",
+    key="session:<app_id>/<session_id>",
 )
 COMMANDS = Topic(
     name="commands.v1",
@@ -203,7 +203,7 @@ def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
     )
 
 
-SESSION_STATE = _changelog("sessions", "sessions-state.v1", of="session", key="session_id")
+SESSION_STATE = _changelog("sessions", "sessions-state.v1", of="session", key="session:<app_id>/<session_id>")
 MEMORY_STATE = _changelog("memory", "memory-state.v1", of="memory", key="user, space or project")
 
 TOPICS: tuple[Topic, ...] = (
