@@ -40,8 +40,9 @@ async def bind_to_apps(
         StoreUnavailable: The store does not answer; what was done stays done.
     """
     record, renamed = ProgressRecord(store, RECORD), 0
+    noted = {each.name: await record.progress(each.name) for each in OF_SESSIONS}
     for collection in OF_SESSIONS:
-        progress = await record.progress(collection.name)
+        progress = noted[collection.name]
         while not progress.done:
             stored, after = await store.page(collection.name, progress.after, page_points)
             keys = {each.key: collection.key(SimpleNamespace(**each.payload)) for each in stored}

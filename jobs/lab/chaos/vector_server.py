@@ -118,6 +118,10 @@ class _Collections:
 
     async def _scroll(self, name: str, asked: _Json) -> object:
         within = _where(asked)
+        if within.ids is None and not asked.get("order_by"):
+            page, after = await self._store.page(name, str(asked.get("offset") or ""), asked["limit"])
+            points = [{"id": point_id(key), "payload": {**payload, KEY_FIELD: key}} for key, payload in page]
+            return {"points": points, "next_page_offset": after or None}
         if within.ids is None:
             by, limit = asked["order_by"]["key"], asked["limit"]
             newest = await self._store.latest(name, where=within.where, by=by, limit=limit)

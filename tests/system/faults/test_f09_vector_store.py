@@ -51,7 +51,7 @@ async def alerted(settings: Settings, session_id: str) -> bool:
 
 def present(store: StandIn, session_id: str) -> set[int]:
     """Turn numbers of a session that the store has."""
-    return {payload["turn"] for payload in store.points.values() if payload["session_id"] == session_id}
+    return {payload["turn"] for payload in store.points.values() if payload.get("session_id") == session_id}
 
 
 def retried(store: StandIn, refused: int) -> bool:
