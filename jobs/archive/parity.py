@@ -86,6 +86,8 @@ _ROWS = 20_000
 """Outputs that are kept before they are landed."""
 _PLACE = frozenset(("kafka_partition", "kafka_offset", "appended_at", "record_bytes", "date", "app"))
 """Where a row stands: a fold cannot know it."""
+_OF_RELEASE = frozenset(("fingerprint",))
+"""Made of app and session, which are compared: releases up to 0.2 made it of the session alone."""
 _POINTS, _WINDOWS = "risk_points", "windows"
 _KINDS = [
     kind for topic in SESSIONS.outputs for kind in carried_by(topic) if kind in TABLE_OF and issubclass(kind, Output)
@@ -231,7 +233,7 @@ def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made,
     for name in sorted(_OF_SESSIONS):
         made.table(name)
         table = TABLES[name]
-        fields = [column.name for column in table.columns if column.name not in _PLACE]
+        fields = [column.name for column in table.columns if column.name not in _PLACE | _OF_RELEASE]
         key = "id, turn" if name == _POINTS else "id"
         what = key.replace(", ", " || ' ' || ")
         archived = _archived(name, place)

@@ -162,9 +162,10 @@ def state_steps(found: StateVersions) -> list[Step]:
         if version > reads:
             does = Does.REFUSED
             action = f"a later release wrote this: role {role} does not start on it. Run that release again, or {anew}"
-        elif version < reads:
+        elif version < reads and (kind, version) not in BROUGHT_UP:
             does, action = Does.BY_HAND, f"role {role} does not start on it: {anew}"
-        what, standing = f"state of {entities} {kind} entities", f"version {version}"
+        by_role = f": role {role} migrates it when it starts" if (kind, version) in BROUGHT_UP else ""
+        what, standing = f"state of {entities} {kind} entities", f"version {version}{by_role}"
         made.append(Step(what=what, standing=standing, wanted=f"version {reads}", does=does, action=action))
     return made
 
@@ -218,6 +219,8 @@ READ: Mapping[str, int] = {
     **{kind: each.state.layout.version for kind, each in FOLDS.items()},
 }
 """What this release reads and writes, by the kind of entity (of the memory role, the word its key begins with)."""
+BROUGHT_UP = frozenset({("session", 1)})
+"""Kind and version of state that a role migrates by itself (`models.partition.sessions_v1`)."""
 
 
 class _Versioned(Struct, array_like=True):

@@ -19,6 +19,7 @@ from models.errors import ConfigurationError
 from models.events import AlertChanged, Output, OutputEvent, SessionName
 from models.events.topics import TURNS
 from models.policy.digest import policy_digest
+from models.session.outputs import forms_of
 from models.wire.codec import encode
 from streams.oracle.replay import SessionReplay
 from streams.ports import Embedder
@@ -189,7 +190,7 @@ def _compared(recorded: Recorded | None, replayed: AlertChanged | None) -> Chang
     emitted = recorded.event if recorded else None
     known = emitted or replayed
     assert known is not None, "a change that is compared is on one side at least"  # noqa: S101
-    equal = recorded is not None and replayed is not None and recorded.value == encode(replayed)
+    equal = recorded is not None and replayed is not None and recorded.value in map(encode, forms_of(replayed))
     return ChangeCompared(
         offset=known.source.offset,
         turn=known.turn,

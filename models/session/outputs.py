@@ -48,6 +48,16 @@ _TIMED_OUT_ORDINAL = 1 << 20
 then have the same source: ordinals from here on keep the two apart, and multiples of it sessions of one id."""
 
 
+_FINGERPRINT = "alert-fingerprint"
+
+
+def forms_of(event: OutputEvent) -> tuple[OutputEvent, ...]:
+    """The event, and as releases up to 0.2 emitted it: fingerprints of their alerts did not name the app."""
+    if not isinstance(event, AlertChanged):
+        return (event,)
+    return event, structs.replace(event, fingerprint=named_id(_FINGERPRINT, event.session_id))
+
+
 class SessionEmission(entity.Emission[OutputEvent]):
     """What one fold emits, in order.
 
@@ -235,7 +245,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
             AlertChanged(
                 **self._common("alert_changed"),
                 **_read(alert, _OF_ALERT),
-                fingerprint=named_id("alert-fingerprint", session_key(head.app_id, session_id)),
+                fingerprint=named_id(_FINGERPRINT, session_key(head.app_id, session_id)),
                 cause=cause,
                 reason=reason,
                 score=self._step.score,
