@@ -107,7 +107,7 @@ class TurnsPartition(NamedTuple):
     partition: int
 
 
-class _Outputs(SessionReplay):
+class _FoldedAgain(SessionReplay):
     """A fold that hands its outputs on and keeps none."""
 
     def __init__(self, first: FoldRules, embedder: Embedder, made: _Made) -> None:
@@ -198,7 +198,7 @@ def fold_again(
         erased = skipped(con, *place).get(ERASED, 0)
         found.erased_records += erased
         made = _Made(con, settings, rules[0].policy.intake)
-        feed = RuledFeed(_Outputs(rules[0], embedder, made), rules[1:], embedder, report)
+        feed = RuledFeed(_FoldedAgain(rules[0], embedder, made), rules[1:], embedder, report)
         # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled
         # here.
         cursor = con.cursor()
