@@ -71,7 +71,7 @@ def sessions_of(sessions: Iterable[SessionName], namesakes: Iterable[SessionName
     }
 
 
-class OfApp(NamedTuple):
+class AppNeedles(NamedTuple):
     """Names by which a refused record is known as of the subject's sessions of one app.
 
     Attributes:
@@ -169,7 +169,7 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def by_app(self) -> tuple[OfApp, ...]:
+    def by_app(self) -> tuple[AppNeedles, ...]:
         """Names of the subject's sessions in refused records, by app."""
         ids: dict[str, list[str]] = {}
         for app_id, session_id in sorted(self.sessions):
@@ -198,14 +198,14 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         return here and any(needle in value for needle in self.user_needles)
 
 
-def _of_app(app_id: str, session_ids: list[str]) -> OfApp:
+def _of_app(app_id: str, session_ids: list[str]) -> AppNeedles:
     keys = (key.encode() for each in session_ids for key in (each, session_key(app_id, each)))
     forms = (form for each in session_ids for form in json_forms(each))
     prefix = session_key(app_id, "").encode()
-    return OfApp(json_forms(app_id), app_id == DEFAULT_APP, prefix, tuple(keys), tuple(forms))
+    return AppNeedles(json_forms(app_id), app_id == DEFAULT_APP, prefix, tuple(keys), tuple(forms))
 
 
-def _is_of(names: OfApp, key: bytes, value: bytes) -> bool:
+def _is_of(names: AppNeedles, key: bytes, value: bytes) -> bool:
     """Whether a refused record names one of the sessions, and their app or none."""
     if APP_FIELD in value:
         here = _names_app(value, names.app)

@@ -22,7 +22,7 @@ from jobs.shared.output import OutputFormat, Printer, progress_bar
 from jobs.shared.topic_drift import DriftKind, TopicDrift, refused
 from models.errors import ConfigurationError
 from models.partition.commands import FOLDS
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from models.session import state as session_state
 from streams.kafka.client import read_to_end
 from streams.oracle.replay import FOLDED, SESSIONS, Folded

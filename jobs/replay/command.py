@@ -22,7 +22,7 @@ from jobs.shared.output import OutputFormat, Printer, progress_bar
 from models.errors import ConfigurationError
 from models.events import SessionName
 from models.events.topics import TURNS
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from streams.observe.telemetry import configure_logging
 from streams.oracle.comparison import Comparison
 from streams.oracle.replay import (

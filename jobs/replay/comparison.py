@@ -18,7 +18,7 @@ from jobs.shared.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.events import SessionName
 from models.events.topics import COMMANDS, TURNS, Topic
-from models.partition.sessions import folded_offset
+from models.partition.log_fold import folded_offset
 from streams.masking.records import RecordMasker, masker_of
 from streams.oracle.comparison import (
     USERS_STATE,

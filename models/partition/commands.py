@@ -15,7 +15,7 @@ import msgspec
 from models.entities import APP, ERASURES, REGISTRY
 from models.events import ProjectTurnAdded, UserTurnAdded
 from models.events.registry import EntityKind
-from models.partition.sessions import PARTITION_ENTITY, LogFold, Parts, folded_offset
+from models.partition.log_fold import PARTITION_ENTITY, LogFold, Parts, folded_offset
 from models.policy import Policy
 from models.state.entity import EVENT_HEAD_BYTES, EntityState, Folding
 from models.state.progress import EntityProgress

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from models.events import DEFAULT_APP, session_key
-from models.partition.sessions import PARTITION_ENTITY, Parts
+from models.partition.log_fold import PARTITION_ENTITY, Parts
 from models.session.state import LAYOUT
 from models.state.entity import HEAD
 
@@ -24,11 +24,11 @@ _APP, _OTHER_APP = 8, 36
 Changes = dict[str, dict[str, bytes | None]]
 
 
-class _Versioned(Struct, array_like=True, gc=False):
+class _OldHead(Struct, array_like=True, gc=False):
     version: int
 
 
-_version_of = msgspec.msgpack.Decoder(_Versioned).decode
+_version_of = msgspec.msgpack.Decoder(_OldHead).decode
 
 
 def unbound(entities: Mapping[str, Parts]) -> list[str]:

@@ -20,7 +20,7 @@ from aiokafka import ConsumerRecord, TopicPartition
 from models.errors import ConfigurationError, RecoveryFailed
 from models.events import DeadLetter, Position
 from models.events.topics import DEAD_LETTERS, Topic
-from models.partition.sessions import Parts
+from models.partition.log_fold import Parts
 from models.session.outputs import TOPICS_STAGE
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.kafka.records import readable

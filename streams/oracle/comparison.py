@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import DeadLetter, OutputEvent
 from models.events.topics import Cleanup
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from models.session.outputs import forms_of
 from models.session.state import Open, SessionState
 from models.wire.codec import encode

@@ -31,7 +31,8 @@ from models.events import (
 )
 from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, folded_offset
+from models.partition.log_fold import PartitionFolded, folded_offset
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.flood import FloodGauge

@@ -20,7 +20,7 @@ from faust.types import TP
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import OutputEvent
 from models.events.topics import COMMANDS, Topic
-from models.partition.sessions import LogFold, PartitionFolded, Parts, Placed
+from models.partition.log_fold import LogFold, PartitionFolded, Parts, Placed
 from models.policy import Policy
 from models.wire.codec import NULL_VALUE, encode
 from models.wire.envelope import Headers, headers_for, key_of

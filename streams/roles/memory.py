@@ -16,7 +16,7 @@ from models.entities import entity_key
 from models.events import CompactionRequested, MemoryRequested, Position, space_key
 from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import FOLDS, MemoryPartitionFold
-from models.partition.sessions import PartitionFolded, Parts, folded_offset
+from models.partition.log_fold import PartitionFolded, Parts, folded_offset
 from models.policy import Policy
 from models.state.entity import DueEntity
 from models.wire.arrival import Command

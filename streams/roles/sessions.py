@@ -17,7 +17,8 @@ from models.errors import InvalidRecord, TurntideError
 from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated
 from models.events.topics import PROFILES, SESSION_STATE, TURNS
 from models.partition import sessions_v1
-from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded, Parts, folded_offset
+from models.partition.log_fold import PartitionFolded, Parts, folded_offset
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import decode_output, encode

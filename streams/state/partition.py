@@ -74,7 +74,7 @@ class PartitionTable(Protocol):
 
         Args:
             entities: Of these, which an erasure has just changed. None: of all, if an erasure was applied
-                (`models.partition.sessions.ERASED_PART`) and its bytes were not given up yet.
+                (`models.partition.log_fold.ERASED_PART`) and its bytes were not given up yet.
 
         Raises:
             RecoveryFailed: The files cannot be opened again; the next start brings it to an end.

@@ -38,7 +38,7 @@ from rocksdict import (
 )
 
 from models.errors import RecoveryFailed
-from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
+from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
 from streams.state.changelog import key_of
 from streams.state.partition import Parts, TableProgress, Tail
 from streams.state.rocksdb_entities import HEAD, RocksEntities, stored_key

@@ -16,7 +16,7 @@ import pytest
 from jobs.shared.role_process import RoleProcess
 from models.events import EraseRequested, ErasureProved, Turn
 from models.events.topics import FACTS, MEMORY_STATE, PROFILES, SESSION_STATE, Topic
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from streams.archive.catalog import open_reader, paths_of
 from streams.erase.record import KafkaEraseRequests
 from streams.settings import Settings

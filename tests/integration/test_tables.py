@@ -9,7 +9,7 @@ import pytest
 from jobs.operate.topics import apply_topics
 from models.errors import Fenced
 from models.events.topics import MEMORY_STATE, SESSION_STATE
-from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
+from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
 from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
 from streams.state.table import StateTable

@@ -30,7 +30,7 @@ from models.events import (
 from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.policy.app import AppPolicy, EnergyPolicy
 from models.wire.arrival import Command

@@ -24,7 +24,7 @@ from models.events import (
     UserTurnAdded,
 )
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.envelope import tag_of
 from tests.support.cut_log import assert_cuts_change_nothing

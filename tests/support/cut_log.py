@@ -42,7 +42,7 @@ def assert_cuts_change_nothing(
     cut_outputs: dict[str, bytes] = {}
     position, step = 0, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        patch.setattr("models.partition.log_fold.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
         while position < len(log):
             size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
             batch = log[max(0, position - rewind) : position + size]

@@ -11,7 +11,7 @@ from msgspec import Struct
 from models.entities import TOPIC_OF
 from models.events import CommandEvent, OutputEvent
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PartitionFolded
+from models.partition.log_fold import PartitionFolded
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.codec import encode

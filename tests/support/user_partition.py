@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from models.events import CommandEvent, OutputEvent, Position
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PartitionFolded
+from models.partition.log_fold import PartitionFolded
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from tests.support.entity_driver import Entities, keep_entities

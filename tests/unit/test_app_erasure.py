@@ -8,7 +8,7 @@ from models.events import SpaceOutput
 from models.events.app import AppUninstalled, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.state.seen import MOST_SHORT_IDS
 from tests.support.app_driver import THINGS, Space

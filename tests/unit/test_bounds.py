@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
-from models.partition.sessions import DecodedArrival, PartitionFold, PartitionFolded
+from models.partition.log_fold import PartitionFolded
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
 from models.policy.app import AppPolicy
 from models.policy.escalation import CombinationModel, EscalationPolicy

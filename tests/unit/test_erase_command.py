@@ -160,7 +160,11 @@ def test_a_pending_erasure_says_what_it_waits_for() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "trouble"),
-    [((), "name what to erase"), (("--user", "a", "--session", "s"), "leave out user"), (("--status", "r"), "no erasure has")],
+    [
+        ((), "name what to erase"),
+        (("--user", "a", "--session", "s"), "leave out user"),
+        (("--status", "r"), "no erasure has"),
+    ],
 )
 def test_what_cannot_be_asked_for_is_said(arguments: tuple[str, ...], trouble: str) -> None:
     """Before anything is written."""

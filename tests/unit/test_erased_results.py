@@ -9,7 +9,8 @@ import pytest
 
 from models.events import CommandEvent, InputEvent, Position, SessionErased
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import ERASED_PART, PARTITION_ENTITY, DecodedArrival, PartitionFold, PartitionFolded
+from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY, PartitionFolded
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from tests.support.entity_driver import Entities, keep_entities
 from tests.support.session_driver import NOON, said

@@ -18,7 +18,8 @@ from models.events import (
     Turn,
     WindowClosed,
 )
-from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, DecodedArrival, PartitionFold
+from models.partition.log_fold import PARTITION_ENTITY
+from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 from models.session.bounds import CHUNK_STATE_BYTES
 from models.wire.codec import encode

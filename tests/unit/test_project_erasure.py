@@ -21,7 +21,7 @@ from models.events import (
     Role,
 )
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import PARTITION_ENTITY, folded_offset
+from models.partition.log_fold import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
 from tests.support.entity_driver import NOON, Entities

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from models.events import MemoriesAccessed, MemoryType, OutputEvent, ProjectItemChanged, ProjectMemoryAdded
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import folded_offset
+from models.partition.log_fold import folded_offset
 from models.policy import Policy
 from models.session.bounds import STATE_WRITE_BYTES
 from tests.support.entity_driver import NOON, Entities

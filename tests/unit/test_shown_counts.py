@@ -14,7 +14,8 @@ from models.events import (
     SessionEnded,
     SessionErased,
 )
-from models.partition.sessions import PARTITION_ENTITY, DecodedArrival, PartitionFold
+from models.partition.log_fold import PARTITION_ENTITY
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.session.fold import SessionState
 from models.session.state import Open

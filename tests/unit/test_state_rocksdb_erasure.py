@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock
 import msgspec
 import pytest
 
-from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
+from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
 from streams.observe.telemetry import metrics
 from streams.settings import Settings, StateSettings
 from streams.state.changelog import keyed

@@ -9,7 +9,7 @@ import pytest
 from models.errors import RecoveryFailed
 from models.events import Position, UserMemoryChanged, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import folded_offset
+from models.partition.log_fold import folded_offset
 from models.policy import Policy
 from tests.support.entity_driver import Entities
 from tests.support.user_driver import NOON, added, summarised

@@ -18,7 +18,7 @@ from jobs.lab.bench.scale import (
     measure_sessions,
     summarise_lengths,
 )
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.session.state import SessionState
 
