@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.scale import Occurrences, Share, fade
+from models.risk.sequence.scale import Occurrences, ShareOfTurns, fade
 
 SETUP_HALF_LIFE_TURNS = 12
 """A role or a story lasts for a good part of a conversation."""
@@ -67,7 +67,7 @@ class Instructions(Occurrences, array_like=True, gc=False):
         return f"instructs the assistant about its rules or probes its limits {self.at()}"
 
 
-class Demands(Share, array_like=True, gc=False):
+class Demands(ShareOfTurns, array_like=True, gc=False):
     """Share of the user turns that order something."""
 
     def observe(self, seen: Observation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.scale import PRIOR_TURNS, Share
+from models.risk.sequence.scale import PRIOR_TURNS, ShareOfTurns
 
 RISKY = 0.5
 """A calibrated risk from which a turn is more likely harmful than not."""
@@ -13,7 +13,7 @@ SUSPECT = 0.35
 """Lower than `RISKY`: in a run each turn is borne out by its neighbours."""
 
 
-class Persistence(Share, array_like=True, gc=False):
+class Persistence(ShareOfTurns, array_like=True, gc=False):
     """Share of the turns of risk `RISKY` or more."""
 
     def observe(self, seen: Observation) -> None:

@@ -87,7 +87,7 @@ PRIOR_TURNS = 2
 """Turns supposed beforehand of which nothing holds, so that one or two are no share and no run."""
 
 
-class Share(Struct, array_like=True, gc=False):
+class ShareOfTurns(Struct, array_like=True, gc=False):
     """Share of the turns of which something holds, shrunk by `PRIOR_TURNS` of which it does not.
 
     Attributes:
