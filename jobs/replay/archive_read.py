@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobs.shared.log_read import Ends
 from models.entities import REGISTRY, TOPIC_OF
-from models.events.topics import TURNS
+from models.events import DeadLetter
+from models.events.topics import TURNS, Topic
 from models.wire.envelope import tag_of
 from streams.oracle.followers import Archived
 from streams.settings import Settings
@@ -18,8 +22,12 @@ if TYPE_CHECKING:
 _ENDLESS = 1 << 62
 
 
-def read_archive(settings: Settings) -> Archived:
-    """Identities of everything in the archive, from one snapshot.
+def read_archive(settings: Settings, before: Mapping[Topic, Ends]) -> Archived:
+    """Identities of what is in the archive, from one snapshot.
+
+    Args:
+        settings: Which archive.
+        before: Input topic → partition → offset: only what came of input below it.
 
     Raises:
         ConfigurationError: There is none.
@@ -30,16 +38,31 @@ def read_archive(settings: Settings) -> Archived:
 
     with reading(paths_of(settings)) as lake:
         lake.execute("BEGIN")
-        turns = lake.execute("SELECT app_id, session_id, turn FROM turns").fetchall()
+        lake.execute("CREATE OR REPLACE TEMP TABLE compared (of_topic VARCHAR, of_partition INTEGER, before BIGINT)")
+        for topic, ends in before.items():
+            for number, end in ends.items():
+                lake.execute(
+                    "INSERT INTO compared VALUES (?, ?, ?)", [topic.full_name(settings.topic_prefix), number, end]
+                )
+        name = TURNS.full_name(settings.topic_prefix)
+        of_input = _came_of(f"'{name}'", "kafka_partition", "kafka_offset")
+        turns = lake.execute(f"SELECT app_id, session_id, turn FROM turns WHERE {of_input}").fetchall()
         doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
         ((doubled_rows,),) = doubled.fetchall()
         ids = _ids_in(lake)
-        lacking = skipped(lake, TURNS.full_name(settings.topic_prefix))
+        lacking: Counter[str] = Counter()
+        for number, end in before[TURNS].items():
+            lacking.update(skipped(lake, name, number, end))
         absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
         lake.execute("ROLLBACK")
     refused = sum(count for reason, count in lacking.items() if reason not in {ABSENT, AGED, ERASED, EXPIRED})
     compacted = {str(topic).removeprefix(f"{settings.topic_prefix}.") for (topic,) in absent}
     return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
+
+
+def _came_of(topic: str, partition: str, offset: str) -> str:
+    """Condition on a row: its input, by these columns, is compared; input of other topics always is."""
+    return f"NOT EXISTS (FROM compared WHERE of_topic = {topic} AND of_partition = {partition} AND {offset} >= before)"
 
 
 def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
@@ -50,8 +73,10 @@ def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
     folded = {each.event for kind in REGISTRY.kinds for each in kind.emits}
     for event, table in TABLE_OF.items():
         if event in folded:
-            of_event = f" WHERE type = '{tag_of(event)}'" if len(table.carries) > 1 else ""
-            found = lake.execute(f"SELECT id FROM raw.{table.name}{of_event}").fetchall()
+            place = ('"topic"', '"partition"', '"offset"')
+            compared = _came_of(*(place if event is DeadLetter else [f"source.{name}" for name in place]))
+            of_event = f" AND type = '{tag_of(event)}'" if len(table.carries) > 1 else ""
+            found = lake.execute(f"SELECT id FROM raw.{table.name} WHERE {compared}{of_event}").fetchall()
             ids.setdefault(TOPIC_OF[event].name, set()).update(str(each) for (each,) in found)
     return ids
 

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
-from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
+from jobs.shared.log_read import Ends, Extent, State, changelog_reader, log_extent, names_since, read_outputs
 from jobs.shared.role_groups import role_groups
-from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.errors import ConfigurationError, StoreUnavailable
 from models.events import SessionName
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.log_fold import folded_offset
@@ -47,17 +47,13 @@ from streams.oracle.replay import SESSIONS, USERS, Folded, Replayed, SessionRepl
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
-__all__ = ["LogGrows", "Settled", "State", "settle"]
+__all__ = ["Settled", "State", "settle"]
 
 _POLL_S = 0.5
 _ARCHIVE = "archive"
 ENRICH = "enrich"
 """The role that answers what the memory role asks."""
 _NOTHING = Replayed({}, {}, 0, set())
-
-
-class LogGrows(TurntideError):  # noqa: N818 - it says what happens
-    """New records kept arriving, so there is no one moment to compare at."""
 
 
 class Settled(Struct):
@@ -94,7 +90,6 @@ async def settle(
         progress: Told the records of `turns.v1` replayed.
 
     Raises:
-        LogGrows: Turns, or commands, kept arriving.
         ConfigurationError: A topic is missing, or retention has removed the head of a log.
         StoreUnavailable: Kafka does not answer.
     """
@@ -103,14 +98,9 @@ async def settle(
     ran = {role for role, group in groups.items() if group.known}
     settling = _Settling(settings, ran, changelogs, deadline_s=monotonic() + within_s, index_url=index_url)
     while True:
-        settled = await settling.attempt(progress)
-        if settled is not None:
+        if (settled := await settling.attempt(progress)) is not None:
             return settled
-        if settling.too_late():
-            raise LogGrows(
-                f"{TURNS.full_name(settings.topic_prefix)} or {COMMANDS.name} grew while it was compared, for "
-                f"{within_s:g} s: stop its producers, then compare again"
-            )
+        await asyncio.sleep(_POLL_S)
 
 
 class _Settling:
@@ -140,30 +130,39 @@ class _Settling:
         return monotonic() > self._deadline_s
 
     async def attempt(self, progress: Callable[[int], None]) -> Settled | None:
-        """Wait and compare; None if the logs went on meanwhile."""
-        turns = await self._whole_log(TURNS)
-        oracle = await feed_log(self._settings, self._sessions, progress=progress)
+        """Compare what came of the logs up to offsets that are taken once; None to begin anew with later ones.
+
+        A role may go on meanwhile: what it makes of later input is left out. A state that was caught amid the steps of
+        one record, or an index that is further on already, differs; with a later moment, or with none, it does not.
+        """
+        turns = _ends(await self._whole_log(TURNS))
+        oracle = await feed_log(self._settings, self._sessions, before=turns, progress=progress)
         state = await self._caught_up(SESSIONS, oracle)
+        turns = _reached(turns, state)
+        oracle = await feed_log(self._settings, self._sessions, before=turns, progress=progress)
         users, users_state, commands = await self._users_settled()
-
-        async def went_on() -> bool:
-            return (
-                await log_extent(self._settings, TURNS) != turns
-                or await log_extent(self._settings, COMMANDS) != commands
-            )
-
-        outputs = await read_outputs(self._settings)
-        if await went_on():
-            return None
+        ends = {TURNS: turns, COMMANDS: commands}
+        outputs = await read_outputs(self._settings, ends)
         result = compare_state(state, oracle)
         result.include(compare_outputs(outputs, oracle, users))
-        result.include(self._users_compared(oracle, users, users_state))
-        followers = await self._followers_compared(oracle, users, went_on)
-        # The clock of an idle partition moves by itself: what that closed would be taken for false.
-        if followers.differences and await went_on():
-            return None
+        result.include(self._users_state_compared(users, users_state))
+        followers = await self._followers_compared(oracle, users, ends)
+        if result.differences or followers.differences:
+            grown = await self._grown(ends)
+            if grown and not self.too_late():
+                return None
+            followers = _unsettled(followers, grown) if grown else followers
         result.include(followers)
         return Settled(oracle, state, users, outputs, result)
+
+    async def _grown(self, ends: Mapping[Topic, Ends]) -> dict[str, int]:
+        """What came since: `<topic>[<partition>] <event>` → records."""
+        found: dict[str, int] = {}
+        for topic, each in ends.items():
+            extent = await log_extent(self._settings, topic)
+            since = {number: each.get(number, 0) for number, (_, end) in extent.items() if end > each.get(number, 0)}
+            found |= await names_since(self._settings, topic, since)
+        return found
 
     async def _whole_log(self, topic: Topic) -> Extent:
         extent = await log_extent(self._settings, topic)
@@ -188,24 +187,29 @@ class _Settling:
 
     # --- users
 
-    async def _users_settled(self) -> tuple[Replayed, State, Extent]:
-        """Oracle and state of users, once the answers to all that was asked are folded too."""
+    async def _users_settled(self) -> tuple[Replayed, State, Ends]:
+        """Oracle and state of users, and of which commands: with the answers to all that was asked."""
         while True:
-            commands = await self._whole_log(COMMANDS)
+            commands = _ends(await self._whole_log(COMMANDS))
             if USERS.role not in self._ran:
                 return _NOTHING, {}, commands
-            oracle = await feed_log(self._settings, self._users)
+            oracle = await feed_log(self._settings, self._users, before=commands)
             state = await self._caught_up(USERS, oracle)
-            at_rest = ENRICH not in self._ran or not unanswered(oracle, self._policy)
-            if (at_rest and await log_extent(self._settings, COMMANDS) == commands) or self.too_late():
+            commands = _reached(commands, state)
+            oracle = await feed_log(self._settings, self._users, before=commands)
+            if ENRICH not in self._ran or not unanswered(oracle, self._policy) or self.too_late():
                 return oracle, state, commands
             await asyncio.sleep(_POLL_S)
 
-    def _users_compared(self, oracle: Replayed, users: Replayed, state: State) -> Comparison:
+    def _users_state_compared(self, users: Replayed, state: State) -> Comparison:
         if USERS.role not in self._ran:
             return Comparison(not_checked={USERS_STATE: f"the role {USERS.role} has never run here"})
-        result = compare_state(state, users, where=USERS_STATE)
-        result.include(compare_tiers(oracle, users, self._policy))
+        return compare_state(state, users, where=USERS_STATE)
+
+    def _users_compared(self, oracle: Replayed, users: Replayed) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison()
+        result = compare_tiers(oracle, users, self._policy)
         if ENRICH in self._ran:
             result.include(compare_answers(users, self._policy))
         else:
@@ -214,20 +218,18 @@ class _Settling:
 
     # --- archive and index, which follow in their own time
 
-    async def _followers_compared(
-        self, oracle: Replayed, users: Replayed, went_on: Callable[[], Awaitable[bool]]
-    ) -> Comparison:
+    async def _followers_compared(self, oracle: Replayed, users: Replayed, ends: Mapping[Topic, Ends]) -> Comparison:
         async def given_up() -> bool:
-            return self.too_late() or await went_on()
+            return self.too_late() or bool(await self._grown(ends))
 
         compared: dict[str, Callable[[], Awaitable[Comparison]]] = {
-            _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, oracle, users),
+            _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, ends, oracle, users),
             INDEX: lambda: self._index_compared(oracle),
         }
         if USERS.role in self._ran:
             compared[INDEX_USERS] = lambda: self._users_index_compared(users)
             compared[INDEX_PROJECTS] = lambda: self._projects_index_compared(users)
-        result = Comparison()
+        result = self._users_compared(oracle, users)
         for where, compare in compared.items():
             result.include(await _until_equal(where, compare, given_up))
         return result
@@ -268,8 +270,25 @@ async def _until_equal(
         await asyncio.sleep(_POLL_S)
 
 
-def _archive_compared(settings: Settings, oracle: Replayed, users: Replayed) -> Comparison:
+def _archive_compared(settings: Settings, ends: Mapping[Topic, Ends], oracle: Replayed, users: Replayed) -> Comparison:
     try:
-        return compare_archive(read_archive(settings), oracle, users)
+        return compare_archive(read_archive(settings, ends), oracle, users)
     except ConfigurationError as nothing_there:
         return Comparison(not_checked={_ARCHIVE: str(nothing_there)})
+
+
+def _ends(extent: Extent) -> Ends:
+    return {number: end for number, (_, end) in extent.items()}
+
+
+def _reached(ends: Ends, state: State) -> Ends:
+    """The ends, or where a state stands that went on beyond them."""
+    return {number: max(end, folded_offset(state.get(number, {})) + 1) for number, end in ends.items()}
+
+
+def _unsettled(followers: Comparison, grown: Mapping[str, int]) -> Comparison:
+    """Followers that differ while the logs go on are of another moment: neither right nor wrong."""
+    came = ", ".join(f"{records} {name}" for name, records in sorted(grown.items()))
+    why = f"it was read of a later moment than the logs, which grew by {came}: compare again when they rest"
+    differing = {name.rpartition(" ")[0] for name in followers.counts}
+    return Comparison(checked=followers.checked, not_checked=followers.not_checked | dict.fromkeys(differing, why))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 
+import msgspec
 from aiokafka import TopicPartition
+from msgspec import Struct
 
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Output
 from models.events.topics import COMMANDS, Cleanup, Topic
-from models.wire.codec import decode_output
+from models.wire.codec import UNDECODABLE, decode_output
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.oracle.comparison import TopicOutputs
 from streams.oracle.replay import OUTPUT_TOPICS, Entities, Folded
@@ -20,6 +23,8 @@ State = dict[int, Entities]
 """Partition → entity → part → bytes."""
 Extent = dict[int, tuple[int, int]]
 """Partition → first and next offset of its log."""
+Ends = Mapping[int, int]
+"""Partition → offset; what lies below it counts."""
 
 
 async def log_extent(settings: Settings, topic: Topic) -> Extent:
@@ -53,26 +58,43 @@ async def changelog_reader(settings: Settings, folded: Folded) -> Callable[[], A
     return read
 
 
-async def read_outputs(settings: Settings) -> dict[str, TopicOutputs]:
-    """Every output topic, by its name without the prefix."""
-    return {topic.name: await _read_topic(settings, topic) for topic in OUTPUT_TOPICS}
+async def read_outputs(settings: Settings, before: Mapping[Topic, Ends] | None = None) -> dict[str, TopicOutputs]:
+    """Every output topic, by its name without the prefix.
+
+    Args:
+        settings: Which cluster and prefix.
+        before: Input topic → partition → offset: only what came of input below it. None: everything.
+    """
+    ends = {topic.full_name(settings.topic_prefix): each for topic, each in (before or {}).items()}
+    return {topic.name: await _read_topic(settings, topic, ends) for topic in OUTPUT_TOPICS}
 
 
-async def _read_topic(settings: Settings, topic: Topic) -> TopicOutputs:
+async def _read_topic(settings: Settings, topic: Topic, before: Mapping[str, Ends]) -> TopicOutputs:
     found = TopicOutputs()
     following: dict[int, int] = {}
     async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
         found.has_holes |= record.offset != following.get(record.partition, 0)
         following[record.partition] = record.offset + 1
-        event_id = _id_of(topic, record.value)
-        if event_id is not None:
-            found.values.setdefault(event_id, []).append(record.value)
-            found.written_ms.setdefault(event_id, record.timestamp)
+        event = _output(topic, record.value)
+        if event is None:
+            continue
+        if _is_beyond(event, before):
+            found.later_keys.add(record.key)
+        else:
+            found.values.setdefault(event.id, []).append(record.value)
+            found.written_ms.setdefault(event.id, record.timestamp)
     return found
 
 
-def _id_of(topic: Topic, value: bytes | None) -> str | None:
-    """Id of an output; None for what others write to `commands.v1`, good or bad, and for what an erasure deleted.
+def _is_beyond(event: Output | DeadLetter, before: Mapping[str, Ends]) -> bool:
+    """Whether it came of input that is not compared."""
+    at = event if isinstance(event, DeadLetter) else event.source
+    ends = before.get(at.topic)
+    return ends is not None and at.offset >= ends.get(at.partition, 0)
+
+
+def _output(topic: Topic, value: bytes | None) -> Output | DeadLetter | None:
+    """An output; None for what others write to `commands.v1`, good or bad, and for what an erasure deleted.
 
     Raises:
         InvalidRecord: Nobody else writes to the topic, and this is no event of it.
@@ -85,4 +107,34 @@ def _id_of(topic: Topic, value: bytes | None) -> str | None:
         if topic is COMMANDS:
             return None
         raise
-    return event.id if isinstance(event, Output | DeadLetter) else None
+    return event if isinstance(event, Output | DeadLetter) else None
+
+
+async def names_since(settings: Settings, topic: Topic, since: Ends) -> dict[str, int]:
+    """What was appended to a topic at or beyond these offsets: `<topic>[<partition>] <event>` → records.
+
+    Raises:
+        ConfigurationError: There is no such topic.
+        StoreUnavailable: Kafka does not answer.
+    """
+    found: Counter[str] = Counter()
+    for number, first in since.items():
+        async for record in read_to_end(
+            settings.kafka, topic.full_name(settings.topic_prefix), only=number, first=first
+        ):
+            found[f"{topic.name}[{number}] {_event_name(record.value)}"] += 1
+    return dict(found)
+
+
+class _Typed(Struct):
+    type: str = "turn"
+
+
+_type_of = msgspec.json.Decoder(_Typed).decode
+
+
+def _event_name(value: bytes | None) -> str:
+    try:
+        return _type_of(value or b"").type
+    except UNDECODABLE:
+        return "undecodable"

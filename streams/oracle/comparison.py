@@ -111,11 +111,13 @@ class TopicOutputs(Struct):
         values: Id → payload of each record, in log order.
         written_ms: Id → time of its first record, ms since 1970.
         has_holes: The broker's compaction, or its retention, has removed records.
+        later_keys: Keys of records that came of input beyond what is compared: compaction may have taken earlier ones.
     """
 
     values: dict[str, list[bytes]] = field(default_factory=dict)
     written_ms: dict[str, int] = field(default_factory=dict)
     has_holes: bool = False
+    later_keys: set[bytes | None] = field(default_factory=set)
 
 
 def compare_state(found: Mapping[int, Entities], oracle: Replayed, *, where: str = STATE) -> Comparison:
@@ -148,7 +150,8 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
             may_miss = expected.keys()
             result.not_checked[name] = "retention has removed its oldest records: only what is left was compared"
         elif on_topic.has_holes:
-            may_miss = superseded(expected.values()) | forgotten
+            replaced = {i for i, event in expected.items() if key_of(event) in on_topic.later_keys}
+            may_miss = superseded(expected.values()) | forgotten | replaced
         result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
         payloads = {i: {*map(encode, forms_of(event))} for i, event in expected.items() if i in on_topic.values}
         changed = (i for i, payload in payloads.items() if not payload.issuperset(on_topic.values[i]))

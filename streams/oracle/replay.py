@@ -326,10 +326,18 @@ async def feed_log(
     settings: Settings,
     replay: LogReplay[Any],
     *,
+    before: Mapping[int, int] | None = None,
     limit: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replayed:
     """Fold what the replay's log holds beyond what it has folded before; `limit` and `progress` as of `ReplayFeed`.
+
+    Args:
+        settings: Which cluster and prefix.
+        replay: Folds.
+        before: Partition → offset: fold only records below it. None: all that there is.
+        limit: As of `ReplayFeed`.
+        progress: Likewise.
 
     Raises:
         StoreUnavailable: Kafka does not answer.
@@ -337,5 +345,6 @@ async def feed_log(
     """
     feed = ReplayFeed(replay, limit=limit, progress=progress)
     async for record in read_to_end(settings.kafka, replay.folded.source.full_name(settings.topic_prefix)):
-        feed.take(record)
+        if before is None or record.offset < before.get(record.partition, 0):
+            feed.take(record)
     return feed.finish()

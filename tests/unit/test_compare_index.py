@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
 from models.events import DeadLetter, Output, ProjectItem, ProjectItemChanged, SessionName
+from models.events.topics import TURNS
 from models.policy import Policy
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
@@ -166,6 +168,13 @@ def test_every_output_is_looked_for(tmp_path: Path) -> None:
     land_all(writer, emitted)
     writer.close()
 
-    found = read_archive(settings).ids
+    found = read_archive(settings, {TURNS: {}}).ids
 
     assert {topic.name: {event.id for event in events} for topic, events in emitted.items()} == found
+
+    at = next(each.source for events in emitted.values() for each in events if isinstance(each, Output))
+    source = replace(TURNS, name=at.topic.removeprefix(f"{PREFIX}."))
+    before, upto = (read_archive(settings, {TURNS: {}, source: {at.partition: at.offset + n}}).ids for n in (0, 1))
+
+    assert {*chain(*found.values())} - {*chain(*before.values())} != set()
+    assert {*chain(*before.values())} < {*chain(*upto.values())}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
 from jobs.replay import comparison as compare
-from jobs.replay.comparison import LogGrows, State, settle
+from jobs.replay.comparison import State, settle
 from jobs.replay.index_read import NobodyToAsk
 from jobs.shared.role_groups import RoleGroup
 from models.events.topics import Topic
@@ -71,8 +71,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Everything but the archive is as the oracles have it."""
     cluster = Cluster()
 
-    async def outputs(_settings: Settings) -> dict[str, TopicOutputs]:
+    async def outputs(_settings: Settings, _before: object) -> dict[str, TopicOutputs]:
         return {}
+
+    async def since(_settings: Settings, topic: Topic, ends: Mapping[int, int]) -> dict[str, int]:
+        return {f"{topic.name}[{number}] clock_ticked": 2 for number in ends}
 
     async def nobody(*_args: Any, **_options: Any) -> Any:
         raise NobodyToAsk("nobody answers")
@@ -86,6 +89,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(compare, "compare_outputs", lambda *_: Comparison())
     monkeypatch.setattr(compare, "compare_tiers", lambda *_: Comparison())
     monkeypatch.setattr(compare, "read_outputs", outputs)
+    monkeypatch.setattr(compare, "names_since", since)
     monkeypatch.setattr(compare, "read_index", nobody)
     monkeypatch.setattr(compare, "read_users", nobody)
     monkeypatch.setattr(compare, "read_projects", nobody)
@@ -102,7 +106,7 @@ def archive(monkeypatch: pytest.MonkeyPatch, *found: int) -> list[int]:
 
 async def test_what_a_clock_tick_closed_is_not_false(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The archive holds more than the oracle because the log went on: all is compared anew, and nothing differs."""
-    cluster.ends["turns.v1"] = [5, 5, 5, 6]
+    cluster.ends["turns.v1"] = [5, 6]
     archive(monkeypatch, 3, 0)
     settled = await settle(load_settings(), within_s=30)
 
@@ -120,11 +124,27 @@ async def test_differences_of_a_log_that_stands_are_found(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["turns.v1", "commands.v1"])
 async def test_a_log_that_never_rests_is_said(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Producers are still at work: no comparison at all is better than a wrong one."""
+    """State and outputs are compared all the same; of a follower that is further on it is said what came."""
     cluster.ends[name] = [*range(1, 100_000)]
     archive(monkeypatch, 3)
-    with pytest.raises(LogGrows, match="stop its producers"):
-        await settle(load_settings(), within_s=0.05)
+    settled = await settle(load_settings(), within_s=0.05)
+    found = settled.comparison
+
+    assert found.counts == {}
+    assert f"grew by 2 {name}[0] clock_ticked" in found.not_checked["archive windows.v1"]
+    assert "state" in found.checked
+
+
+async def test_a_log_that_never_rests_is_compared_with_followers_that_keep_up(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Energy refills and time-outs write for minutes: what equals the moment that is compared counts."""
+    cluster.ends["turns.v1"] = [*range(1, 100_000)]
+    archive(monkeypatch, 0)
+    settled = await settle(load_settings(), within_s=30)
+
+    assert settled.comparison.counts == {}
+    assert all("grew" not in why for why in settled.comparison.not_checked.values())
 
 
 async def test_answers_are_waited_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
