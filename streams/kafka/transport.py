@@ -50,6 +50,11 @@ class CommittedConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[mi
         consumer._isolation_level = READ_COMMITTED  # noqa: SLF001
         return consumer
 
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        # Of partitions that were all taken away the driver would commit nothing, which crashes it.
+        mine = not self.assignment().isdisjoint(offsets)
+        return mine and await super()._commit(offsets)
+
     def highwater(self, tp: TP) -> int:
         """The last stable offset, 0 before the first fetch."""
         return self._ensure_consumer().last_stable_offset(tp) or 0

@@ -257,13 +257,13 @@ class BatchRole(ABC):
         """Call before each write: a worker that slept must not write when it wakes (design §5.8).
 
         Costs a look at the clock while commits go through; after half a session time-out without one the coordinator
-        is asked.
+        is asked. Before its first batch a worker has read nothing that it could write of.
 
         Raises:
             Fenced: The partition belongs to another worker by now.
         """
         silent_s = monotonic() - self.consumer.proven_s
-        if silent_s < self.settings.kafka.session_timeout.total_seconds() / 2:
+        if not self._current or silent_s < self.settings.kafka.session_timeout.total_seconds() / 2:
             return
         if not await self.consumer.still_member(self._current):
             raise Fenced(
