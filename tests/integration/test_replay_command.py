@@ -9,16 +9,26 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import Result
 
+from jobs.shared.log_read import log_extent
 from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
 from models.events import Position
-from models.events.topics import COMMANDS
+from models.events.topics import COMMANDS, TURNS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.support.command_line import refused, turntide
-from tests.support.fault_driver import recorded, said, write
+from tests.support.fault_driver import (
+    assert_equal_to_replay,
+    disorder,
+    recorded,
+    said,
+    send,
+    sessions_role,
+    until,
+    write,
+)
 from tests.support.user_driver import added
 
 pytestmark = [pytest.mark.kafka]
@@ -67,3 +77,22 @@ async def test_digests_and_differences(settings: Settings) -> None:
 def test_compare_refuses_a_part() -> None:
     """A comparison of one session would hide the others' differences."""
     assert "--compare looks at everything" in refused("replay", "--compare", "--session", "s-1")
+
+
+async def test_a_log_that_grows_is_compared(settings: Settings) -> None:
+    """While turns arrive all the time, state and outputs equal a replay of the log up to where the state stands."""
+    async with sessions_role(settings):
+        producing = asyncio.create_task(send(settings, disorder(7, 6_000), per_s=200.0))
+        await until(lambda: has_turns(settings), "turns arrive")
+        settled = await assert_equal_to_replay(settings)
+        is_producing = not producing.done()
+        producing.cancel()
+        await asyncio.gather(producing, return_exceptions=True)
+
+    assert is_producing
+    assert len(settled.oracle.turn_keys) > 0
+
+
+async def has_turns(settings: Settings) -> bool:
+    """Whether there is a turn in the log."""
+    return any(end > start for start, end in (await log_extent(settings, TURNS)).values())
