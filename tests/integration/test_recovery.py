@@ -179,7 +179,7 @@ async def test_a_record_that_is_none_of_ours(settings: Settings, producer: Produ
     await acknowledged(await producer.write(changelog(settings), 0, [Record(b"who", b"me")]))
     table = table_of(settings, producer)
 
-    with pytest.raises(RecoveryFailed, match=r"sessions-state\.v1\[0\] at 0"):
+    with pytest.raises(RecoveryFailed, match=r"sessions-state\.v1\[0\] up to 0"):
         await table.recover([0])
     table.close()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from models.events import Role, Turn
+from models.events import Role, Turn, session_key
 from models.events.topics import CONVERSATION_TOPICS
 from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
@@ -110,7 +110,7 @@ async def test_many_producers_of_one_session_lose_and_double_nothing(settings: S
     causes = Counter(event.cause for event in await events(settings, CONVERSATION_TOPICS))
 
     for name in SESSIONS:
-        state = SessionState.load(found[name])
+        state = SessionState.load(found[session_key(turn(name, 0).app_id, name)])
         topics = state.topics(policy_of(settings))
         assert Counter(range(TURNS_EACH)) == held(topics) == numbers_said(topics)
         assert sum(topic.message_count for _, topic in topics.store.topics()) == TURNS_EACH

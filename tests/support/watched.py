@@ -10,7 +10,7 @@ from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.train.scorer import own_dialogues
 from jobs.shared.dialogues import LabelledDialogue
-from models.events import AlertChanged, DeadLetter, OutputEvent, ProfileUpdated, Role, Turn
+from models.events import AlertChanged, DeadLetter, OutputEvent, ProfileUpdated, Role, Turn, session_key
 from models.partition.sessions import PartitionFold
 from models.policy import Policy
 from models.session.fold import SessionState
@@ -108,10 +108,10 @@ class Watched:
     @property
     def probability(self) -> float | None:
         """That it escalates, as it stands; None where no user turn was weighed."""
-        judged = SessionState.load(self.entities[SESSION]).judged(shipped_policy())
+        judged = SessionState.load(self.entities[session_key("a", SESSION)]).judged(shipped_policy())
         return None if judged is None else judged.probability
 
     @property
     def state_bytes(self) -> int:
         """Of the session."""
-        return sum(map(len, self.entities[SESSION].values()))
+        return sum(map(len, self.entities[session_key("a", SESSION)].values()))

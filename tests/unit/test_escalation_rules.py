@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.events import AlertLabelled, AlertStatus, InputEvent, Mode, Position, Severity
+from models.events import AlertLabelled, AlertStatus, InputEvent, Mode, Position, Severity, session_key
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import AlertPolicy
 from models.policy.escalation import Allowance, QuietHours
@@ -199,4 +199,6 @@ def test_label_that_comes_days_later_moves_no_clock() -> None:
 
     assert 1 == partition.open_sessions
     assert partition.watermark < datetime(2026, 3, 2, tzinfo=UTC)
-    assert not SessionState.load({k: v for k, v in results[-1].changed["s"].items() if v is not None}).closed
+    assert not SessionState.load(
+        {k: v for k, v in results[-1].changed[session_key(said(0).app_id, "s")].items() if v is not None}
+    ).closed
