@@ -147,7 +147,16 @@ def _structs_in(hint: Any) -> Iterator[type[Struct]]:
 
 # --- the vocabulary: types with rules of decoding, for what comes in ------------------------------------------
 
-NAMED = Meta(min_length=1, max_length=256)
+PRINTABLE = r"^[^\x00-\x1f\x7f-\xa0\xad]*$"
+"""Pattern that schemas give for ids. Decoders ask `str.isprintable`, which also refuses invisible characters beyond."""
+
+
+def printable(shortest: int, longest: int) -> Meta:
+    """Rule of an id: so many printable characters."""
+    return Meta(min_length=shortest, max_length=longest, extra_json_schema={"pattern": PRINTABLE})
+
+
+NAMED = printable(1, 256)
 """Of an id chosen by the producer: 1-256 printable characters."""
 Identifier = Annotated[str, NAMED]
 Ratio = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1", ge=0.0, le=1.0)]

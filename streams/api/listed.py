@@ -12,6 +12,7 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta, Struct, defstruct, structs
 
 from models.entities import REGISTRY
+from models.events.fields import NAMED
 from models.events.registry import Emits, Listed
 from streams.api.users.messages import MAX_TOP_K, AppId
 from streams.http.route import Group, path_names
@@ -40,7 +41,7 @@ def _listing(emits: Emits, listed: Listed) -> type[Listing]:
     types = {each.name: each.type for each in structs.fields(event)}
     whose = path_names(listed.path)
     named = "".join(map(str.capitalize, listed.operation.split("_")))
-    fields: list[tuple[str, Any]] = [(name, types[name]) for name in whose]
+    fields: list[tuple[str, Any]] = [(name, Annotated[types[name], NAMED]) for name in whose]
     more: list[tuple[str, Any, Any]] = [("app_id", AppId | None, None), ("limit", _Limit, 20)]
     takes = defstruct(
         f"{named}Arguments", [*fields, *more], namespace={"__doc__": listed.about}, frozen=True, kw_only=True

@@ -6,21 +6,24 @@ refused with 422 that names the field and never what it held.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from math import isfinite
 from time import perf_counter
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.http.audit import begin, note, note_given, note_ids
+from streams.http.ids import require_printable_ids
 from streams.http.problems import invalid_field, undecodable
 from streams.http.route import Reach, Route, RouteAnswer, routes_of, template
 from streams.http.security import require_role
@@ -32,6 +35,10 @@ _BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fro
 )
 """Words for booleans in a query."""
 _MATCHED = "turntide.matched"
+_ALLOWED = "turntide.allowed"
+_ENCODED_SLASH = re.compile("%2F", re.IGNORECASE)
+_SLASH = "\ud800"
+"""Stands for an encoded slash while a path is matched; no decoded path has it."""
 OTHER = "other"
 """What fits no route, or was refused before one was looked for."""
 _FAILED = 500
@@ -59,6 +66,8 @@ class ServedRoute(StarletteRoute):
         super().__init__(path, answers, methods=methods)
         self.methods = set(methods)  # a GET is no HEAD unless it says so
         self.path_format = template(path)
+        # Ids with line breaks are read, so that what takes an id can refuse them.
+        self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z", re.DOTALL)
         self.reach = reach
         self.declared = declared
         self.lasting = declared is not None and declared.lasting
@@ -83,12 +92,15 @@ def served_routes(*owners: object) -> list[ServedRoute]:
 class Matching:
     """ASGI middleware, outermost: finds the route once, for everything that stands before it.
 
+    The first path that fits is meant, whatever the method: an id that ends like another path is told apart by its
+    slashes, which are encoded (`%2F`).
+
     Args:
         app: What stands behind, at its end `answer`.
         routes: In the order in which they are tried.
     """
 
-    def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
+    def __init__(self, app: ASGIApp, routes: Iterable[ServedRoute]) -> None:
         self._app = app
         self._routes = list(routes)
 
@@ -98,15 +110,29 @@ class Matching:
             scope[_MATCHED] = self._match(scope)
         await self._app(scope, receive, send)
 
-    def _match(self, scope: Scope) -> tuple[BaseRoute | None, Scope]:
-        other: tuple[BaseRoute | None, Scope] = (None, {})
+    def _match(self, scope: Scope) -> tuple[ServedRoute | None, Scope]:
+        asked = {**scope, "path": _path_of(scope)}
+        found, child, allowed = None, {}, set[str]()
         for route in self._routes:
-            match, child = route.matches(scope)
+            if found is not None and route.path != found.path:
+                continue
+            match, fits = route.matches(asked)
+            if match is Match.NONE:
+                continue
+            names = {name: value.replace(_SLASH, "/") for name, value in fits["path_params"].items()}
+            found, child = route, {**fits, "path_params": names}
             if match is Match.FULL:
-                return route, child
-            if match is Match.PARTIAL and other[0] is None:
-                other = (route, child)
-        return other
+                return found, child
+            allowed |= route.methods
+        return found, {**child, _ALLOWED: allowed}
+
+
+def _path_of(scope: Scope) -> str:
+    """The path with `_SLASH` for slashes that are encoded: they are part of a name."""
+    raw = scope.get("raw_path")
+    if not raw or b"%2" not in raw:
+        return str(scope["path"])
+    return unquote(_ENCODED_SLASH.sub(_SLASH, raw.decode("latin-1")))
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,6 +145,8 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
     if route is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     scope.update(child, route=route)
+    if scope["method"] not in route.methods:
+        raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(sorted(child[_ALLOWED]))})
     await route.handle(scope, receive, send)
 
 
@@ -212,6 +240,7 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         asked = decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise undecodable(error, decoder.type) from None
+    require_printable_ids(asked)
     note_ids(lambda name: getattr(asked, name, None))
     return asked
 
@@ -247,12 +276,20 @@ class _Binding:
             asked = msgspec.convert(given, self._kind, strict=False)
         except msgspec.ValidationError as error:
             raise undecodable(error, self._kind) from None
+        for name, shown in self._names.items():
+            if shown in given and getattr(asked, name) is None:
+                raise invalid_field(shown, "is none of the values that are allowed here")  # the text `null`
         for name in self._floats:
             if (number := getattr(asked, name)) is not None and not isfinite(number):
                 raise invalid_field(name, "Expected a finite number")
+        require_printable_ids(asked)
         return asked
 
 
 def _has(kind: msgspec.inspect.Type, wanted: type[msgspec.inspect.Type]) -> bool:
-    inner: Mapping[str, Any] = {"kinds": kind.types} if isinstance(kind, msgspec.inspect.UnionType) else {}
-    return isinstance(kind, wanted) or any(isinstance(each, wanted) for each in inner.get("kinds", ()))
+    match kind:
+        case msgspec.inspect.Metadata():
+            return _has(kind.type, wanted)
+        case msgspec.inspect.UnionType():
+            return any(_has(each, wanted) for each in kind.types)
+    return isinstance(kind, wanted)

@@ -11,9 +11,8 @@ from uuid import uuid4
 from msgspec import Meta, Struct
 
 from models.events.app import MemoriesRead
-from models.events.fields import Identifier
+from models.events.fields import Identifier, printable
 from streams.api.apps.messages import Pending
-from streams.http.problems import invalid_field
 from streams.http.route import Accepted
 from streams.http.security import caller
 
@@ -25,7 +24,7 @@ class OfSpace(Struct, frozen=True, kw_only=True):
 
     app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
     user_id: Annotated[
-        str, Meta(max_length=256, description="The space of this user in the app; none: the app's own.")
+        str, printable(0, 256), Meta(description="The space of this user in the app; none: the app's own.")
     ] = ""
 
 
@@ -33,15 +32,12 @@ class AskedSpace:
     """The space of memories that a request is about.
 
     Raises:
-        Problem: 403 another tenant's app; 422 a name that no event can have.
+        Problem: 403 another tenant's app.
     """
 
     def __init__(self, asked: OfSpace) -> None:
         asked_by = caller()
         asked_by.app_of(asked.app_id)
-        for field, name in (("app_id", asked.app_id), ("user_id", asked.user_id)):
-            if not name.isprintable():
-                raise invalid_field(field, "holds control characters")
         self.app_id, self.user_id, self._by = asked.app_id, asked.user_id, asked_by.name
 
     def command(self, now: datetime) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class ErasureStanding(Struct, frozen=True, kw_only=True):
 class OfErasure(Struct, frozen=True, kw_only=True):
     """A question about an erasure."""
 
-    request_id: Annotated[str, Meta(min_length=1, max_length=64, description="As the request was answered.")]
+    request_id: Annotated[Identifier, Meta(description="As the request was answered.")]
 
 
 class Erasures:
@@ -132,9 +132,6 @@ def _scope(asked: Erase, asked_by: Caller) -> EraseScope:
     Raises:
         Problem: 422 nobody is named, or two things are; 403 it is another tenant's too.
     """
-    for field in ("user_id", "app_id", "session_id"):
-        if not (getattr(asked, field) or "").isprintable():
-            raise invalid_field(field, "holds control characters")
     if asked.session_id is not None and asked.user_id is not None:
         raise invalid_field("session_id", "a session is erased whole: name no user_id beside it")
     if asked.session_id is None and asked.user_id is None and asked.app_id is None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from models.events.fields import UtcTime
+from models.events.fields import Identifier, UtcTime
 
 Readiness = Literal["ready", "not_ready", "away", "unknown"]
 SearchKind = Literal["turns", "episodes", "facts", "memories"]
@@ -278,14 +278,14 @@ class Hits(Struct, frozen=True, kw_only=True):
 class Acknowledge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Somebody looks at an alert."""
 
-    session_id: str
+    session_id: Identifier
     note: str = ""
 
 
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Somebody says whether an alert was right."""
 
-    session_id: str
+    session_id: Identifier
     label: bool
     reason: str = ""
 

@@ -30,6 +30,7 @@ from streams.api.users.messages import (
     UserFacts,
 )
 from streams.api.users.reading import MemoryReader
+from streams.http.ids import require_printable_ids
 from streams.http.problems import undecodable
 from streams.http.route import Accepted, routes_of
 
@@ -265,6 +266,7 @@ def _served(
             asked = msgspec.convert(given, takes)
         except msgspec.ValidationError as error:
             raise undecodable(error, takes) from None
+        require_printable_ids(asked)
         return await answer(asked)
 
     return ServedTool(tool, call, reads)

@@ -40,7 +40,7 @@ from streams.api.projects.command_messages import (
 )
 from streams.api.projects.items import OfConversation, OfProjectMemory
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, OfProject, no_such, require_done
+from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, ItemName, OfProject, no_such, require_done
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, RouteRules
 from streams.http.security import caller
@@ -59,16 +59,16 @@ _BEGINNING = (ProjectMemoryAdded, ProjectImported, ConversationStatusSet)
 class OfPending(OfProject, frozen=True, kw_only=True):
     """A request about a pending fact."""
 
-    pending_id: Annotated[str, Meta(min_length=1, max_length=64, description="As the list has it.")]
+    pending_id: Annotated[ItemName, Meta(description="As the list has it.")]
     decision: Annotated[Literal["promote", "discard"], Meta(description="It becomes a memory, or goes.")]
 
 
 class OfRelationship(OfProject, frozen=True, kw_only=True):
     """A request about a relationship."""
 
-    source_id: Annotated[str, Meta(max_length=64, description="Where it goes out.")]
-    target_id: Annotated[str, Meta(max_length=64, description="Where it leads to.")]
-    relation: Annotated[str, Meta(max_length=64, description="Its type.")]
+    source_id: Annotated[ItemName, Meta(description="Where it goes out.")]
+    target_id: Annotated[ItemName, Meta(description="Where it leads to.")]
+    relation: Annotated[ItemName, Meta(description="Its type.")]
 
 
 class ProjectCommandRoutes:
@@ -126,8 +126,6 @@ class ProjectCommandRoutes:
     @PROJECTS.put("/conversations/{conversation_id:path}/status", "set_conversation_status", **COMMAND)
     async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
         """Start, pause or end a conversation; its turns come as turns."""
-        if not asked.conversation_id.isprintable():
-            raise invalid_field("conversation_id", "holds control characters")
         result = structs.asdict(body)
         return await self.do(asked, ConversationStatusSet, conversation_id=asked.conversation_id, **result)
 

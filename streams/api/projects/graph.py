@@ -13,9 +13,9 @@ from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.projects.answers import MAX_PAGE, Edge, GraphAnswer, Node, PathAnswer, RelatedMemories, RelatedNode
 from streams.api.projects.messages import MAX_DEPTH
 from streams.api.projects.reading import OfReader, ProjectReader
-from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
+from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 
-_MemoryId = Annotated[str, Meta(min_length=1, max_length=64, description="A memory.")]
+_MemoryId = Annotated[ItemName, Meta(description="A memory.")]
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 
 
@@ -45,7 +45,7 @@ class BetweenNodes(OfProject, frozen=True, kw_only=True):
     """A request for what leads from one memory to another."""
 
     source_id: _MemoryId
-    target_id: Annotated[str, Meta(min_length=1, max_length=64, description="Another.")]
+    target_id: Annotated[ItemName, Meta(description="Another.")]
 
 
 class ProjectGraph(OfReader):

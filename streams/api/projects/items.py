@@ -26,18 +26,18 @@ from streams.api.projects.answers import (
     ValidMemories,
 )
 from streams.api.projects.reading import OfReader, conversation_of
-from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
+from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 from streams.http.problems import invalid_field
 
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 _Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")]
-_Conversation = Annotated[str, Meta(max_length=256, description="Only of this one.")]
+_Conversation = Annotated[Identifier, Meta(description="Only of this one.")]
 
 
 class OfProjectMemory(OfProject, frozen=True, kw_only=True):
     """A request about one memory."""
 
-    memory_id: Annotated[str, Meta(min_length=1, max_length=64, description="As lists have it.")]
+    memory_id: Annotated[ItemName, Meta(description="As lists have it.")]
 
 
 class OfConversation(OfProject, frozen=True, kw_only=True):

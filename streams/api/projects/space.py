@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from msgspec import Meta, Struct
 
-from models.events.fields import Identifier
+from models.events.fields import Identifier, printable
 from models.events.project import DeedResult
 from streams.api.projects.command_messages import PendingDeed
 from streams.http.problems import Problem, invalid_field
@@ -33,6 +33,10 @@ _REFUSED = {
 }
 
 
+ItemName = Annotated[str, printable(1, 64)]
+"""What a request calls an item by: any name, for which there may be none."""
+
+
 class OfProject(Struct, frozen=True, kw_only=True):
     """A request about a project."""
 
@@ -44,16 +48,13 @@ class AskedProject:
     """The project that a request is about.
 
     Raises:
-        Problem: 403 another tenant's app; 422 no app is named, or a name that no event can have.
+        Problem: 403 another tenant's app; 422 no app is named.
     """
 
     def __init__(self, asked: OfProject) -> None:
         found, project_id = caller().app_of(asked.app_id), asked.project_id
         if found is None:
             raise invalid_field("app_id", "name the project's app: the same project id in two apps is two projects")
-        for field, name in (("app_id", found), ("project_id", project_id)):
-            if not name.isprintable():
-                raise invalid_field(field, "holds control characters")
         self.app_id, self.project_id = found, project_id
 
     def command(self, now: datetime) -> dict[str, Any]:
