@@ -74,8 +74,9 @@ class _Remote:
         """
         path, params = route.target(asked)
         content = None if body is None else msgspec.json.encode(body)
+        headers = None if body is None else {"Content-Type": "application/json"}
         try:
-            answer = await self._client.request(route.method, path, content=content, params=params)
+            answer = await self._client.request(route.method, path, content=content, params=params, headers=headers)
         except httpx.TransportError as error:
             raise StoreUnavailable(
                 f"the index role does not answer at {self._client.base_url}: is `turntide worker index` running there?"

@@ -13,6 +13,8 @@ from models.policy.stream import ZERO, PolicySection, require
 
 MOST_SPACE_CHARS = 40_000
 """Of all memories of a space: what happened to them must fit in one record."""
+MOST_LISTED = 16
+"""Highest number of tags of a memory, and of apps that it is shared with."""
 _Units = Annotated[float, Meta(ge=0.0, le=1e9)]
 
 
@@ -59,7 +61,7 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
     """What a memory made here fits in (app memory, ~200)."""
     most_content_chars: Annotated[int, Meta(ge=40, le=MOST_MEMORY_CHARS)] = 400
     """Longest memory taken from a language model or an admin; longer ones are refused."""
-    tags: Annotated[int, Meta(ge=0, le=16)] = 5
+    tags: Annotated[int, Meta(ge=0, le=MOST_LISTED)] = 5
     related: Annotated[int, Meta(ge=1, le=16)] = 16
     """Conversations that a memory names beside its own; the latest stay."""
     notables: Annotated[int, Meta(ge=1, le=32)] = 12
@@ -78,7 +80,7 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
     """Ended conversations that wait for energy; beyond it the first becomes a memory whatever the budget says."""
     most_pinned: Annotated[int, Meta(ge=0, le=48)] = 8
     """Pinned memories of a space."""
-    shared_with: Annotated[int, Meta(ge=0, le=16)] = 16
+    shared_with: Annotated[int, Meta(ge=0, le=MOST_LISTED)] = MOST_LISTED
     """Apps that a memory can be shared with."""
     context_chars: Annotated[int, Meta(ge=200, le=20_000)] = 2_000
     """Of all memories in a prompt (app memory, ~2,000)."""

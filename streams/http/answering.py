@@ -34,6 +34,8 @@ _BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fro
     ("0", "false", "f", "no", "n", "off"), False
 )
 """Words for booleans in a query."""
+_NUMBER = re.compile(r"[-+\d._eE]*")
+"""Would be read as a time in seconds, which is no form of the contract."""
 _MATCHED = "turntide.matched"
 _ALLOWED = "turntide.allowed"
 _ENCODED_SLASH = re.compile("%2F", re.IGNORECASE)
@@ -256,6 +258,7 @@ class _Binding:
         self._required = [each.encode_name for each in fields if each.required]
         self._lists = {name for name in self._names if _has(info[name].type, msgspec.inspect.ListType)}
         self._booleans = {name for name in self._names if _has(info[name].type, msgspec.inspect.BoolType)}
+        self._times = {each.encode_name for each in fields if _has(info[each.name].type, msgspec.inspect.DateTimeType)}
         self._floats = {name for name in self._names if _has(info[name].type, msgspec.inspect.FloatType)}
 
     def __call__(self, request: Request) -> msgspec.Struct:
@@ -264,14 +267,7 @@ class _Binding:
         Raises:
             Problem: 422, with the parameter and without what it held.
         """
-        query, given = request.query_params, dict[str, Any](request.path_params)
-        for name, shown in self._names.items():
-            if shown in query and shown not in given:
-                value: Any = query.getlist(shown) if name in self._lists else query[shown]
-                given[shown] = _BOOLEANS.get(value.lower(), value) if name in self._booleans else value
-        for name in self._required:
-            if name not in given:
-                raise invalid_field(name, "is missing")
+        given = self._given(request)
         try:
             asked = msgspec.convert(given, self._kind, strict=False)
         except msgspec.ValidationError as error:
@@ -284,6 +280,25 @@ class _Binding:
                 raise invalid_field(name, "Expected a finite number")
         require_printable_ids(asked)
         return asked
+
+    def _given(self, request: Request) -> dict[str, Any]:
+        """Texts of the path and the query by parameter.
+
+        Raises:
+            Problem: 422, a parameter is missing, or no text of its type.
+        """
+        query, given = request.query_params, dict[str, Any](request.path_params)
+        for name, shown in self._names.items():
+            if shown in query and shown not in given:
+                value: Any = query.getlist(shown) if name in self._lists else query[shown]
+                given[shown] = _BOOLEANS.get(value.lower(), value) if name in self._booleans else value
+        for name in self._required:
+            if name not in given:
+                raise invalid_field(name, "is missing")
+        for name in self._times & given.keys():
+            if _NUMBER.fullmatch(given[name]):
+                raise invalid_field(name, "Expected a time as of RFC 3339")
+        return given
 
 
 def _has(kind: msgspec.inspect.Type, wanted: type[msgspec.inspect.Type]) -> bool:

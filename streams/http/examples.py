@@ -1,6 +1,7 @@
 """Examples in the contract, made of the types: one small conversation, whichever struct it is told in.
 
-A field gives its own by `Meta(examples=[…])`; else its name says what stands there, else its type.
+A field gives its own by `Meta(examples=[…])`, a struct by its rules (`streams.http.field_rules`); else the name of a
+field says what stands there, else its type.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from msgspec import inspect
 
+from streams.http.field_rules import RULES
 from streams.http.pages import source
 
 _SAID, _LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:19:00Z"
@@ -47,8 +49,10 @@ def _example(info: inspect.Type, name: str) -> Any:
             given = (info.extra_json_schema or {}).get("examples", [])
             return given[0] if given else _example(info.type, name)
         case inspect.StructType() | inspect.DataclassType():
+            told = getattr(info.cls, RULES, {}).get("examples")
             tag = {info.tag_field: info.tag} if isinstance(info, inspect.StructType) and info.tag_field else {}
-            return tag | {each.encode_name: _example(each.type, each.encode_name) for each in info.fields}
+            made = {each.encode_name: _example(each.type, each.encode_name) for each in info.fields}
+            return told[0] if told else tag | made
         case inspect.UnionType():
             return _example(next(each for each in info.types if not isinstance(each, inspect.NoneType)), name)
         case inspect.ListType() | inspect.SetType() | inspect.VarTupleType():

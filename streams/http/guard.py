@@ -40,7 +40,7 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class RequestGuard:
-    """ASGI middleware: lets a request in and notes who asks, or answers 400, 401, 403, 421 or 429.
+    """ASGI middleware: lets a request in and notes who asks, or answers 400, 401, 403, 415, 421 or 429.
 
     Args:
         app: What stands behind.
@@ -59,14 +59,17 @@ class RequestGuard:
             # There is none; one that is added must not be open for want of a rule.
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
             return
-        if scope["type"] != "http" or reach_of(scope) == "probe":
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if reach_of(scope) != "open":
+        if reach_of(scope) not in {"open", "probe"}:
             send = _kept_by_nobody(send)
         try:
-            require_no_secret(scope, _header(scope, b"host"))
+            require_one_length(scope)
             found = self._let_in(scope)
+            if scope["method"] not in _READING:
+                require_own_page(_header(scope, b"host"), _all(scope, b"origin"), _all(scope, b"sec-fetch-site"))
+                require_json(scope)
         except Problem as problem:
             if (reason := _REFUSALS.get(problem.document.code)) is not None:
                 metrics.counter("http_refused_total", reason=reason).inc()
@@ -81,6 +84,9 @@ class RequestGuard:
     def _let_in(self, scope: Scope) -> Caller | None:
         """Who asks; None for what everybody may read."""
         access, address, reach = self._access, _address(scope), reach_of(scope)
+        if reach == "probe":
+            return None
+        require_no_secret(scope, _header(scope, b"host"))
         if reach == "open":
             self._rates.asked(address)
             return None
@@ -88,8 +94,6 @@ class RequestGuard:
             return Caller(role=TokenRole.ADMIN)
         if not access.callers:
             require_this_machine(_header(scope, b"host"))
-            if scope["method"] not in _READING:
-                require_own_page(value.decode("latin-1") for key, value in scope["headers"] if key == b"origin")
             self._rates.asked(address)
             return Caller(role=TokenRole.ADMIN)
         found = self._known(access, address, _header(scope, b"authorization"))
@@ -135,6 +139,37 @@ def require_no_secret(scope: Scope, host: str) -> None:
         )
 
 
+def require_one_length(scope: Scope) -> None:
+    """Refuse a request of which a proxy and this server could disagree where it ends (request smuggling).
+
+    Raises:
+        Problem: 400.
+    """
+    if _all(scope, b"transfer-encoding") and _all(scope, b"content-length"):
+        raise Problem(
+            HTTPStatus.BAD_REQUEST,
+            "ambiguous_length",
+            "send Content-Length or Transfer-Encoding, not both",
+            headers={"Connection": "close"},
+        )
+
+
+def require_json(scope: Scope) -> None:
+    """Refuse a body of another media type: pages of other sites may send forms and texts without asking.
+
+    Raises:
+        Problem: 415.
+    """
+    kinds = _all(scope, b"content-type")
+    has_body = bool(_all(scope, b"transfer-encoding")) or bool(set(_all(scope, b"content-length")) - {"0"})
+    if (kinds or has_body) and [each.partition(";")[0].strip().lower() for each in kinds] != ["application/json"]:
+        raise Problem(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "send the body with `Content-Type: application/json`, as `curl --json` does",
+        )
+
+
 def _kept_by_nobody(send: Send) -> Send:
     """`send` for answers that hold what is remembered: no browser or proxy keeps one, or takes it for a page."""
 
@@ -154,8 +189,12 @@ def _address(scope: Scope) -> str:
 
 
 def _header(scope: Scope, name: bytes) -> str:
-    values: Sequence[bytes] = [value for key, value in scope["headers"] if key == name]
-    return values[0].decode("latin-1") if len(values) == 1 else ""
+    values = _all(scope, name)
+    return values[0] if len(values) == 1 else ""
+
+
+def _all(scope: Scope, name: bytes) -> Sequence[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
 def _bearer(authorization: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from streams.http import problems
 from streams.http.answering import ServedRoute
 from streams.http.examples import example_of
+from streams.http.field_rules import RULES
 from streams.http.route import Route, path_names, template
 
 _SCHEMAS = "#/components/schemas/{name}"
@@ -20,8 +21,10 @@ _TITLE = "Memory of conversations: facts, episodes, topics, turns, memories of a
 _PROBLEMS = {
     HTTPStatus.BAD_REQUEST: "The request cannot be read.",
     HTTPStatus.UNAUTHORIZED: "No token, or one that is not known.",
-    HTTPStatus.FORBIDDEN: "Another tenant's app, a role that is too low, or no permission to read text.",
+    HTTPStatus.FORBIDDEN: "Another tenant's app or site, a role that is too low, or no permission to read text.",
+    HTTPStatus.NOT_FOUND: "There is no such thing, or none that the token reads.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
+    HTTPStatus.MISDIRECTED_REQUEST: "Without tokens: another host is named than this machine.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "A field is missing or wrong.",
     HTTPStatus.TOO_MANY_REQUESTS: "Too many requests of this token, or wrong tokens of this address; see Retry-After.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The store does not answer, or too many requests are under way; see Retry-After.",
@@ -29,7 +32,7 @@ _PROBLEMS = {
 }
 """What every route for holders of tokens may answer."""
 _MORE_PROBLEMS = {
-    HTTPStatus.NOT_FOUND: "There is no such thing, or none that the token reads.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not JSON by its Content-Type.",
     HTTPStatus.CONFLICT: "What is there does not allow it; the detail says why.",
 }
 _PROBLEM_EXAMPLE = {
@@ -79,6 +82,9 @@ def _components(routes: Iterable[Route]) -> dict[str, Any]:
         types += route.answers.values()
         types += [] if route.takes is None else [each.type for each in msgspec.structs.fields(route.takes)]
     schemas = msgspec.json.schema_components(types, ref_template=_SCHEMAS)[1]
+    for kind in types:
+        if isinstance(kind, type):
+            schemas[kind.__name__] |= getattr(kind, RULES, {})
     schemas[problems.ProblemDetails.__name__]["examples"] = [_PROBLEM_EXAMPLE]
     return schemas
 
@@ -134,7 +140,8 @@ def _responses(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         described = {} if kind is None else {_JSON: {"schema": _schema(kind), "example": example_of(kind)}}
         yield str(status.value), {"description": status.phrase, "content": described | also}
     if route.reach == "token":
-        meanings: Mapping[HTTPStatus, str] = _PROBLEMS | {each: _MORE_PROBLEMS[each] for each in route.errors}
+        more = route.errors if route.method == "GET" else (*route.errors, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        meanings: Mapping[HTTPStatus, str] = _PROBLEMS | {each: _MORE_PROBLEMS[each] for each in more}
         schema = {"$ref": _SCHEMAS.format(name=problems.ProblemDetails.__name__)}
         content = {problems.MEDIA_TYPE: {"schema": schema}}
         for status, meaning in meanings.items():

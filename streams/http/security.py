@@ -32,6 +32,7 @@ from streams.settings.http import HttpSettings, TokenRole
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
 _REALM = 'Bearer realm="turntide"'
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,20 +216,33 @@ def require_this_machine(host: str) -> None:
         )
 
 
-def require_own_page(origins: Iterable[str]) -> None:
-    """Refuse what a page of another site has a browser on this machine send; a browser does so without asking.
+def require_own_page(host: str, origins: Iterable[str], sites: Iterable[str]) -> None:
+    """Refuse a write that a page of another site has a browser send; a browser does so without asking.
+
+    Args:
+        host: `Host` of the request.
+        origins: Its `Origin`: own is that of this host and port.
+        sites: Its `Sec-Fetch-Site`, which no page can choose. `same-origin` counts also where a proxy renames the host.
 
     Raises:
         Problem: 403, the request comes from a page elsewhere.
     """
-    if not all(is_loopback(_host_of(origin)) for origin in origins):
+    told = {site.strip().lower() for site in sites}
+    own = told == {"same-origin"} or all(_is_of(origin, host) for origin in origins)
+    if "cross-site" in told or not own:
         raise Problem(
-            HTTPStatus.FORBIDDEN, "foreign_origin", "without tokens pages of other sites may not write: set http.tokens"
+            HTTPStatus.FORBIDDEN,
+            "foreign_origin",
+            "pages of other sites, hosts and ports may not write; behind a proxy, have it pass `Host` on",
         )
 
 
-def _host_of(origin: str) -> str:
+def _is_of(origin: str, host: str) -> bool:
     try:
-        return urlsplit(origin).hostname or ""
-    except ValueError:
-        return ""
+        scheme = urlsplit(origin).scheme
+        page, own = (
+            (each.hostname, each.port or _PORTS[scheme]) for each in map(urlsplit, (origin, f"{scheme}://{host}"))
+        )
+    except (KeyError, ValueError):
+        return False
+    return page == own and page[0] is not None

@@ -27,6 +27,7 @@ from models.errors import DeliveryFailed
 from models.events import AccessAudited, Position, Role, SessionName, Turn
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
 from models.policy import Policy
+from models.policy.app import AppPolicy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
@@ -232,7 +233,14 @@ class Served:
         erasures: Takes erasures.
     """
 
-    def __init__(self, *, settings: HttpSettings | None = None, log: Log | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        *,
+        settings: HttpSettings | None = None,
+        log: Log | None = None,
+        apps: AppPolicy | None = None,
+        **more: Any,
+    ) -> None:
         self.embedder = _embedder()
         self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
         scoped = ScopedStore(self.store)
@@ -268,7 +276,7 @@ class Served:
                     TopicReader(self.topics, Policy().topics),
                 ),
                 *project_routes(project_reader, commands),
-                *admin_routes(self.apps, Policy().apps, self.apps, self.erasures, self.turns),
+                *admin_routes(self.apps, apps or Policy().apps, self.apps, self.erasures, self.turns),
                 *([] if log is None else _live_routes()),
             ],
             access=access,

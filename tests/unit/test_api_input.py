@@ -92,7 +92,7 @@ async def test_wrong_input_is_refused_without_repeating_it(served: Served, clien
 )
 async def test_what_is_no_request_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
     """Broken JSON, other JSON, other encodings and a tower of brackets are the caller's mistake, not a failure."""
-    answer = await client.post("/v1/retrieve", content=body)
+    answer = await client.post("/v1/retrieve", content=body, headers={"Content-Type": "application/json"})
 
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 

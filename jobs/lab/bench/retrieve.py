@@ -169,7 +169,7 @@ async def _over_http(
         # The server opens its collections, and failures are seen at once.
         async with httpx.AsyncClient(base_url=server.url, timeout=30.0) as client:
             for path in _ASKED:
-                answer = await client.post(path, content=bodies[0])
+                answer = await client.post(path, content=bodies[0], headers={"Content-Type": "application/json"})
                 if answer.status_code != httpx.codes.OK:
                     raise BenchFailed(f"POST {path} answers {answer.status_code}: {answer.text[:500]}")
         for path in (HTTP_ALONE, *_ASKED):

@@ -6,13 +6,15 @@ Importance is 0-10 here and 0-1 everywhere else. Times are UTC, RFC 3339.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
 from models.events.app import MOST_MEMORY_CHARS, AppMemoryChanged
 from models.events.fields import Identifier, UtcTime
+from models.policy.app import MOST_LISTED
 from streams.api.answers import answered
+from streams.http.field_rules import Rules, given, some_of
 
 EXPORT_FORMAT = "turntide.app-memories"
 EXPORT_VERSION = 1
@@ -29,14 +31,16 @@ Tag = Annotated[str, Meta(min_length=1, max_length=64)]
 class EditMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """What is to change of a memory; what is not named, or null, stays."""
 
+    rules: ClassVar[Rules] = some_of(*map(given, ("content", "importance", "tags", "pinned", "sharedWith")))
     content: (
         Annotated[str, Meta(min_length=1, max_length=MOST_MEMORY_CHARS, pattern=r"\S", description="The text.")] | None
     ) = None
     importance: Importance | None = None
-    tags: Annotated[list[Tag], Meta(max_length=64)] | None = None
+    tags: Annotated[list[Tag], Meta(max_length=MOST_LISTED)] | None = None
     pinned: Annotated[bool, Meta(description="A pinned memory is never compacted away.")] | None = None
     shared_with: (
-        Annotated[list[Identifier], Meta(max_length=64, description="All apps that may read it besides.")] | None
+        Annotated[list[Identifier], Meta(max_length=MOST_LISTED, description="All apps that may read it besides.")]
+        | None
     ) = None
 
 

@@ -45,7 +45,6 @@ from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.settings.http import TokenRole
 
 APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
-_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 
 
 class ListedMemories(OfSpace, frozen=True, kw_only=True):
@@ -149,7 +148,7 @@ class AppMemoryAdmin:
         deleted = result.count if body.purge_memories else 0
         return Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
 
-    @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read", errors=_NOT_FOUND)
+    @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
     async def one(self, asked: OfMemory) -> MemoryAnswer:
         """One memory of an app."""
         space = AskedSpace(asked)
@@ -163,7 +162,7 @@ class AppMemoryAdmin:
         "/{app_id:path}/memories/{memory_id}",
         "edit_app_memory",
         audits="acted",
-        errors=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        errors=(HTTPStatus.CONFLICT,),
     )
     async def edit(self, asked: OfMemory, body: EditMemory) -> Edited | Accepted[Pending]:
         """Put a memory right by hand, pin it, or share it with other apps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import uuid4
 
 import structlog
@@ -17,6 +17,7 @@ from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
 from streams.api.sessions.named import KnowsSessions
 from streams.erase.record import KafkaEraseRequests
+from streams.http.field_rules import Rules, given, never, some_of
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import Caller, caller
@@ -30,6 +31,11 @@ _ERASURE = Group("erasure", "Forgetting somebody for good, for admins.", prefix=
 class Erase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who is to be forgotten: a user of an app or of all apps, a session of an app, or a whole app."""
 
+    rules: ClassVar[Rules] = {
+        **some_of(*map(given, ("user_id", "app_id", "session_id"))),
+        **never(given("user_id", "session_id")),
+        "examples": [{"user_id": "user-17", "app_id": "support", "session_id": None, "purge_logs": False}],
+    }
     user_id: Annotated[Identifier, Meta(description="With `app_id` of this app, else in all apps.")] | None = None
     app_id: Annotated[Identifier, Meta(description="Alone: everything of the app.")] | None = None
     session_id: (

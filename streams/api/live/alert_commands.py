@@ -74,7 +74,7 @@ class AlertCommands:
         "/alerts/{alert_id:path}/acknowledge",
         "acknowledge_alert",
         audits="acted",
-        errors=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        errors=(HTTPStatus.CONFLICT,),
     )
     async def acknowledge(self, asked: OfAlert, body: Acknowledge) -> Accepted[Written]:
         """Say that somebody looks at an alert: it is not repeated until it grows worse or is resolved.
@@ -98,7 +98,7 @@ class AlertCommands:
         )
         return await self._write(event)
 
-    @LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted", errors=(HTTPStatus.NOT_FOUND,))
+    @LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted")
     async def label(self, asked: OfAlert, body: Label) -> Accepted[Written]:
         """Say whether an alert was right; back-tests and calibration measure by it, and the latest label counts.
 

@@ -92,7 +92,7 @@ class TimelineReader:
         found = await self._turns.turns_numbered(session, range(asked.first, asked.last + 1))
         return Said(turns=[answered(SaidTurn, each) for each in found])
 
-    @LIVE.get("/sessions/{session_id:path}", "get_session_timeline", errors=(HTTPStatus.NOT_FOUND,))
+    @LIVE.get("/sessions/{session_id:path}", "get_session_timeline")
     async def timeline(self, asked: OfTimeline) -> Timeline:
         """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -23,6 +23,7 @@ from models.events.project_items import (
     RelationType,
     Tags,
 )
+from streams.http.field_rules import Rules, given, never, some_of
 
 MOST_IMPORTED = 200
 """Items of a kind in one request."""
@@ -46,6 +47,13 @@ class AddMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class EditProjectMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is to change of a memory; what is not named, or null, stays."""
 
+    rules: ClassVar[Rules] = {
+        **some_of(
+            *map(given, ("content", "category", "tags", "importance", "valid_from", "valid_until", "archived")),
+            given(reopened=True),
+        ),
+        **never(given("valid_until", reopened=True)),
+    }
     content: _Content | None = None
     category: Category | None = None
     tags: Tags | None = None

@@ -49,7 +49,7 @@ from streams.settings.http import TokenRole
 COMMAND: RouteRules = {
     "role": TokenRole.ADMIN,
     "audits": "acted",
-    "errors": (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    "errors": (HTTPStatus.CONFLICT,),
 }
 """What every route declares that changes something."""
 _BEGINNING = (ProjectMemoryAdded, ProjectImported, ConversationStatusSet)

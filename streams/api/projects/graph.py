@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from http import HTTPStatus
 from typing import Annotated, Literal
 
 from msgspec import Meta, structs
@@ -16,7 +15,6 @@ from streams.api.projects.reading import OfReader, ProjectReader
 from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 
 _MemoryId = Annotated[ItemName, Meta(description="A memory.")]
-_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 
 
 class WholeGraph(OfProject, frozen=True, kw_only=True):
@@ -59,20 +57,20 @@ class ProjectGraph(OfReader):
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
         return GraphAnswer(nodes=[_node(self._reader, view, each) for each in ends], edges=edges)
 
-    @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read")
     async def near(self, asked: Neighbours) -> RelatedMemories:
         """Memories a few relationships away, the nearest first."""
         view = await _view(self._reader, AskedProject(asked), asked.memory_id)
         found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
         return self._related(view, asked.memory_id, found)
 
-    @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read")
     async def depending(self, asked: OfNode) -> RelatedMemories:
         """What depends on a memory, directly or by way of others."""
         view = await _view(self._reader, AskedProject(asked), asked.memory_id)
         return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
 
-    @PROJECTS.get("/graph/path", "find_path", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/graph/path", "find_path", audits="text_read")
     async def way(self, asked: BetweenNodes) -> PathAnswer:
         """The shortest way from one memory to another, in whichever direction its relationships lead."""
         view = await _view(self._reader, AskedProject(asked), asked.source_id, asked.target_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from http import HTTPStatus
 from typing import Annotated
 
 from msgspec import Meta
@@ -29,7 +28,6 @@ from streams.api.projects.reading import OfReader, conversation_of
 from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 from streams.http.problems import invalid_field
 
-_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 _Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")]
 _Conversation = Annotated[Identifier, Meta(description="Only of this one.")]
 
@@ -112,7 +110,7 @@ class ProjectItems(OfReader):
         following = page[limit - 1].id if len(page) > limit else ""
         return MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
 
-    @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
     async def memory(self, asked: OfProjectMemory) -> ProjectMemoryAnswer:
         """One memory, with its history and what leads to it."""
         view = await self._reader.view(AskedProject(asked))
@@ -158,7 +156,7 @@ class ProjectItems(OfReader):
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
         return Conversations(conversations=latest[: asked.limit])
 
-    @PROJECTS.get("/conversations/{conversation_id:path}", "get_conversation", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/conversations/{conversation_id:path}", "get_conversation", audits="text_read")
     async def conversation(self, asked: OfConversation) -> ConversationAnswer:
         """A conversation with its chunks and its messages at hand."""
         named = AskedProject(asked)
@@ -180,7 +178,7 @@ class ProjectItems(OfReader):
         ]
         return Episodes(episodes=sorted(found, key=_by_time))
 
-    @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
     async def arc(self, asked: OfArc) -> ArcAnswer:
         """The narrative arc of a conversation or of the whole project: by thirds, and the key moments."""
         view = await self._reader.view(AskedProject(asked))

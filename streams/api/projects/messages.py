@@ -5,7 +5,7 @@ Times are UTC, RFC 3339; importance and scores lie in 0-1.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -17,6 +17,7 @@ from models.retrieval.relevance import FoundKind, RetrievalFilters, RetrievedIte
 from models.retrieval.token_budget import TokenBudget
 from streams.api.answers import answered
 from streams.api.users.messages import MAX_QUERY_CHARS, MAX_TOP_K
+from streams.http.field_rules import Rules
 
 MAX_SYSTEM_PROMPT_CHARS = 48_000
 MAX_DEPTH = 8
@@ -56,8 +57,9 @@ class RetrieveMemories(_ProjectQuery, frozen=True, forbid_unknown_fields=True, k
 
 
 class BudgetOverrides(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Another context window than the policy's; what is not named stays."""
+    """Another context window than the policy's; what is not named stays. The total exceeds both reserves together."""
 
+    rules: ClassVar[Rules] = {"examples": [{"total_tokens": 12_000, "system_tokens": 1_000, "working_tokens": 2_000}]}
     total_tokens: _Tokens | None = None
     system_tokens: _Tokens | None = None
     working_tokens: _Tokens | None = None

@@ -28,7 +28,6 @@ from streams.index.collections import RememberedTopic
 from streams.index.session_memory import TopicMemory
 
 _TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
-_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 _WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
 _MOST_GONE = 100
 _ZERO = timedelta(0)
@@ -146,7 +145,7 @@ class TopicReader:
         found = await self._memory.find_similar(asked.q, session, asked.top_k, include_gone=asked.include_gone)
         return self._answers(found)
 
-    @_TOPICS.get("/context", "assemble_topic_context", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")
     async def context(self, asked: OfTopic) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first."""
         found = await _found(self._memory, asked)
@@ -156,7 +155,7 @@ class TopicReader:
         said = [ChatMessage(turn.role, turn.content) for turn in turns]
         return said if found.summary is None else [ChatMessage("system", f"Topic summary: {found.summary}"), *said]
 
-    @_TOPICS.get("/history", "list_topic_messages", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/history", "list_topic_messages", audits="text_read")
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:
         """Every message of a topic that is still indexed, in order of time; the archive has those before."""
         found = await _found(self._memory, asked)
@@ -165,7 +164,7 @@ class TopicReader:
         turns = await self._memory.messages(found, include_packed=asked.include_packed)
         return [TimedMessage(turn.role, turn.content, turn.timestamp.timestamp()) for turn in turns]
 
-    @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read")
     async def stats(self, asked: OfTopic) -> TopicStats:
         """Statistics of a topic."""
         found = await _found(self._memory, asked)
@@ -175,7 +174,7 @@ class TopicReader:
         note_given([])  # a single topic is no item of a list: the audit counts none
         return _stats(found, self._policy, self._now())
 
-    @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read")
     async def one(self, asked: NamedTopic) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
         found = await self._memory.topic(await session_of(self._memory, asked.session_id, asked.app_id), asked.topic)

@@ -6,7 +6,7 @@ The source names (`structured_facts`, `episodic_context`, `turn_range`, `distanc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -14,6 +14,7 @@ from models.events.fields import Identifier, Ratio, TurnNumber, UtcTime
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, TurnRef
 from models.retrieval.context import MIN_TOKENS
 from streams.api.answers import answered, without
+from streams.http.field_rules import Rules, given, never, some_of
 from streams.index.collections import RememberedTurn
 
 MAX_QUERY_CHARS = 8_000
@@ -83,6 +84,11 @@ class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Turns or episodes by words and likeness together; of a user, a session or an app."""
 
+    rules: ClassVar[Rules] = {
+        **some_of(*map(given, ("user_id", "session_id", "app_id"))),
+        **never(given("session_id", kind="episodes")),
+        "examples": [{"query": "What did we discuss about databases?", "user_id": "user-17", "app_id": "support"}],
+    }
     query: QueryText
     user_id: UserId | None = None
     session_id: Annotated[Identifier, Meta(description="Only this session's; episodes have none.")] | None = None
