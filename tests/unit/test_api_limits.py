@@ -18,6 +18,8 @@ from streams.http.limits import extend_deadline
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import called
 
+JSON = {"Content-Type": "application/json"}
+
 
 class Role:
     """A role whose one route waits to be let go."""
@@ -44,7 +46,7 @@ class Role:
     def client(self) -> httpx.AsyncClient:
         """A client that calls the app directly."""
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        return httpx.AsyncClient(transport=transport, base_url="http://role")
+        return httpx.AsyncClient(transport=transport, base_url="http://role", headers=JSON)
 
 
 async def chunks(n_bytes: int) -> AsyncIterator[bytes]:
@@ -70,7 +72,12 @@ async def test_a_large_body_is_refused_unread() -> None:
 async def test_a_body_that_is_told_to_be_too_large_ends_its_connection() -> None:
     """Not a byte of it is read, so the connection cannot serve another request."""
     app = Role(HttpSettings()).app
-    head, *_ = await called(app, method="POST", path="/v1/read", headers=[(b"content-length", b"65537")])
+    head, *_ = await called(
+        app,
+        method="POST",
+        path="/v1/read",
+        headers=[(b"content-length", b"65537"), (b"content-type", b"application/json")],
+    )
 
     assert head["status"] == 413
     assert (b"connection", b"close") in head["headers"]

@@ -39,8 +39,7 @@ class EditMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     tags: Annotated[list[Tag], Meta(max_length=MOST_LISTED)] | None = None
     pinned: Annotated[bool, Meta(description="A pinned memory is never compacted away.")] | None = None
     shared_with: (
-        Annotated[list[Identifier], Meta(max_length=MOST_LISTED, description="All apps that may read it besides.")]
-        | None
+        Annotated[list[Identifier], Meta(max_length=MOST_LISTED, description="All other apps that may read it.")] | None
     ) = None
 
 
