@@ -89,3 +89,17 @@ async def test_a_taken_port_is_a_configuration_error() -> None:
         with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*http\."):
             async with serve(_api(), port=port):
                 pass
+
+
+async def test_two_lengths_are_refused_by_the_server() -> None:
+    """Also by uvicorn's parser, or by the guard behind it; what follows is not answered."""
+    async with serve(_api()) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = b"POST /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"0\r\n\r\nGET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1

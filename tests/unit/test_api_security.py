@@ -232,16 +232,79 @@ async def test_an_admin_of_some_apps(guarded: Served) -> None:
     assert [(each.app_id, each.by) for each in guarded.apps.sent] == [("a", "admin-admin-of-a")]
 
 
-async def test_a_page_of_another_site_writes_nothing() -> None:
-    """Without tokens a browser on this machine would send it without asking; our own pages and programs may."""
-    made = Served(settings=HttpSettings())
-    made.apps.known.append(memory(1, "kept"))
-    async with made.client() as client:
-        path, body = "/apps/a/uninstall", '{"purgeMemories": true}'
-        origins = ("https://evil.example", "null", "http://[", "http://127.0.0.1:8702")
-        codes = [(await client.post(path, content=body, headers={"Origin": each})).status_code for each in origins]
-        written = [(method, "/apps/a/memories/1") for method in ("PUT", "PATCH", "DELETE")]
-        others = [(await client.request(*each, headers={"Origin": origins[0]})).status_code for each in written]
+_JSON = {"Content-Type": "application/json"}
+_OWN = "http://127.0.0.1:8702"
 
-    assert (codes, others) == ([403, 403, 403, 200], [403] * 3)
-    assert len(made.apps.sent) == 1
+
+@pytest.mark.parametrize("settings", [HttpSettings(), settings_of("a", admin=True)], ids=["none", "tokens"])
+@pytest.mark.parametrize(
+    ("page", "status"),
+    [
+        ({}, 200),
+        ({"Origin": _OWN}, 200),
+        ({"Origin": _OWN, "Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "https://memory.example", "Sec-Fetch-Site": "same-origin"}, 200),  # a proxy renames the host
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:8703"}, 403),
+        ({"Origin": "http://127.0.0.1"}, 403),
+        ({"Origin": "https://127.0.0.1"}, 403),
+        ({"Origin": "http://localhost:8702"}, 403),
+        ({"Origin": "http://127.0.0.1:8703", "Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Origin": ""}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": _OWN, "Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+async def test_a_page_of_another_site_writes_nothing(settings: HttpSettings, page: dict[str, str], status: int) -> None:
+    """A browser would send it without asking; own pages and programs may. Nothing of it is carried out."""
+    made = Served(settings=settings)
+    made.apps.known.append(memory(1, "kept"))
+    headers = {"Host": "127.0.0.1:8702", **bearer("a"), **_JSON, **page}
+    async with made.client(headers) as client:
+        answer = await client.post("/apps/a/uninstall", content='{"purgeMemories": true}')
+        others = [
+            (await client.request(method, "/apps/a/memories/1", headers=page)).status_code
+            for method in ("PUT", "PATCH", "DELETE")
+        ]
+        read = await client.get("/apps/a/memories")
+    await made.close()
+
+    assert (answer.status_code, read.status_code) == (status, 200)
+    assert len(made.apps.sent) == (2 if status == 200 else 0)
+    assert ([403] * 3 == others) is (status == 403)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "application/json"}, 200),
+        ({"Content-Type": "Application/JSON; charset=utf-8"}, 200),
+        ({}, 415),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content-Type": "text/plain; application/json"}, 415),
+    ],
+)
+async def test_a_body_is_json_by_its_type(served: Served, headers: dict[str, str], status: int) -> None:
+    """A page of another site may send forms and plain texts without asking, JSON it may not."""
+    async with served.client(bearer("a") | headers) as client:
+        answer = await client.post("/v1/retrieve", content=b'{"user_id": "u", "query": "x"}')
+    async with served.client(bearer("a")) as client:
+        bare = await client.post("/v1/projects/web/consolidate")
+
+    assert answer.status_code == status
+    assert bare.status_code == 403  # no admin; without a body there is no type to ask for
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/livez", "/v1/nowhere"])
+async def test_a_body_has_one_length(served: Served, path: str) -> None:
+    """Of two a proxy and this server could take another each, and read another request between."""
+    lengths = [(b"content-length", b"3"), (b"transfer-encoding", b"chunked")]
+    head, *_ = await called(served.app, method="POST", path=path, headers=[(b"host", b"127.0.0.1"), *lengths])
+
+    assert head["status"] == 400
+    assert (b"connection", b"close") in head["headers"]

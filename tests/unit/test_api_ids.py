@@ -1,0 +1,160 @@
+"""Ids that no event can have are refused by every route that takes one, before anything is written or looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+from models.errors import InvalidRecord
+from models.events.fields import PRINTABLE
+from models.policy import Policy
+from models.wire.codec import decode_input, encode
+from streams.settings.http import HttpSettings
+from tests.support.api_doubles import AT, Log, Served, said
+
+INVISIBLE = ("a\nb", "a\x00", "\x7f", "a\u00a0b", "a\u2028b", "a\u200bb", "\ue000")
+UNFIT = ("", "x" * 257, *INVISIBLE)
+_JSON = "application/json"
+_PLACES = ("path", "query")
+
+
+_PARTS = {"topic", "memory_id", "pending_id", "request_id"}
+"""Parameters that are one part of a path: an empty one makes another path."""
+
+
+class Asked(NamedTuple):
+    """A request as the contract's examples have it, and one with an id that does not fit."""
+
+    method: str
+    path: str
+    parameters: dict[tuple[str, str], Any]
+    """By whether they stand in the path or the query, and name."""
+    body: Any
+
+    def sent(self) -> dict[str, Any]:
+        """Arguments for a client."""
+        given = {
+            place: {name: value for (at, name), value in self.parameters.items() if at == place} for place in _PLACES
+        }
+        names = {name: quote(str(value), safe="") for name, value in given["path"].items()}
+        return {"method": self.method, "url": self.path.format(**names), "params": given["query"], "json": self.body}
+
+
+@pytest.fixture(scope="module")
+def served() -> Served:
+    """Every route, the live page's too."""
+    return Served(settings=HttpSettings(requests_per_second=10_000, burst=10_000), log=Log())
+
+
+def _schemas(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [schema, *schema.get("anyOf", [])]
+
+
+def _unfit(schema: dict[str, Any]) -> Iterator[str]:
+    """Values that its rules do not allow, if it is an id."""
+    for each in _schemas(schema):
+        if each.get("pattern") == PRINTABLE:
+            yield from UNFIT if each.get("minLength") else UNFIT[1:]
+
+
+def _requests(document: dict[str, Any]) -> Iterator[Asked]:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            parameters = {(each["in"], each["name"]): each["schema"] for each in operation.get("parameters", [])}
+            content = operation.get("requestBody", {}).get("content", {}).get(_JSON, {})
+            examples = {place: schema["examples"][0] for place, schema in parameters.items()}
+            valid = Asked(method, path, examples, content.get("example"))
+            for place, schema in parameters.items():
+                for value in _unfit(schema):
+                    if value or place not in {("path", name) for name in _PARTS}:
+                        yield valid._replace(parameters={**examples, place: value})
+            for name, schema in _fields(document, content).items():
+                items = next((each["items"] for each in _schemas(schema) if "items" in each), {})
+                for value in (*_unfit(schema), *([each] for each in _unfit(items))):
+                    yield valid._replace(body={**valid.body, name: value})
+
+
+def _fields(document: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+    """Schemas of a body's fields."""
+    if not content:
+        return {}
+    name = content["schema"]["$ref"].rpartition("/")[2]
+    return dict(document["components"]["schemas"][name]["properties"])
+
+
+async def test_every_route_refuses_ids_that_do_not_fit(served: Served) -> None:
+    """422 for what is empty, too long, or holds what nobody sees: in the path, the query and the body."""
+    requests = list(_requests(served.app.openapi()))
+    async with served.client() as client:
+        answers = [(each, (await client.request(**each.sent())).status_code) for each in requests]
+
+    assert [] == [(each, status) for each, status in answers if status != 422]
+    assert len(requests) > 800
+    assert served.apps.sent == served.projects.sent == []
+
+
+def test_every_id_has_the_rule(served: Served) -> None:
+    """A parameter or a field of a body that is called an id and is a text; numbers of memories are none."""
+    document = served.app.openapi()
+    named: list[tuple[str, Any]] = []
+    for operation in (each for operations in document["paths"].values() for each in operations.values()):
+        named += [(each["name"], each["schema"]) for each in operation.get("parameters", [])]
+        named += _fields(document, operation.get("requestBody", {}).get("content", {}).get(_JSON, {})).items()
+    texts = [(name, part) for name, schema in named for part in _schemas(schema) if part.get("type") == "string"]
+
+    assert [] == [(name, part) for name, part in texts if name.endswith("_id") and "pattern" not in part]
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_the_fold_refuses_the_same(unfit: str) -> None:
+    """What HTTP answers 422 to is a dead letter from a producer."""
+    turn = said(0, "x", session=unfit)
+    with pytest.raises(InvalidRecord):
+        decode_input(encode(turn), unfit.encode(), AT, Policy().intake)
+
+
+async def test_an_id_with_slashes_is_told_apart_from_another_path(served: Served) -> None:
+    """An encoded slash is part of a name: a project that is called like an export has a standing."""
+    async with served.client() as client:
+        standing = await client.get("/v1/projects/shop%2Fexport?app_id=a")
+        export = await client.get("/v1/projects/shop/export?app_id=a&kind=memory")
+        apart = await client.get("/v1/projects/a/b/standing?app_id=a")
+
+    assert [200] * 3 == [each.status_code for each in (standing, export, apart)]
+    assert (standing.json()["project_id"], export.json()["project_id"]) == ("shop/export", "shop")
+    assert apart.json()["project_id"] == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/apps/a/memories", "DELETE, GET"),
+        ("POST", "/v1/apps/a/memories/7", "DELETE, GET, PUT"),
+        ("DELETE", "/v1/apps/a/memories/stats", "GET"),
+        ("DELETE", "/v1/apps/a/memories/export", "GET"),
+        ("GET", "/v1/projects/web/consolidate", "POST"),
+        ("GET", "/v1/projects/web/relationships", "DELETE, PUT"),
+        ("DELETE", "/v1/projects/web/memories", "GET, POST"),
+    ],
+)
+async def test_another_method_is_told_all_that_there_are(served: Served, method: str, path: str, allowed: str) -> None:
+    """405 with `Allow`; the path is never taken for an id of a shorter one."""
+    async with served.client() as client:
+        answer = await client.request(method, path)
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["users/u/facts?category=null", "apps/a/memories/stats?since_units=null", "projects/p/valid_at?app_id=a&at=0"],
+)
+async def test_a_text_is_not_read_as_something_else(served: Served, query: str) -> None:
+    """The text `null` is not what is left out, and a number is no time."""
+    async with served.client() as client:
+        answer = await client.get(f"/v1/{query}")
+
+    assert answer.status_code == 422
