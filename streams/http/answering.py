@@ -102,7 +102,7 @@ class Matching:
         routes: In the order in which they are tried.
     """
 
-    def __init__(self, app: ASGIApp, routes: Iterable[ServedRoute]) -> None:
+    def __init__(self, app: ASGIApp, routes: Iterable[StarletteRoute]) -> None:
         self._app = app
         self._routes = list(routes)
 
@@ -112,7 +112,7 @@ class Matching:
             scope[_MATCHED] = self._match(scope)
         await self._app(scope, receive, send)
 
-    def _match(self, scope: Scope) -> tuple[ServedRoute | None, Scope]:
+    def _match(self, scope: Scope) -> tuple[StarletteRoute | None, Scope]:
         asked = {**scope, "path": _path_of(scope)}
         found, child, allowed = None, {}, set[str]()
         for route in self._routes:
@@ -125,7 +125,7 @@ class Matching:
             found, child = route, {**fits, "path_params": names}
             if match is Match.FULL:
                 return found, child
-            allowed |= route.methods
+            allowed.update(route.methods or ())
         return found, {**child, _ALLOWED: allowed}
 
 
