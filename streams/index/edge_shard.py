@@ -47,6 +47,7 @@ from qdrant_edge import (
 from qdrant_edge import Point as EdgePoint
 from qdrant_edge import SparseVector as EdgeSparseVector
 
+from models.errors import StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.qdrant import Payload, Where
@@ -60,6 +61,9 @@ _SHARD_FOLDERS = ("shard", "shard-anew")
 _REMEMBERED_KEYS = 131_072
 """About 35 MB: keys of points that were ranked. Reading a payload costs more than finding its point (100 of them
 0.3 ms, the search 0.1 to 0.3), and a point's key never changes."""
+_MIB = 1024 * 1024
+SPARE_BYTES = 64 * _MIB
+"""Free space below which nothing is written: more than a batch and the engine's own merging take."""
 _TERMS = rules.Terms(FieldCondition, RangeFloat, MatchValue, MatchAny, IsNullCondition, EdgeSparseVector)
 
 
@@ -118,6 +122,7 @@ def read_info(folder: Path) -> EdgeInfo | None:
 
 def _new_shard(folder: Path, info: EdgeInfo) -> EdgeShard:
     """An empty shard where none counts yet."""
+    require_room(folder)
     shutil.rmtree(folder / info.shard, ignore_errors=True)
     (folder / info.shard).mkdir(parents=True)
     shard = EdgeShard.create(str(folder / info.shard), _config(info))
@@ -127,6 +132,23 @@ def _new_shard(folder: Path, info: EdgeInfo) -> EdgeShard:
         shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Integer))
     shard.flush()
     return shard
+
+
+def require_room(folder: Path) -> None:
+    """Refuse to write where the disk is almost full.
+
+    The engine maps files with holes into memory: a page that the disk has no room for ends the process by a signal.
+
+    Raises:
+        StoreUnavailable: Less than `SPARE_BYTES` are free.
+    """
+    place = next(each for each in (folder, *folder.parents) if each.exists())
+    free_bytes = shutil.disk_usage(place).free
+    if free_bytes < SPARE_BYTES:
+        raise StoreUnavailable(
+            f"vector store {folder}: the disk has {free_bytes // _MIB} MiB left, writing needs {SPARE_BYTES // _MIB}. "
+            "Make room there; nothing was written"
+        )
 
 
 def _remove_other(folder: Path, info: EdgeInfo) -> None:
@@ -154,6 +176,7 @@ class EdgeCollection:
     def load(cls, folder: Path, info: EdgeInfo) -> EdgeCollection:
         """Open what stands in `folder`, replaying its write-ahead log."""
         _remove_other(folder, info)
+        require_room(folder)  # the log is replayed into the files
         shard = EdgeShard.load(str(folder / info.shard))
         shard.optimize()  # gives the space of deleted points back; 0.6 s after deleting 20,000 of 40,000
         return cls(folder, shard, info)
@@ -243,6 +266,7 @@ class EdgeCollection:
 
     def _update(self, operation: UpdateOperation) -> None:
         """Carry out, also in the shard that is being written anew: its pages may be copied already."""
+        require_room(self._folder)
         for shard in filter(None, (self._shard, self._anew)):
             shard.update(operation)
 
@@ -269,6 +293,7 @@ class EdgeCollection:
 
     def copy_page(self, after: str, limit: int) -> str:
         """Copy the points from the one named `after` on; gives where the next page begins, empty at the end."""
+        require_room(self._folder)
         records, following = self._page(after, limit, with_vectors=True)
         batch = [EdgePoint(record.id, record.vector or [], record.payload) for record in records]
         if batch and self._anew is not None:

@@ -50,7 +50,8 @@ class Stretch(Struct, frozen=True):
     first_offset: int
     version: Version
     at: datetime | None = None
-    """When it was assigned, by the worker's clock, aware; None: a release before this one noted it."""
+    """When it was assigned, aware: by the worker's clock, and never before what stands in its file already. None: a
+    release before this one noted it."""
 
 
 _HISTORY = "history.jsonl"
@@ -102,11 +103,15 @@ def _keep(path: Path, data: bytes) -> None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # Another worker that writes the same version at this moment writes the same bytes.
-        Path(file.name).replace(path)
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                # Another worker that writes the same version at this moment writes the same bytes.
+                Path(file.name).replace(path)
+            except OSError:
+                Path(file.name).unlink()
+                raise
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -121,7 +126,9 @@ def note(
     Raises:
         StoreUnavailable: The folder cannot be written.
     """
-    path, at = _folder(settings) / _HISTORY, now or datetime.now(UTC)
+    path = _folder(settings) / _HISTORY
+    # A clock that went back would put this assignment before others of the file that it follows.
+    at = max([now or datetime.now(UTC), *(line.at for line in _lines(settings) if line.at is not None)])
     lines = [
         Stretch(settings.topic_prefix, partition, first, version, at) for partition, first in first_offsets.items()
     ]

@@ -8,6 +8,7 @@ of this changelog or may have missed deletions: then it is dropped and read anew
 | `applied` outside the changelog | the topic was made anew, or records were deleted |
 | another record at the table's tail | the same, and it has grown since |
 | not current for `state.max_age` | deletions may be gone: a broker keeps tombstones for `delete.retention.ms` |
+| current in the future, by as much | a clock jumped: how old it is cannot be told |
 
 The end is reached by position, not by the last record: what stands there may be a transaction marker or have been
 removed by compaction. While nothing comes, the end is asked for again: a topic that was made anew meanwhile is read
@@ -146,7 +147,7 @@ class Recovery:
                 continue
             if not start <= progress.applied <= end or (progress.tail and progress.tail.position < start):
                 outside.append(number)
-            elif now_ms - progress.current_ms > self._max_age_ms:
+            elif abs(now_ms - progress.current_ms) > self._max_age_ms:
                 old.append(number)
         if outside:
             raise Outdated(outside, "the changelog was made anew or cut")

@@ -5,7 +5,8 @@ all heads stand side by side, and the time-outs of a partition are read without 
 
 A fold is one write batch together with its `applied`, written after the changelog has it and without fsync: killed at
 any moment, the process leaves what stands after some fold, and recovery reads on from there. What cannot be read, is
-of another layout or is not of this changelog (`streams.state.recovery`) is dropped and rebuilt.
+of another layout or is not of this changelog (`streams.state.recovery`) is dropped and rebuilt. A full disk is no such
+case: the table stays as it is, and goes on when there is room.
 
 RocksDB keeps what was deleted until it merges files, keys also in its manifest and its own log. After an erasure
 `forget` merges them at once and opens the table anew. The table notes which erasure it has done so for: killed before
@@ -37,7 +38,7 @@ from rocksdict import (
     WriteBatch,
 )
 
-from models.errors import RecoveryFailed
+from models.errors import RecoveryFailed, StoreUnavailable
 from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
 from streams.state.changelog import key_of
 from streams.state.partition import Parts, TableProgress, Tail
@@ -55,6 +56,8 @@ _MOST_RANGES = 8
 _MAX_FOLDERS = 16
 _LOCKED = ("While lock file", "lock hold by current process")
 """How RocksDB says that a folder is open already, elsewhere or in this process."""
+_FULL = ("No space left", "File too large", "quota exceeded")
+"""How it says that the disk takes no more."""
 
 
 class _Meta(Struct, array_like=True):
@@ -74,6 +77,7 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
 
     Raises:
         RecoveryFailed: Nothing can be kept there.
+        StoreUnavailable: The disk is full; what stands there is left alone.
     """
     options = _options(cache_bytes, write_buffer_bytes)
     for number in range(_MAX_FOLDERS):
@@ -114,12 +118,25 @@ def _opened(place: Path, options: Options) -> RocksTable:
         # rocksdict has no exceptions of its own: what went wrong stands in RocksDB's words alone.
         if any(words in str(error) for words in _LOCKED):
             raise _FolderLocked from error
+        if _is_full(error):
+            raise _disk_full(place, error) from error
         raise _Unusable(str(error)) from error
     try:
         return RocksTable(db, place, _meta_of(db), options)
     except Exception as error:
         db.close()
         raise _Unusable(str(error)) from error
+
+
+def _is_full(error: Exception) -> bool:
+    return any(words in str(error) for words in _FULL)
+
+
+def _disk_full(place: Path, error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"state folder {place} cannot be written, the disk is full ({error}): make room and start the worker again, it "
+        "goes on from what the changelog has"
+    )
 
 
 def _meta_of(db: Rdict) -> _Meta:
@@ -213,6 +230,8 @@ class RocksTable:
         try:
             self._db = Rdict(str(self.folder), self._options)
         except Exception as error:
+            if _is_full(error):
+                raise _disk_full(self.folder, error) from error
             raise RecoveryFailed(
                 f"state folder {self.folder} cannot be opened again after an erasure ({error}): start the worker again"
             ) from error
@@ -240,12 +259,14 @@ class RocksTable:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Drop what turns out to be damaged: the next start rebuilds it."""
+        """Drop what turns out to be damaged: the next start rebuilds it. What the disk does not take is told."""
         try:
             yield
-        except DbClosedError:
+        except (DbClosedError, StoreUnavailable):
             raise
         except Exception as error:
+            if _is_full(error):
+                raise _disk_full(self.folder, error) from error
             if "orruption" not in str(error):
                 raise
             self.drop()
@@ -255,9 +276,12 @@ class RocksTable:
             ) from error
 
     def close(self) -> None:
-        """See `PartitionTable`."""
+        """See `PartitionTable`. What a full disk did not take is in the changelog."""
         with self._rewriting:
-            self._db.close()
+            try:
+                self._db.close()
+            except Exception as error:  # noqa: BLE001 - rocksdict has no exceptions of its own
+                log.warning("state_not_closed", folder=str(self.folder), reason=str(error))
 
     def drop(self) -> None:
         """Close and delete."""

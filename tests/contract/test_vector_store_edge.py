@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.index.edge import EdgeStore
+from streams.index.edge_shard import SPARE_BYTES
 from streams.ports import Point
 
 _WRITER = """
@@ -128,3 +131,27 @@ async def test_a_failing_engine_is_a_store_that_does_not_answer(tmp_path: Path) 
 
     with pytest.raises(StoreUnavailable, match="Check space and rights"):
         await store.upsert("turns", _points(range(2)))
+
+
+@pytest.mark.fault("F10")
+async def test_a_disk_that_is_almost_full_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full one the engine's maps end the process by a signal: so the store refuses before, and still answers."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert("turns", _points(range(3)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _place: SimpleNamespace(free=SPARE_BYTES - 1))
+    for write in (
+        store.upsert("turns", _points(range(3, 4))),
+        store.upsert("another", _points(range(1))),
+        store.delete("turns", where={"turn": 1}),
+        store.forget("turns"),
+    ):
+        with pytest.raises(StoreUnavailable, match=rf"{tmp_path}.*has 63 MiB left, writing needs 64"):
+            await write
+    assert await store.count("turns") == 3
+    monkeypatch.undo()
+    await store.upsert("turns", _points(range(3, 4)))
+    await store.forget("turns")
+
+    assert await store.count("turns") == 4
+    assert await store.collections() == ["turns"]
+    await store.close()

@@ -21,6 +21,8 @@ from pathlib import Path
 from streams.state.rocksdb import open_table
 
 folder, folds, size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+if file_limit := int((sys.argv[4:] or "0")[0]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
 table = open_table(folder, cache_bytes=1024 * 1024, write_buffer_bytes=1024 * 1024)
 before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 done = table.progress.applied
@@ -141,3 +143,34 @@ def test_state_may_be_larger_than_memory(tmp_path: Path) -> None:
 
     assert (25_000, 25_000 * 4008) == (heads, state)
     assert grown < state / 4
+
+
+@pytest.mark.fault("F10")
+def test_a_full_disk_drops_nothing_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    """Full while folding, and full already at the start: a message, and the table stands where it stood."""
+
+    def child(file_limit: int) -> subprocess.CompletedProcess[str]:
+        arguments = [str(tmp_path / "0"), "50", "400", str(file_limit)]
+        return subprocess.run(  # noqa: S603 - our own code
+            [sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True, check=False
+        )
+
+    def standing() -> int:
+        table = opened(tmp_path / "0")
+        applied = table.progress.applied
+        table.close()
+        return applied
+
+    full = child(200_000)
+    durable = len(full.stdout.split())
+    stood = standing()
+    full_at_start = child(1)
+    roomy = child(0)
+
+    assert 0 < durable < 50
+    assert stood == durable
+    for each in (full, full_at_start):
+        assert each.returncode == 1
+        assert f"StoreUnavailable: state folder {tmp_path / '0'} cannot be written, the disk is full" in each.stderr
+    assert roomy.returncode == 0
+    assert standing() == durable + 50

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from models.errors import ConfigurationError
+from models.errors import ConfigurationError, StoreUnavailable
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.policy.escalation import CombinationModel, EscalationPolicy
@@ -117,6 +119,33 @@ def test_histories_of_several_workers_are_put_together_in_any_order(settings: Se
             assert [(0, "old"), (50, "new"), (80, "old")] == firsts(settings)
 
     assert [(0, "old"), (50, "new")] == firsts(settings)
+
+
+@pytest.mark.fault("F13")
+def test_a_clock_that_goes_back_changes_no_order(settings: Settings) -> None:
+    """Assignments of one worker follow each other as they stand in its file, whatever time it thought it was."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    for hour, first, version in ((0, 0, OLD), (1, 50, NEW), (0.5, 80, OLD), (0.6, 90, NEW)):
+        versions.note(settings, {0: first}, version, now=at + timedelta(hours=hour))
+
+    assert [(0, "old"), (50, "new"), (80, "old"), (90, "new")] == firsts(settings)
+
+
+@pytest.mark.fault("F10")
+def test_what_could_not_be_kept_leaves_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: a message with the place, no drafts that fill it further, and kept once there is room."""
+
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for _start in range(3):
+        with pytest.raises(StoreUnavailable, match=r"policy-\w+\.json cannot be written: No space left"):
+            versions.keep(settings, POLICY, None, "scorer")
+    assert [] == list((settings.data_dir / "versions").iterdir())
+    monkeypatch.undo()
+
+    assert policy_digest(POLICY) == versions.keep(settings, POLICY, None, "scorer")
 
 
 def put_together(settings: Settings, workers: Sequence[Settings]) -> None:
