@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -11,10 +12,11 @@ from aiokafka.structs import ConsumerRecord
 from models.errors import ConfigurationError
 from models.events import AlertChanged
 from models.policy import Policy
+from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
 from models.risk.turn_model import read_model
 from streams.inference.trained_scorer import model_at, trained_scorer
-from streams.oracle.replay import ReplayFeed, SessionReplay
+from streams.oracle.replay import USERS, ReplayFeed, SessionReplay, UsersReplay
 from streams.ports import Embedder, TurnScorer
 from streams.settings import ScorerSettings, Settings
 from streams.state import policy_versions as versions
@@ -97,6 +99,72 @@ def rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -
     if stretches := versions.history(settings, partition):
         return _rules_of(settings, stretches, embedder, None)
     return [FoldRules(0, policy_of(settings), scorer_of(settings, embedder))]
+
+
+class RuledSessions(SessionReplay):
+    """Sessions of all partitions, each folded by what its history says, by the configured rules where there is none.
+
+    Args:
+        settings: Where versions are.
+        embedder: Of the process.
+    """
+
+    def __init__(self, settings: Settings, embedder: Embedder) -> None:
+        policy, scorer = policy_of(settings), scorer_of(settings, embedder)
+        super().__init__(policy, embedder, scorer)
+        self._settings, self._embedder = settings, embedder
+        self._configured = FoldRules(0, policy, scorer)
+        self._rules: dict[int, list[FoldRules]] = {}
+
+    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
+        """Fold records of a partition, in log order."""
+        if partition not in self._rules:
+            self._rules[partition] = self._rules_of(partition)
+        for rules, stretch in cut_by_rules(records, self._rules[partition]):
+            self.go_on_with(rules.policy, self._embedder, rules.scorer)
+            super().fold(partition, stretch)
+
+    def _rules_of(self, partition: int) -> list[FoldRules]:
+        _, policy, scorer = self._configured
+        own = Version(policy_digest(policy), scorer.name, self._embedder.name)
+        if all(each.version == own for each in versions.history(self._settings, partition)):
+            return [self._configured]  # a scorer that is a plug-in is not kept
+        return rules_of_partition(self._settings, partition, self._embedder)
+
+
+class RuledUsers(UsersReplay):
+    """Users, spaces and projects of all partitions, likewise.
+
+    Args:
+        settings: Where versions are.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(policy_of(settings))
+        self._settings, self._configured = settings, FoldRules(0, self._policy, RuleScorer())
+        self._rules: dict[int, list[FoldRules]] = {}
+
+    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
+        """Fold records of a partition, in log order."""
+        if partition not in self._rules:
+            noted = versions.history(self._settings, partition, role=USERS.role)
+            self._rules[partition] = [self._kept(each) for each in noted] or [self._configured]
+        for rules, stretch in cut_by_rules(records, self._rules[partition]):
+            self._policy = rules.policy
+            super().fold(partition, stretch)
+
+    def _kept(self, noted: Stretch) -> FoldRules:
+        policy = versions.kept_policy(self._settings, noted.version.policy)
+        return self._configured._replace(first_offset=noted.first_offset, policy=policy)
+
+
+def cut_by_rules(
+    records: Sequence[ConsumerRecord], rules: Sequence[FoldRules]
+) -> Iterator[tuple[FoldRules, list[ConsumerRecord]]]:
+    """Records of one partition in runs, each with its rules; below the first rules the first count."""
+    later = rules[1:]
+    for number, run in groupby(records, lambda record: sum(record.offset >= each.first_offset for each in later)):
+        yield rules[number], list(run)
 
 
 def _rules_of(

@@ -11,6 +11,7 @@ from time import monotonic
 
 from msgspec import Struct
 
+from jobs.replay.alert_rules import RuledSessions, RuledUsers
 from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from jobs.shared.log_read import Ends, Extent, State, changelog_reader, log_extent, names_since, read_outputs
@@ -43,9 +44,9 @@ from streams.oracle.followers import (
     states_of,
     unanswered,
 )
-from streams.oracle.replay import SESSIONS, USERS, Folded, Replayed, SessionReplay, UsersReplay, feed_log
+from streams.oracle.replay import SESSIONS, USERS, Folded, Replayed, feed_log
 from streams.settings import Settings
-from streams.wiring import policy_of, scorer_of, stream_embedder_of
+from streams.wiring import policy_of, stream_embedder_of
 
 __all__ = ["Settled", "State", "settle"]
 
@@ -121,9 +122,8 @@ class _Settling:
         self._changelogs = changelogs
         self._deadline_s = deadline_s
         self._index_url = index_url
-        embedder = stream_embedder_of(settings)
-        self._sessions = SessionReplay(self._policy, embedder, scorer_of(settings, embedder))
-        self._users = UsersReplay(self._policy)
+        self._sessions = RuledSessions(settings, stream_embedder_of(settings))
+        self._users = RuledUsers(settings)
 
     def too_late(self) -> bool:
         """Whether the time is over."""

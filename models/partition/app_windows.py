@@ -29,19 +29,21 @@ class AppWindows:
     Args:
         stored: Part → bytes of the partition's own state; parts of other kinds are left alone.
         policy: Shape and number.
+        watermark: Event time of the partition.
 
     Attributes:
         changed_bytes: Upper estimate of what `take_changes` will give.
     """
 
-    def __init__(self, stored: Mapping[str, bytes], policy: PartitionPolicy) -> None:
+    def __init__(self, stored: Mapping[str, bytes], policy: PartitionPolicy, watermark: datetime) -> None:
         self._policy = policy
         self._closings = Deadlines()
         self._apps: dict[str, Windows] = {}
         for part, value in stored.items():
             if part.startswith(_PREFIX):
                 app_id = part.removeprefix(_PREFIX)
-                self._apps[app_id] = Windows(policy.app_window, msgspec.msgpack.decode(value, type=WindowState))
+                state = msgspec.msgpack.decode(value, type=WindowState)
+                self._apps[app_id] = Windows(policy.app_window, state, watermark)
                 self._await_close(app_id)
         self._touched: set[str] = set()
         self.changed_bytes = 0
@@ -65,7 +67,7 @@ class AppWindows:
             app_id = OTHER_APPS
         app = self._apps.get(app_id)
         if app is None:
-            app = self._apps[app_id] = Windows(self._policy.app_window, WindowState())
+            app = self._apps[app_id] = Windows(self._policy.app_window, WindowState(), watermark)
         app.observe(turn.timestamp, watermark, risk, raised)
         self._await_close(app_id)
         self._touch(app_id)

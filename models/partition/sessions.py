@@ -85,7 +85,7 @@ class PartitionFold(LogFold[DecodedArrival]):
         own = entities.get(PARTITION_ENTITY, {})
         clock = own.get("clock")
         self._clock = msgspec.msgpack.decode(clock, type=_Clock) if clock else _Clock(_EPOCH, -1)
-        self._apps = AppWindows(own, policy.partition)
+        self._apps = AppWindows(own, policy.partition, self._clock.watermark)
         self._open = Deadlines()
         self._closed = Deadlines()
         self._alarmed: dict[str, Mode] = {}

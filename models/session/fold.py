@@ -135,7 +135,7 @@ class _SessionStep:
         self.policy = policy
         self.timestamp = _utc(timestamp)
         self.watermark = _utc(item.watermark)
-        self.windows = Windows(policy.window, head.windows)
+        self.windows = Windows(policy.window, head.windows, self.watermark)
         self.risk = RiskStep(state, head, item, self.timestamp, policy)
         self.emission = SessionEmission(self.risk)
 

@@ -23,6 +23,10 @@ _RECORD = np.dtype([("turn", "<u8"), ("marks", "u1"), ("vector", "i1", (DIMS,))]
 """73 bytes per turn, one part each."""
 
 
+def _turn_of(record: bytes) -> int:
+    return int.from_bytes(record[:8], "little")
+
+
 class TurnMark:
     """What is known of a remembered turn: bits of one byte (plain integers; an `IntFlag` costs 20 µs per turn here)."""
 
@@ -68,11 +72,10 @@ class VectorRing:
         self._parts = parts
         self._capacity = capacity
         loaded: list[bytes] = []
-        for slot in range(capacity):
-            data = parts.get(f"v{slot}")
-            if data is None:
-                break
+        while (data := parts.get(f"v{len(loaded)}")) is not None:
             loaded.append(data)
+        if len(loaded) > capacity:
+            loaded = self._shrunk(loaded)
         records = np.frombuffer(b"".join(loaded), dtype=_RECORD)
         self.turns: list[int] = records["turn"].tolist()
         self.marks: list[int] = records["marks"].tolist()
@@ -82,6 +85,16 @@ class VectorRing:
         self._risky_centroid: NDArray[np.float32] | None = None
         self._norms = np.ones(capacity, dtype=np.float32)
         self._norms[: len(records)] = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix))[: len(records)]
+
+    def _shrunk(self, loaded: list[bytes]) -> list[bytes]:
+        """The latest turns of a ring that another policy let grow larger; the others must not come back with it."""
+        latest = sorted(loaded, key=_turn_of)[len(loaded) - self._capacity :]
+        for slot in range(len(loaded)):
+            if slot < self._capacity:
+                self._parts.put(f"v{slot}", latest[slot])
+            else:
+                self._parts.drop(f"v{slot}")
+        return latest
 
     def cosines(self, vector: NDArray[np.float32]) -> list[float]:
         """Cosine of a quantised vector to each remembered one, in slot order."""

@@ -18,10 +18,12 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 from faust.types import TP
 
 from models.entities import REGISTRY, TOPIC_OF
+from models.errors import TurntideError
 from models.events import OutputEvent
 from models.events.topics import COMMANDS, Topic
 from models.partition.log_fold import LogFold, PartitionFolded, Parts, Placed
 from models.policy import Policy
+from models.policy.digest import policy_digest
 from models.wire.codec import NULL_VALUE, encode
 from models.wire.envelope import Headers, headers_for, key_of
 from models.wire.flood import FloodGauge
@@ -33,6 +35,7 @@ from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
 from streams.observe.telemetry import metrics, stage
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
+from streams.state import policy_versions as versions
 from streams.state.table import StateTable
 
 log = structlog.get_logger(__name__)
@@ -45,11 +48,13 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
 
     Attributes:
         changelog: Where the state is kept.
+        scorer_file: Content of the scorer's file, where a role has a scorer with one.
         folds: The fold of each partition.
         floods: Its refused records of late.
     """
 
     changelog: Topic
+    scorer_file: bytes | None = None
 
     def __init__(self, settings: Settings, policy: Policy, *, http_port: int) -> None:
         super().__init__(settings, http_port=http_port)
@@ -112,6 +117,22 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         self.floods = {number: FloodGauge(self.policy.intake) for number in partitions}
         if committed:
             await self._look_back(committed)
+        self._note_version()
+
+    def version(self) -> versions.Version:
+        """Rules that this worker folds by."""
+        return versions.Version(policy_digest(self.policy), "", "")
+
+    def _note_version(self) -> None:
+        """Note which version of the rules this worker's partitions are folded by from here on."""
+        version = self.version()
+        try:
+            versions.keep(self.settings, self.policy, self.scorer_file, version.scorer)
+            firsts = {number: fold.offset + 1 for number, fold in self.folds.items()}
+            versions.note(self.settings, firsts, version, role=self.name)
+        except TurntideError as error:
+            # Alerts matter more than making them again: records are folded all the same.
+            log.warning("version_not_kept", role=self.name, policy=version.policy, reason=str(error))
 
     async def _look_back(self, next_offsets: Mapping[int, int]) -> None:
         """Read what was refused right before these offsets: letters are thinned as if the role had never stopped."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from aiokafka.structs import ConsumerRecord
 
-from models.errors import InvalidRecord, TurntideError
+from models.errors import InvalidRecord
 from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated
 from models.events.topics import PROFILES, SESSION_STATE, TURNS
 from models.partition import sessions_v1
@@ -60,20 +60,12 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
     ) -> None:
         super().__init__(settings, policy, http_port=settings.http.sessions_port)
         self._intake = Intake(policy, embedder, scorer)
-        self._version = versions.Version(policy_digest(policy), scorer.name, embedder.name)
-        self._scorer_file = scorer_file
+        self._scorer_name, self._embedder_name = scorer.name, embedder.name
+        self.scorer_file = scorer_file
 
-    async def on_assigned(self, partitions: list[int]) -> None:
-        """As every folding role; and note which version of the rules these partitions are folded by from here on."""
-        await super().on_assigned(partitions)
-        try:
-            versions.keep(self.settings, self.policy, self._scorer_file, self._version.scorer)
-            versions.note(
-                self.settings, {number: self.folds[number].offset + 1 for number in partitions}, self._version
-            )
-        except TurntideError as error:
-            # Alerts matter more than making them again: turns are folded all the same.
-            log.warning("version_not_kept", role=self.name, policy=self._version.policy, reason=str(error))
+    def version(self) -> versions.Version:
+        """The scorer and the embedder decide beside the policy."""
+        return versions.Version(policy_digest(self.policy), self._scorer_name, self._embedder_name)
 
     async def migrate(self, partitions: list[int]) -> None:
         """Sessions of releases that kept them by their id alone get their keys by app and id."""

@@ -1,11 +1,12 @@
-"""Policies that sessions were folded by, kept on disk to make alerts again (`turntide ops replay --alert`).
+"""Policies that logs were folded by, kept on disk to fold them again (`turntide ops replay --alert`, `--compare`).
 
 Below `<data_dir>/versions`:
 
 * `policy-<digest>.json`: a policy with all that the stream goes by, weights of the combination too; alerts name its
   digest;
 * `<scorer>.bin`: the file of a scorer that has one, by the scorer's name;
-* `history.jsonl`: from which offset on a partition was folded by which of them, a line for each assignment.
+* `history.jsonl`: from which offset on a partition was folded by which of them, a line for each assignment, by the
+  role sessions; `history-memory.jsonl` by the role memory.
 
 Nothing is overwritten with other content or deleted. Several workers may share the folder; where they have one each,
 copy the files together, and append their histories to one another in any order: each line has its time.
@@ -42,7 +43,7 @@ class Version(Struct, frozen=True):
 
 
 class Stretch(Struct, frozen=True):
-    """A partition was folded by this version from this offset of `turns.v1` on."""
+    """A partition of the role's log was folded by this version from this offset on."""
 
     prefix: str
     """Of the topics."""
@@ -54,7 +55,8 @@ class Stretch(Struct, frozen=True):
     release before this one noted it."""
 
 
-_HISTORY = "history.jsonl"
+SESSIONS = "sessions"
+"""The role whose history stands in `history.jsonl`; another's file is named after it."""
 _BEFORE_TIMES = datetime.min.replace(tzinfo=UTC)
 """Lines without a time are older than any that has one, and stay in their order."""
 
@@ -71,6 +73,10 @@ def scorer_path(settings: Settings, name: str) -> Path:
 
 def _folder(settings: Settings) -> Path:
     return settings.data_dir / "versions"
+
+
+def _history_path(settings: Settings, role: str) -> Path:
+    return _folder(settings) / ("history.jsonl" if role == SESSIONS else f"history-{role}.jsonl")
 
 
 # --- keeping
@@ -117,18 +123,23 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 def note(
-    settings: Settings, first_offsets: Mapping[int, int], version: Version, *, now: datetime | None = None
+    settings: Settings,
+    first_offsets: Mapping[int, int],
+    version: Version,
+    *,
+    role: str = SESSIONS,
+    now: datetime | None = None,
 ) -> None:
-    """Note that partitions are folded by this version from these offsets on.
+    """Note that a role folds partitions by this version from these offsets on.
 
     Also where this folder knows it: a worker with another one may have had the partition in between.
 
     Raises:
         StoreUnavailable: The folder cannot be written.
     """
-    path = _folder(settings) / _HISTORY
+    path = _history_path(settings, role)
     # A clock that went back would put this assignment before others of the file that it follows.
-    at = max([now or datetime.now(UTC), *(line.at for line in _lines(settings) if line.at is not None)])
+    at = max([now or datetime.now(UTC), *(line.at for line in _lines(path) if line.at is not None)])
     lines = [
         Stretch(settings.topic_prefix, partition, first, version, at) for partition, first in first_offsets.items()
     ]
@@ -148,15 +159,15 @@ def _not_written(path: Path, error: OSError) -> StoreUnavailable:
 # --- reading
 
 
-def history(settings: Settings, partition: int) -> list[Stretch]:
-    """Which version folded a partition, in the order of offsets; each is in force until the next. May be empty.
+def history(settings: Settings, partition: int, *, role: str = SESSIONS) -> list[Stretch]:
+    """Which version folded a partition of the role's log, in the order of offsets: each until the next. May be empty.
 
     Raises:
         StoreUnavailable: It is there and cannot be read.
     """
     found: list[Stretch] = []
     # A later line wins over what earlier ones said of the same offsets: after a loss of state they are folded anew.
-    for line in sorted(_lines(settings), key=lambda line: line.at or _BEFORE_TIMES):
+    for line in sorted(_lines(_history_path(settings, role)), key=lambda line: line.at or _BEFORE_TIMES):
         if (line.prefix, line.partition) != (settings.topic_prefix, partition):
             continue
         while found and found[-1].first_offset >= line.first_offset:
@@ -166,8 +177,7 @@ def history(settings: Settings, partition: int) -> list[Stretch]:
     return found
 
 
-def _lines(settings: Settings) -> Sequence[Stretch]:
-    path = _folder(settings) / _HISTORY
+def _lines(path: Path) -> Sequence[Stretch]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
