@@ -83,6 +83,7 @@ class Windows:
         self.state = state
         self.span = shape.length // shape.slide
         self._slide_us = 0 if shape.slide == USUAL_SLIDE else shape.slide // _MICROSECOND
+        self._end = 0
         self._take_over(watermark)
         self._passed: tuple[datetime, int] = (_EPOCH, 0)
         self._next_close: tuple[int, datetime] = (0, _EPOCH)
