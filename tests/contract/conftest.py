@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from qdrant_client import AsyncQdrantClient
 
 from streams.index.edge import EdgeStore
-from streams.index.server import ServerStore
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.resilience import CallGuard
 from streams.ports import VectorStore
 from tests.support.app_memory_requests import writing
 from tests.support.openai_stand_in import SECRET, StandIn, guarding, standing_in
+from tests.support.qdrant_wire import WireCheckedStore
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     made: VectorStore = (
         EdgeStore(tmp_path / "vectors", embedder="matter")
         if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+        else WireCheckedStore(embedder="matter")
     )
     yield made
     await made.close()

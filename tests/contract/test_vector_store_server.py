@@ -9,12 +9,15 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from models.errors import ConfigurationError, StoreUnavailable
+from models.retrieval.lexical import document_vector, query_vector
 from streams.index.server import ServerStore
 from streams.ports import Point
+from tests.support.qdrant_wire import WireCheckedStore
 
 AT_ONCE = (timedelta(0),) * 2
 POINT = Point("a_1", np.ones(4, dtype=np.float32), {"session_id": "a", "turn": 1})
@@ -138,3 +141,24 @@ async def test_a_collection_of_somebody_else_is_not_touched(memory_client: Async
 
     with pytest.raises(ConfigurationError, match="was not made by Turntide"):
         await ServerStore(memory_client, embedder="test").upsert("turns", [POINT])
+
+
+async def test_every_request_of_ours_is_valid_for_rest_and_grpc() -> None:
+    """Prepared by the client's own code up to the connection; the suite of the port goes the same way."""
+    store = WireCheckedStore(embedder="test")
+    words = document_vector("boats on the lake")
+    await store.upsert("turns", [replace(POINT, lexical=words)])
+    await store.search("turns", POINT.vector, where={"session_id": ["a", "b"], "user_id": None}, top_k=1)
+    await store.search_lexical("turns", query_vector("boats"), where={"session_id": "a"}, top_k=1)
+    await store.latest("turns", where={}, by="turn", limit=1)
+    await store.count("turns")
+    await store.delete("turns", where={"session_id": "a"}, below=("turn", 1))
+    await store.rename("turns", {"a_1": "a_2"})
+    await store.collections()
+    await store.switch_aliases(["turns"], "")
+    await store.close()
+
+    assert store.sent == {
+        "collection_exists", "get_collection", "get_collections", "create_collection", "create_payload_index",
+        "update_collection_aliases", "upsert", "query_points", "scroll", "count", "retrieve", "delete",
+    }  # fmt: skip
