@@ -148,7 +148,7 @@ async def test_every_request_of_ours_is_valid_for_rest_and_grpc() -> None:
     store = WireCheckedStore(embedder="test")
     words = document_vector("boats on the lake")
     await store.upsert("turns", [replace(POINT, lexical=words)])
-    await store.search("turns", POINT.vector, where={"session_id": ["a", "b"], "user_id": None}, top_k=1)
+    await store.search("turns", POINT.vector, where={"session_id": ("a", "b"), "user_id": None}, top_k=1)
     await store.search_lexical("turns", query_vector("boats"), where={"session_id": "a"}, top_k=1)
     await store.latest("turns", where={}, by="turn", limit=1)
     await store.count("turns")

@@ -70,7 +70,7 @@ class WireCheckedStore(ServerStore):
         *args: _Arguments.args,
         **kwargs: _Arguments.kwargs,
     ) -> _Result:
-        name = request.__name__  # type: ignore[attr-defined]
+        name = request.__name__
         for wire in self._wires:
             try:
                 await getattr(wire, name)(*args, **kwargs)
