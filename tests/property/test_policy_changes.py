@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from models.events import CommandEvent, Position
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import DecodedArrival, LogFold, PartitionFold
+from models.partition.log_fold import LogFold
+from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.session.bounds import STATE_WRITE_BYTES
 from models.wire.arrival import Command
