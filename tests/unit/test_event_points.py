@@ -27,6 +27,7 @@ from streams.api.answers import answered, without
 from streams.index import collections as index
 from streams.index.edge import EdgeStore
 from streams.index.event_points import Collection
+from streams.index.session_keys import bind_to_apps
 from tests.upgrades.make import KeptRecord, Log
 
 _HERE = Path(__file__).parents[1]
@@ -68,6 +69,7 @@ async def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path)
         packed.extractall(tmp_path, filter="data")
     log = msgspec.msgpack.decode(lzma.decompress((folder / "log.xz").read_bytes()), type=Log, strict=False)
     store = EdgeStore(tmp_path / "vectors", embedder="wordllama")
+    await bind_to_apps(store)
     for collection, events in last_events(log).items():
         payloads = await store.read(collection.name, [*events], where={})
         assert payloads, collection.name

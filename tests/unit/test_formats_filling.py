@@ -89,7 +89,8 @@ def test_transcripts_are_followed_by_their_end() -> None:
     (item,) = InputSource(io.BytesIO(CHAT), InputReading(filling=FILLING)).items
     assert isinstance(item, InputConversation)
 
-    assert SessionEnded(session_id="s", timestamp=FILLING.now, reason="end of transcript") == item.events[-1]
+    ended = SessionEnded(session_id="s", app_id=FILLING.app_id, timestamp=FILLING.now, reason="end of transcript")
+    assert ended == item.events[-1]
 
 
 @pytest.mark.parametrize(("line", "end_sessions"), [(CHAT, False), (TURN, None)])
