@@ -67,7 +67,7 @@ async def test_whoever_sends_no_whole_head_is_let_go() -> None:
             _until_closed(port),
             _until_closed(port, HEAD),
             _until_closed(port, whole, HEAD),
-            _until_closed(port, HEAD + b"\r\nx"),
+            _until_closed(port, HEAD + b"Content-Type: application/json\r\n\r\nx"),
         )
         alive = await client.get("/livez")
         silent, head, second, body = await slow

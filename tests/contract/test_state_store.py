@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.events import Position, Role, Turn
+from models.events import Position, Role, Turn, session_key
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from streams.state.changelog import keyed
@@ -130,4 +130,4 @@ def test_the_fold_schedules_every_session_and_goes_on(opened: Open) -> None:
     assert (19, 20) == (again.offset, again.open_sessions)
     assert PartitionFold(content(table), policy).next_deadline() == again.next_deadline()
     assert 21 == len(table.entities)
-    assert {"head", "b0"} <= set(table.entities["s-3"])
+    assert {"head", "b0"} <= set(table.entities[session_key("a", "s-3")])

@@ -12,7 +12,6 @@ from jobs.replay.comparison import State, settle
 from jobs.replay.index_read import NobodyToAsk
 from jobs.shared.role_groups import RoleGroup
 from models.events.topics import Topic
-from models.risk.scorer import RuleScorer
 from streams.oracle.comparison import Comparison, DifferenceKind, TopicOutputs
 from streams.oracle.replay import USERS, Folded, Replayed, UsersReplay
 from streams.settings import Settings, load_settings
@@ -85,7 +84,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(compare, "feed_log", cluster.fold)
     monkeypatch.setattr(compare, "changelog_reader", cluster.changelog)
     monkeypatch.setattr(compare, "stream_embedder_of", lambda _: None)
-    monkeypatch.setattr(compare, "scorer_of", lambda *_: RuleScorer())
+    monkeypatch.setattr(compare, "RuledSessions", lambda *_: None)
     monkeypatch.setattr(compare, "compare_outputs", lambda *_: Comparison())
     monkeypatch.setattr(compare, "compare_tiers", lambda *_: Comparison())
     monkeypatch.setattr(compare, "read_outputs", outputs)
