@@ -126,8 +126,7 @@ class _Outputs:
 
 @asynccontextmanager
 async def _outputs(settings: Settings) -> AsyncIterator[_Outputs]:
-    options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
-    async with consumer(settings.kafka, **options) as client:
+    async with consumer(settings.kafka, auto_offset_reset="earliest") as client:
         names = [topic.full_name(settings.topic_prefix) for topic in (PROFILES, ALERTS)]
         client.assign([TopicPartition(name, n) for name in names for n in await require_topic(settings.kafka, name)])
         yield _Outputs(settings, client)
