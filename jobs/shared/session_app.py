@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from models.errors import ConfigurationError
-from models.events import DEFAULT_APP, SessionName
+from models.events import SessionName, app_meant
 
 SessionAppOption = Annotated[
     str,
@@ -32,13 +32,9 @@ def session_meant(session_id: str, app_id: str, apps: Collection[str]) -> Sessio
     >>> session_meant("chat", "", ["shop"]), session_meant("chat", "", [])
     (SessionName(app_id='shop', session_id='chat'), SessionName(app_id='default', session_id='chat'))
     """
-    if app_id:
-        return SessionName(app_id, session_id)
-    if DEFAULT_APP in apps or not apps:
-        return SessionName(DEFAULT_APP, session_id)
-    if len(apps) > 1:
+    app = app_id or app_meant(apps)
+    if app is None:
         raise ConfigurationError(
             f"apps {', '.join(sorted(apps))} each have a session {session_id}: name the one that is meant with --app"
         )
-    (only,) = apps
-    return SessionName(only, session_id)
+    return SessionName(app, session_id)

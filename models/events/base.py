@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, NamedTuple, TypedDict
@@ -47,6 +48,23 @@ def session_key(app_id: str, session_id: str) -> str:
     'session:shop%2Feu/chat/1'
     """
     return f"session:{key_part(app_id)}/{session_id}"
+
+
+def app_meant(apps: Collection[str]) -> str | None:
+    """App of a session that is named by its id alone: the default app, or else the only one that has such a session.
+
+    Args:
+        apps: Apps that have a session of this id; none: it would be the default app's.
+
+    Returns:
+        None where several have one, and the default app has none.
+
+    >>> app_meant(["shop"]), app_meant(["shop", "default"]), app_meant([]), app_meant(["shop", "bank"])
+    ('shop', 'default', 'default', None)
+    """
+    if DEFAULT_APP in apps or not apps:
+        return DEFAULT_APP
+    return next(iter(apps)) if len(apps) == 1 else None
 
 
 class SessionName(NamedTuple):

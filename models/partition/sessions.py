@@ -29,7 +29,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from models.events import (
-    DEFAULT_APP,
     AlertChanged,
     AlertLabelled,
     ClockTicked,
@@ -41,6 +40,7 @@ from models.events import (
     SessionErased,
     SessionName,
     Turn,
+    app_meant,
     session_key,
 )
 from models.events.ids import event_id
@@ -177,20 +177,19 @@ class PartitionFold(LogFold[DecodedArrival]):
         """Key of the session that an event changes; None where it names no app, and several have such a session."""
         if event.app_id:
             return session_key(event.app_id, event.session_id)
-        by_default, known = session_key(DEFAULT_APP, event.session_id), self._of_any_app(event.session_id)
-        if by_default in known or not known:
-            return by_default
-        return known[0] if len(known) == 1 else None
+        app_id = app_meant(self._apps_with(event.session_id))
+        return None if app_id is None else session_key(app_id, event.session_id)
 
     def _erased_by(self, event: SessionErased) -> list[str]:
         """Keys of the sessions that an erasure takes: one that names no app is of an earlier release, and means all."""
         if event.app_id:
             return [session_key(event.app_id, event.session_id)]
-        return self._of_any_app(event.session_id)
+        return [session_key(app_id, event.session_id) for app_id in self._apps_with(event.session_id)]
 
-    def _of_any_app(self, session_id: str) -> list[str]:
-        keys = (session_key(app_id, session_id) for app_id in sorted(self._known_apps))
-        return [key for key in keys if key in self._open or key in self._closed]
+    def _apps_with(self, session_id: str) -> list[str]:
+        """Apps of which a session of this id is known."""
+        keys = ((app_id, session_key(app_id, session_id)) for app_id in sorted(self._known_apps))
+        return [app_id for app_id, key in keys if key in self._open or key in self._closed]
 
     def _time_out(self, position: Position) -> None:
         """Close what is due; of sessions beyond the bound those that are due next."""

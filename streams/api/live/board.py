@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from models.errors import AmbiguousApp
 from models.events import (
-    DEFAULT_APP,
     AlertChanged,
     ModeTransition,
     ProfileUpdated,
     SegmentCompacted,
     SessionName,
+    app_meant,
 )
 from models.events.erase import EraseRequested
 from streams.api.live.known import MOST_ALERTS, KnownAlert, KnownSession
@@ -173,12 +173,12 @@ class LiveBoard:
         Raises:
             AmbiguousApp: Several other apps have a session of this id.
         """
-        found = [each for each in self._of_any_app(session_id) if may_read(each.app_id)]
-        if (by_default := SessionName(DEFAULT_APP, session_id)) in found:
-            return by_default
-        if len(found) > 1:
+        apps = [each.app_id for each in self._of_any_app(session_id) if may_read(each.app_id)]
+        if not apps:
+            return None
+        if (app_id := app_meant(apps)) is None:
             raise AmbiguousApp("several apps have a session of this id: name the app_id")
-        return found[0] if found else None
+        return SessionName(app_id, session_id)
 
     def row(self, session: SessionName) -> Row | None:
         """One session, if its profile is known."""
