@@ -148,20 +148,25 @@ class _Settling:
         result.include(self._users_state_compared(users, users_state))
         followers = await self._followers_compared(oracle, users, ends)
         if result.differences or followers.differences:
-            grown = await self._grown(ends)
-            if grown and not self.too_late():
+            grown: dict[str, int] = {}
+            since = await self._gone_on(ends)
+            if since and not self.too_late():
                 return None
+            for topic, places in since.items():
+                grown |= await names_since(self._settings, topic, places)
             followers = _unsettled(followers, grown) if grown else followers
         result.include(followers)
         return Settled(oracle, state, users, outputs, result)
 
-    async def _grown(self, ends: Mapping[Topic, Ends]) -> dict[str, int]:
-        """What came since: `<topic>[<partition>] <event>` → records."""
-        found: dict[str, int] = {}
+    async def _gone_on(self, ends: Mapping[Topic, Ends]) -> dict[Topic, Ends]:
+        """Of the logs that went on beyond these offsets the partitions that did, each with its offset."""
+        found: dict[Topic, Ends] = {}
         for topic, each in ends.items():
             extent = await log_extent(self._settings, topic)
-            since = {number: each.get(number, 0) for number, (_, end) in extent.items() if end > each.get(number, 0)}
-            found |= await names_since(self._settings, topic, since)
+            if since := {
+                number: each.get(number, 0) for number, (_, end) in extent.items() if end > each.get(number, 0)
+            }:
+                found[topic] = since
         return found
 
     async def _whole_log(self, topic: Topic) -> Extent:
@@ -220,7 +225,7 @@ class _Settling:
 
     async def _followers_compared(self, oracle: Replayed, users: Replayed, ends: Mapping[Topic, Ends]) -> Comparison:
         async def given_up() -> bool:
-            return self.too_late() or bool(await self._grown(ends))
+            return self.too_late() or bool(await self._gone_on(ends))
 
         compared: dict[str, Callable[[], Awaitable[Comparison]]] = {
             _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, ends, oracle, users),

@@ -180,7 +180,12 @@ async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
 
 
 async def read_to_end(
-    kafka: KafkaSettings, topic: str, *, only: int | None = None, first: int = 0, before: int | None = None
+    kafka: KafkaSettings,
+    topic: str,
+    *,
+    only: int | None = None,
+    first: int | Mapping[int, int] = 0,
+    before: int | Mapping[int, int] | None = None,
 ) -> AsyncGenerator[ConsumerRecord, None]:
     """Every record from the log's start to where its end was at the call, partition by partition in order.
 
@@ -190,8 +195,8 @@ async def read_to_end(
         kafka: Which cluster.
         topic: Full name.
         only: Of this partition alone.
-        first: Only records from this offset on.
-        before: Only records below this offset.
+        first: Only records from this offset on, or from one for each partition (0 where none is given).
+        before: Only records below this offset, or below one for each partition (0 where none is given).
 
     Raises:
         ConfigurationError: There is no such topic.
@@ -199,9 +204,14 @@ async def read_to_end(
     partitions = [TopicPartition(topic, p) for p in await require_topic(kafka, topic) if only in (None, p)]
     async with consumer(kafka) as client:
         ends, starts = await client.end_offsets(partitions), await client.beginning_offsets(partitions)
-        last = {p: end if before is None else min(end, before) for p, end in ends.items()}
-        async for record in read_extents(client, {p: Extent(max(starts[p], first), last[p]) for p in partitions}):
+        last = {p: end if before is None else min(end, _bound(before, p)) for p, end in ends.items()}
+        extents = {p: Extent(max(starts[p], _bound(first, p)), last[p]) for p in partitions}
+        async for record in read_extents(client, extents):
             yield record
+
+
+def _bound(offset: int | Mapping[int, int], place: TopicPartition) -> int:
+    return offset if isinstance(offset, int) else offset.get(place.partition, 0)
 
 
 async def read_extents(

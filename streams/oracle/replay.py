@@ -173,6 +173,8 @@ class LogReplay(ABC, Generic[_Arrival]):
         self._turns_of: defaultdict[SessionName, set[int]] = defaultdict(set)
         self._forgotten = Forgotten()
         self._floods: dict[int, FloodGauge] = {}
+        self.fed: dict[int, int] = {}
+        """Partition → offset behind the last record that was given, refused ones too."""
 
     @abstractmethod
     def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[_Arrival]:
@@ -184,6 +186,7 @@ class LogReplay(ABC, Generic[_Arrival]):
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
+        self.fed[partition] = records[-1].offset + 1
         table = self._tables.setdefault(partition, MemoryTable())
         flood = self._floods.setdefault(partition, FloodGauge(self._policy.intake))
         decoded = self._decode(records, folded_offset(table.entities), flood)
@@ -330,7 +333,7 @@ async def feed_log(
     limit: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replayed:
-    """Fold what the replay's log holds beyond what it has folded before; `limit` and `progress` as of `ReplayFeed`.
+    """Fold what the replay's log holds beyond what it was given before; nothing is read twice.
 
     Args:
         settings: Which cluster and prefix.
@@ -344,7 +347,7 @@ async def feed_log(
         ConfigurationError: There is no such topic.
     """
     feed = ReplayFeed(replay, limit=limit, progress=progress)
-    async for record in read_to_end(settings.kafka, replay.folded.source.full_name(settings.topic_prefix)):
-        if before is None or record.offset < before.get(record.partition, 0):
-            feed.take(record)
+    source = replay.folded.source.full_name(settings.topic_prefix)
+    async for record in read_to_end(settings.kafka, source, first=dict(replay.fed), before=before):
+        feed.take(record)
     return feed.finish()

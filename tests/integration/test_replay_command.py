@@ -14,10 +14,13 @@ from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
 from models.events import Position
 from models.events.topics import COMMANDS, TURNS
+from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.kafka.producer import Record
+from streams.oracle.replay import SessionReplay, feed_log
 from streams.settings import Settings
+from streams.wiring import embedder_of, policy_of
 from tests.support.command_line import refused, turntide
 from tests.support.fault_driver import (
     assert_equal_to_replay,
@@ -77,6 +80,20 @@ async def test_digests_and_differences(settings: Settings) -> None:
 def test_compare_refuses_a_part() -> None:
     """A comparison of one session would hide the others' differences."""
     assert "--compare looks at everything" in refused("replay", "--compare", "--session", "s-1")
+
+
+async def test_what_was_read_is_not_read_again(settings: Settings) -> None:
+    """A replay that goes on begins behind the last record that it was given, refused ones at the end too."""
+    policy, read = policy_of(settings), list[int]()
+    replay = SessionReplay(policy, embedder_of(settings), RuleScorer())
+    await send_to_turns(settings, [recorded(said(0)), Record(b"s", b"{broken"), Record(b"s", b"{broken too")])
+    await feed_log(settings, replay, progress=read.append)
+    await feed_log(settings, replay, progress=read.append)
+    await send_to_turns(settings, [recorded(said(1))])
+    whole = await feed_log(settings, replay, progress=read.append)
+
+    assert read == [3, 1]
+    assert (len(whole.turn_keys), len(whole.outputs) > 1) == (2, True)
 
 
 async def test_a_log_that_grows_is_compared(settings: Settings) -> None:
