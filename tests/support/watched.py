@@ -19,7 +19,7 @@ from streams.inference.intake import Intake
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
-from streams.wiring import policy_of
+from streams.wiring import policy_of, scorer_of
 from tests.support.entity_driver import Entities, keep_entities
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -57,14 +57,16 @@ def by_user(*texts: str) -> list[Said]:
 
 
 class Watched:
-    """One session on a partition, its turns a minute apart."""
+    """One session on a partition, its turns a minute apart, watched as `scorer.kind` has it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "trained") -> None:
         self.entities: Entities = {}
         self.outputs: list[OutputEvent] = []
         self.dead: list[DeadLetter] = []
-        self._fold = PartitionFold(self.entities, shipped_policy())
-        self._intake = Intake(shipped_policy(), _embedder(), shipped_scorer())
+        settings = load_settings(scorer={"kind": kind})
+        policy = policy_of(settings)
+        self._fold = PartitionFold(self.entities, policy)
+        self._intake = Intake(policy, _embedder(), scorer_of(settings, _embedder()))
         self._offset = 0
 
     def hear(self, said: Sequence[Said]) -> Watched:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,83 +15,15 @@ import pytest
 from jobs.produce.formats import FORMATS, Filling, InputConversation, Malformed, conversations, detect
 from jobs.produce.formats.source import InputReading, InputSource
 from models.errors import ConfigurationError
-from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, Role, Turn
+from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, Turn
+from tests.support.golden_text import assert_text
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FILLING = Filling(source="chats", now=NOW)
-
-OPENAI = {
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "image_url", "image_url": {}}]},
-        {"role": "assistant", "content": None, "tool_calls": []},
-    ]
-}
-SHAREGPT = {"id": "c1", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}
-OASST = {
-    "message_tree_id": "t",
-    "tree_state": "ready_for_export",
-    "prompt": {
-        "message_id": "p",
-        "text": "Question",
-        "role": "prompter",
-        "user_id": "author",
-        "created_date": "2023-02-06T14:00:00+00:00",
-        "replies": [
-            {"message_id": "a", "text": "One answer", "role": "assistant", "replies": []},
-            {
-                "message_id": "b",
-                "text": "Another",
-                "role": "assistant",
-                "replies": [{"message_id": "c", "text": "Thanks", "role": "prompter", "replies": []}],
-            },
-        ],
-    },
-}
-LOCOMO = {
-    "sample_id": "conv-1",
-    "qa": [],
-    "conversation": {
-        "speaker_a": "Ada",
-        "speaker_b": "Bo",
-        "session_10_date_time": "9:05 am on 2 June, 2023",
-        "session_10": [{"speaker": "Ada", "dia_id": "D10:1", "text": "Back again"}],
-        "session_2_date_time": "1:56 pm on 8 May, 2023",
-        "session_2": [
-            {"speaker": "Ada", "dia_id": "D2:1", "text": "Look", "blip_caption": "a boat", "img_url": ["x"]},
-            {"speaker": "Bo", "dia_id": "D2:2", "text": "Nice"},
-        ],
-    },
-}
-DIALOGUE = {
-    "session_id": "d1",
-    "label": "benign",
-    "year": 2020,
-    "tags": ["x"],
-    "turns": [
-        {"turn": 1, "role": "user", "content": "One", "risk": 0.25, "timestamp": "2026-02-01T10:00:00+01:00"},
-        {"turn": 2, "role": "assistant", "content": "Two"},
-    ],
-}
-TURN = {
-    "session_id": "s",
-    "user_id": "u",
-    "app_id": "a",
-    "turn": 0,
-    "role": "user",
-    "content": "Hi",
-    "timestamp": "2026-01-01T00:00:00Z",
-}
-
-
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "turntide": TURN,
-    "openai": OPENAI,
-    "sharegpt": SHAREGPT,
-    "oasst": OASST,
-    "locomo": LOCOMO,
-    "dialogues": DIALOGUE,
-}
+EXAMPLES: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "conversation_formats.json").read_text()
+)
+TURN, LOCOMO, DIALOGUE = (EXAMPLES[name] for name in ("turntide", "locomo", "dialogues"))
 
 
 def read(name: str, *documents: dict[str, Any], filling: Filling = FILLING, by_time: bool = False) -> list[Any]:
@@ -104,49 +37,22 @@ def turns(items: Sequence[Any]) -> list[Turn]:
     return [event for item in items for event in item.events]
 
 
-def test_openai_parts_and_gaps() -> None:
-    """Text parts are joined, a call without text is an empty turn, ids come from file name and line."""
-    read_turns = turns(read("openai", OPENAI))
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_gives_the_turns_that_its_rule_states(name: str) -> None:
+    """Paths of a tree, dated sessions in their order, roles, gaps filled; own numbers, risks and times are kept."""
+    said = [msgspec.json.encode(turn).decode() for turn in turns(read(name, EXAMPLES[name]))]
 
-    assert [(turn.role, turn.content) for turn in read_turns] == [
-        (Role.SYSTEM, "Be brief."),
-        (Role.USER, "Hello"),
-        (Role.ASSISTANT, ""),
-    ]
-    assert {("chats-1", "user-chats-1", "default")} == {(t.session_id, t.user_id, t.app_id) for t in read_turns}
-    assert [turn.turn for turn in read_turns] == [0, 1, 2]
+    assert name == detect(json.dumps(EXAMPLES[name]).encode())
+    assert_text(f"format-{name}", "\n".join(said))
 
 
 @pytest.mark.parametrize("start", [None, datetime(2025, 1, 1, tzinfo=UTC)])
 def test_sessions_without_times_begin_at_start_or_end_now(start: datetime | None) -> None:
     """Five seconds apart; without `--start` the last one now: a turn in the future would be refused."""
-    read_turns = turns(read("openai", OPENAI, filling=Filling(source="chats", now=NOW, start=start)))
+    read_turns = turns(read("openai", EXAMPLES["openai"], filling=Filling(source="chats", now=NOW, start=start)))
     begin = start or NOW - timedelta(seconds=10)
 
     assert [turn.timestamp for turn in read_turns] == [begin + timedelta(seconds=5 * n) for n in range(3)]
-
-
-def test_sharegpt_roles() -> None:
-    """`human` speaks as user, `gpt` as assistant, and a system text beside them comes first."""
-    read_turns = turns(read("sharegpt", {**SHAREGPT, "system": "Be kind."}))
-
-    assert [(turn.session_id, turn.role) for turn in read_turns] == [
-        ("c1", Role.SYSTEM),
-        ("c1", Role.USER),
-        ("c1", Role.ASSISTANT),
-    ]
-
-
-def test_oasst_paths() -> None:
-    """Every path from root to leaf is a session, with the prompt's user and time."""
-    items = read("oasst", OASST)
-
-    assert [(item.events[0].session_id, [event.content for event in item.events]) for item in items] == [
-        ("t/a", ["Question", "One answer"]),
-        ("t/c", ["Question", "Another", "Thanks"]),
-    ]
-    assert {"author"} == {turn.user_id for turn in turns(items)}
-    assert datetime(2023, 2, 6, 14, 0, 10, tzinfo=UTC) == items[1].events[2].timestamp
 
 
 def test_oasst_deep_tree() -> None:
@@ -158,23 +64,6 @@ def test_oasst_deep_tree() -> None:
     assert [Malformed] == [type(item) for item in items]
 
 
-def test_locomo_sessions() -> None:
-    """Dated sessions in the order of their numbers, a minute per turn; speakers and pictures are named in the text."""
-    first, second = read("locomo", LOCOMO)
-    assert [turn.content for turn in turns([first])] == ["Ada: Look [a boat]", "Bo: Nice"]
-
-    assert [first.events[0].session_id, second.events[0].session_id] == ["conv-1/session_2", "conv-1/session_10"]
-    assert [
-        (
-            "user-conv-1",
-            Role.USER,
-            datetime(2023, 5, 8, 13, 56, tzinfo=UTC),
-            {"dia_id": "D2:1", "blip_caption": "a boat"},
-        ),
-        ("user-conv-1", Role.ASSISTANT, datetime(2023, 5, 8, 13, 57, tzinfo=UTC), {"dia_id": "D2:2"}),
-    ] == [(turn.user_id, turn.role, turn.timestamp, turn.metadata) for turn in first.events]
-
-
 def test_locomo_unreadable_date() -> None:
     """A session without a date cannot be placed in time: the sample is reported."""
     sample = json.loads(json.dumps(LOCOMO))
@@ -182,13 +71,6 @@ def test_locomo_unreadable_date() -> None:
     (malformed,) = read("locomo", sample)
 
     assert Malformed(1, "session_2_date_time is missing or not as in `1:56 pm on 8 May, 2023`") == malformed
-
-
-def test_dialogue_own_values_win() -> None:
-    """Turn numbers, risk and times of the file are kept; what has no time follows five seconds later."""
-    expected = [(1, 0.25, datetime(2026, 2, 1, 9, tzinfo=UTC)), (2, None, datetime(2026, 2, 1, 9, 0, 5, tzinfo=UTC))]
-
-    assert expected == [(turn.turn, turn.risk, turn.timestamp) for turn in turns(read("dialogues", DIALOGUE))]
 
 
 @pytest.mark.parametrize(("keep", "expected"), [(False, None), (True, {"label": "benign", "year": 2020})])
@@ -246,12 +128,6 @@ def test_by_time_sorts_whole_conversations() -> None:
     items = read("dialogues", later, earlier, by_time=True)
 
     assert [item.events[0].session_id for item in items] == ["earlier", "later"]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_detection(name: str) -> None:
-    """The first document shows its format."""
-    assert name == detect(json.dumps(EXAMPLES[name]).encode())
 
 
 @pytest.mark.parametrize("document", ['{{"messages": {deep}}}', "[{deep}]", "{deep}"])
