@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from datetime import UTC, datetime
 
 import pytest
 
-from models.events import Role, Turn
-from models.risk.scorer import RuleScorer
+from models.events import Role
+from models.risk.scorer import RuleScorer, score_text
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import TurnScorer
+from tests.support.session_driver import said
 
 # urllib3, which wordllama imports, probes for IPv6 when it is loaded.
 pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")
@@ -35,13 +35,7 @@ TEXTS = (
 )
 
 
-def turn(content: str, role: Role = Role.USER, number: int = 0) -> Turn:
-    """A turn."""
-    at = datetime(2026, 1, 5, 9, tzinfo=UTC)
-    return Turn(session_id="s", user_id="u", app_id="a", turn=number, role=role, content=content, timestamp=at)
-
-
-TURNS = [turn(text, number=number) for number, text in enumerate(TEXTS)]
+TURNS = [said(number, text) for number, text in enumerate(TEXTS)]
 
 
 @each_scorer
@@ -92,12 +86,13 @@ def test_vectors_at_hand_change_nothing(scorer: TurnScorer) -> None:
 @each_scorer
 def test_only_the_content_counts(scorer: TurnScorer) -> None:
     """Not who says it, where, or what the producer makes of it."""
-    others = [turn(TEXTS[2], role, number) for number, role in enumerate(Role)]
+    others = [said(number, TEXTS[2], role=role) for number, role in enumerate(Role)]
 
     assert set(scorer.score(others)) == {scorer.score([TURNS[2]])[0]}
 
 
 def test_names_tell_scorers_apart() -> None:
     """Alerts and replays know a scorer by its name; the vectors that one reads are those of an embedder."""
-    assert len({scorer.name for scorer in SCORERS}) == len(SCORERS)
+    assert [SCORERS[0].name, len({scorer.name for scorer in SCORERS})] == ["rules", len(SCORERS)]
+    assert list(SCORERS[0].score(TURNS)) == [score_text(text) for text in TEXTS]
     assert [scorer.reads for scorer in SCORERS] == ["", EMBEDDER.name]
