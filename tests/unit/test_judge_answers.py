@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from models.errors import LlmRubbish
@@ -9,49 +13,16 @@ from streams.inference.llm_answers import LlmReply
 from streams.inference.openai_judge import verdict
 
 SURE = 0.9
+SAID: dict[str, Any] = tomllib.loads((Path(__file__).parent / "data" / "judge_answers.toml").read_text())
 
 
-@pytest.mark.parametrize(
-    ("said", "probability"),
-    [
-        ("unsafe", 0.9),
-        ("\n\nunsafe\nS1,S9", 0.9),
-        ("Unsafe.", 0.9),
-        ("safe", 0.1),
-        ("\n\nsafe\n", 0.1),
-        ("<think>Is it unsafe?\nunsafe</think>\nsafe", 0.1),
-        ('{"harmful": true}', 0.9),
-        ('{"harmful": false, "probability": null}', 0.1),
-        ('{"harmful": true, "probability": 0.7}', 0.7),
-        ('Here you are: ```json\n{"probability": 0, "harmful": false, "why": "study"}\n```', 0.0),
-        ('{"harmful": true, "probability": 0.5}', 0.5),
-        ('{"harmful": false, "probability": 0.5}', 0.5),
-    ],
-)
+@pytest.mark.parametrize(("said", "probability"), SAID["read"])
 def test_both_forms_are_read(said: str, probability: float) -> None:
     """A stated probability as it is; a bare verdict as sure as the settings have it."""
     assert verdict(LlmReply(said), sure=SURE) == pytest.approx(probability)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "</think>",
-        "I cannot help with that.",
-        "Safe to say that this is unsafe",
-        "unsafe, I think",
-        "not safe",
-        "[]",
-        "{}",
-        '{"harmful": "yes"}',
-        '{"harmful": true, "probability": 1.5}',
-        '{"harmful": true, "probability": NaN}',
-        '{"harmful": true, "probability": 0.1}',
-        '{"harmful": false, "probability": 0.95}',
-        '{"harmful": tr',
-    ],
-)
+@pytest.mark.parametrize("said", SAID["no_answer"])
 def test_anything_else_is_no_answer(said: str) -> None:
     """Neither is a verdict against its own probability: which of both is meant, nobody knows."""
     with pytest.raises(LlmRubbish):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import tomllib
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import msgspec
@@ -31,6 +33,7 @@ from tests.support.lake_records import example
 SECRETS = ("ann@example.org", "+41 44 668 18 00", "4111 1111 1111 1111", "GB82 WEST 1234 5698 7654 32")
 PII = f"write {SECRETS[0]}, call {SECRETS[1]}, pay {SECRETS[2]} or {SECRETS[3]} today"
 MASKED = "write [email], call [phone], pay [card] or [iban] today"
+TEXTS: dict[str, list[Any]] = tomllib.loads((Path(__file__).parent / "data" / "masked_texts.toml").read_text())
 EVERYWHERE = MaskingPolicy(at_archive=True, at_index=True)
 
 
@@ -38,35 +41,17 @@ EVERYWHERE = MaskingPolicy(at_archive=True, at_index=True)
     ("text", "masked"),
     [
         (PII, MASKED),
-        ("Ann.O'Neil+x@mail.example.co.uk!", "[email]!"),
-        ("(ann@example.org)", "([email])"),
-        ("IBAN DE89370400440532013000.", "IBAN [iban]."),
-        ("no AB12 GB82WEST12345698765432 DE89 3704 0044 0532 0130 00 of", "no AB12 [iban] [iban] of"),
         ("12 34567" * 9_000, "[phone]"),
-        ("DE89-3704-0044-0532-0130-00-b or GB82-WEST-1234-5698-7654-32", "[iban]-b or [iban]"),
-        ("BE68 5390 0754 7034 on 5-6-7 May at 8-9 or 10-11", "[iban] on 5-6-7 May at 8-9 or 10-11"),
-        ("NO9386011117947 by 1-2-24 to 3-4-24 or 5", "[iban] by 1-2-24 to 3-4-24 or 5"),
-        ("BE68539007547034-1-2-3-4-5-6-7-8-9", "[iban]-1-2-3-4-5-6-7-8-9"),
-        ("version 2026.1105.0930.0007 and 2026.110530.00017", None),
-        ("4111.1111.1111.1111 and 3782.822463.10005.", "[card] and [card]."),
-        ("4.111111111111111 or 41111111.11111111", "4.111111111111111 or 41111111.11111111"),
-        ("4111-1111-1111-1111 and 378282246310005", "[card] and [card]"),
-        ("4222222222222", "[card]"),
         ("GB82WEST12345698765432 " + "7a" * 10_001, "[iban] " + "7a" * 10_001),
-        ("order 4111111111111112", "order 4111111111111112"),
-        ("0000 0000 0000 0000", "0000 0000 0000 0000"),
-        ("2026-01-05T09:30:20Z, 3.14159265358979, 1700000000000, 127.0.0.1", None),
-        ("a @ b, user@host, @name, 12345, C4 AB12 3", None),
-        ("020 7946 0018", None),
-        ("", None),
+        *TEXTS["masked"],
+        *((kept, kept) for kept in TEXTS["kept"]),
     ],
 )
-def test_what_is_masked(text: str, masked: str | None) -> None:
+def test_what_is_masked(text: str, masked: str) -> None:
     """Only what the libraries hold for one; once masked it stays as it is."""
     mask = Masker(MaskingPolicy()).mask
-    found = mask(text)
 
-    assert (found, mask(found)) == (text if masked is None else masked,) * 2
+    assert (mask(text), mask(masked)) == (masked, masked)
 
 
 def test_kinds_and_regions_are_the_policys() -> None:
