@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from aiokafka.structs import ConsumerRecord
@@ -13,19 +14,16 @@ from faust.types import TP
 from msgspec import Struct, structs
 from qdrant_client import AsyncQdrantClient
 
+from models.entities import TOPIC_OF
 from models.errors import StoreUnavailable
 from models.events import (
-    AppMemoriesChanged,
-    AppMemoryChanged,
     Position,
-    ProjectChanged,
-    ProjectItemChanged,
     SessionErased,
     TopicChanged,
     Turn,
 )
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import CONVERSATION_TOPICS, ERASURES, MEMORIES, PROJECTS, TURNS, Topic
+from models.events.topics import TURNS
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
@@ -36,6 +34,7 @@ from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
 from tests.support.apps_indexed import memory, stats
+from tests.support.blank_events import blank
 from tests.support.projects_indexed import changed as project_changed
 from tests.support.projects_indexed import conversation, remembered, stands
 from tests.support.session_driver import said
@@ -83,25 +82,18 @@ class Quiet(IndexRole):
         """Take a poll of events, in this order in their topics, at offsets from `first`."""
         batches: dict[TP, list[ConsumerRecord]] = {}
         for offset, event in enumerate(events, first):
-            topic, key = place_of(event)
+            topic, key = TOPIC_OF.get(type(event), TURNS), key_in_log(event)
             name = topic.full_name(self.settings.topic_prefix)
             record = ConsumerRecord(name, 0, offset, _LATER_MS, 1, key, value := encode(event), None, 1, len(value), ())
             batches.setdefault(TP(name, 0), []).append(record)
         await self.on_records(batches)
 
 
-def place_of(event: Struct) -> tuple[Topic, bytes | None]:
-    """Where an event lies, and under which key."""
-    if isinstance(event, Turn | SessionErased):
-        return TURNS, event.session_id.encode()
-    if isinstance(event, TopicChanged):
-        return CONVERSATION_TOPICS, key_of(event)
-    if isinstance(event, AppMemoryChanged | AppMemoriesChanged):
-        return MEMORIES, key_of(event)
-    if isinstance(event, ProjectItemChanged | ProjectChanged):
-        return PROJECTS, key_of(event)
-    assert isinstance(event, VectorsErasureDue | VectorsErased)
-    return ERASURES, f"{event.request_id}/{type(event).__name__}".encode()
+def key_in_log(event: Struct) -> bytes | None:
+    """Key under which an event lies in its log."""
+    if isinstance(event, VectorsErasureDue | VectorsErased):
+        return f"{event.request_id}/{type(event).__name__}".encode()
+    return event.session_id.encode() if isinstance(event, Turn | SessionErased) else key_of(event)  # type: ignore[arg-type]
 
 
 def due(request: str, *sessions: str) -> VectorsErasureDue:
@@ -117,21 +109,9 @@ def ended(session: str) -> SessionErased:
 
 def changed(offset: int, topic: str) -> TopicChanged:
     """A topic of session s, as it is after the turn at this offset."""
-    now = datetime(2026, 1, 5, tzinfo=UTC)
-    names = {"id": topic, "session_id": "s", "user_id": "u", "app_id": "a", "topic_id": topic}
-    numbers = "turn message_count access_count importance priority half_life_days released_messages packed_bytes"
-    counts = dict.fromkeys([*numbers.split(), "session_topics"], 1)
-    words = dict.fromkeys(["title", "detail", "memory_type", "summary", "summarised_by"], "boats")
-    times = dict.fromkeys(["timestamp", "created_at", "last_active_at"], now)
-    lists = {"tags": [], "active_turns": [1], "packed_turns": []}
-    rest = {
-        "cause": "started",
-        "active": True,
-        "kept": True,
-        "compaction": None,
-        "source": Position("turns", 0, offset),
-    }
-    return TopicChanged(**names | counts | words | times | lists | rest)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"user_id": "u", "app_id": "a", "title": "boats", "active_turns": [1], "compaction": None}
+    source = Position("turns", 0, offset)
+    return blank(TopicChanged, id=topic, session_id="s", topic_id=topic, source=source, kept=True, **told)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from streams.archive.maintenance import Maintained
 from streams.http.answering import RequestMeasures, ServedRoute
 from streams.http.health import Api
 from streams.inference.llm_client import count_usage
-from streams.observe.telemetry import Metrics, metrics
+from streams.observe.telemetry import metrics
 from streams.settings.archive import ArchiveSettings
 from streams.settings.telemetry import TelemetrySettings
 
@@ -101,33 +101,3 @@ async def test_an_upkeep_that_does_not_settle_shows(monkeypatch: pytest.MonkeyPa
     assert (unsettled, shown("archive_unsettled")) == (1, 0)
     assert shown("archive_upkeep_total", result="not_settled") == before + 1
     assert shown("archive_upkeep_timestamp_seconds") > 0
-
-
-def test_counting_can_be_switched_off() -> None:
-    """For measuring what it costs: the same calls, and nothing moves."""
-    silent = Metrics()
-    silent.configure(TelemetrySettings(metrics=False))
-    silent.counter("records_total", topic="t").inc(3)
-    silent.gauge("ready").set(1)
-    silent.histogram("batch_turns").observe(4)
-    value = silent.registry.get_sample_value
-
-    assert value("turntide_records_total", {"topic": "t"}) is None
-    assert (value("turntide_ready"), value("turntide_batch_turns_count")) == (0, 0)
-
-
-def test_energy_is_the_processors_time() -> None:
-    """An estimate in joules: CPU seconds times watts."""
-    counted = Metrics()
-    counted.configure(TelemetrySettings(watts_per_core=1_000))
-    list(counted.registry.collect())
-    joules = counted.registry.get_sample_value("turntide_energy_joules_total") or 0
-    seconds = counted.registry.get_sample_value("process_cpu_seconds_total") or 0
-
-    assert joules == pytest.approx(1_000 * seconds, rel=0.1)
-    assert [
-        sample.value
-        for family in counted.registry.collect()
-        for sample in family.samples
-        if sample.name == "turntide_build_info"
-    ] == [1]

@@ -10,7 +10,8 @@ from aiokafka.structs import ConsumerRecord
 
 from streams.kafka.records import ShownPartitions, event_time_of
 from streams.observe.memory_limit import memory_limit_bytes
-from streams.observe.telemetry import metrics
+from streams.observe.telemetry import Metrics, metrics
+from streams.settings.telemetry import TelemetrySettings
 
 WRITTEN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -36,22 +37,6 @@ def test_a_header_counts_first_and_nonsense_is_now() -> None:
         assert began <= event_time_of(record(None, at_ms=at_ms)) <= datetime.now(UTC)
 
 
-def test_gauges_of_a_partition_that_moved_are_dropped() -> None:
-    """Else the lag that it had here would say for ever that this worker stands still."""
-
-    def lag(partition: str) -> float | None:
-        return metrics.registry.get_sample_value("turntide_offset_lag_records", {"partition": partition})
-
-    shown = ShownPartitions()
-    shown.keep([901, 902])
-    for partition in ("901", "902"):
-        metrics.gauge("offset_lag_records", partition=partition).set(5)
-    shown.keep([902])
-
-    assert (lag("901"), lag("902")) == (None, 5)
-    metrics.forget_partition(902)
-
-
 def test_a_containers_limit_counts_before_the_machines_memory(tmp_path: Path) -> None:
     """Both versions of control groups; `max` is none."""
     machine = memory_limit_bytes(tmp_path)
@@ -65,3 +50,42 @@ def test_a_containers_limit_counts_before_the_machines_memory(tmp_path: Path) ->
 
     assert (old, new) == (4096, 1024)
     assert memory_limit_bytes(tmp_path) == machine > 2**20
+
+
+def test_gauges_of_a_partition_that_moved_are_dropped() -> None:
+    """Else the lag that it had here would say for ever that this worker stands still; counters stay."""
+    value, lag, heals = (
+        metrics.registry.get_sample_value,
+        "turntide_offset_lag_records",
+        "turntide_rebalance_heals_total",
+    )
+    shown = ShownPartitions()
+    shown.keep([901, 902])
+    for partition in ("901", "902"):
+        metrics.gauge("offset_lag_records", partition=partition).set(5)
+        metrics.counter("rebalance_heals_total", partition=partition).inc()
+    shown.keep([902])
+    moved = value(lag, {"partition": "901"})
+    metrics.gauge("offset_lag_records", partition="901").set(3)  # it was given back
+
+    assert (moved, value(lag, {"partition": "901"}), value(lag, {"partition": "902"})) == (None, 3, 5)
+    assert value(heals, {"partition": "901"}) == 1
+    for number in (901, 902):
+        metrics.forget_partition(number)
+
+
+def test_one_of_each_kind_is_counted_or_none_at_all() -> None:
+    """Counting can be switched off, for measuring what it costs: the same calls, and nothing moves."""
+    shown = []
+    for counts in (True, False):
+        counted = Metrics()
+        counted.configure(TelemetrySettings(metrics=counts))
+        counted.counter("dead_letters_total", reason="not_json").inc(3)
+        counted.gauge("ready").set(1)
+        counted.histogram("stage_seconds", stage="fold").observe(0.002)
+        value = counted.registry.get_sample_value
+        letters = value("turntide_dead_letters_total", {"reason": "not_json"})
+        below = value("turntide_stage_seconds_bucket", {"stage": "fold", "le": "0.0025"})
+        shown.append((letters, value("turntide_ready"), below))
+
+    assert shown == [(3, 1, 1), (None, 0, None)]

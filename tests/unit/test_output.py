@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterator
@@ -18,101 +17,42 @@ from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.support.command_line import refused, turntide
+from tests.support.golden_text import assert_text
 from tests.support.lake_records import NOW, PREFIX, buffer_of, turn
 
 _TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
 
 
-def printed(form: OutputFormat) -> tuple[Printer, io.StringIO, io.StringIO]:
-    """An output with both its streams."""
+@pytest.mark.parametrize("form", OutputFormat)
+def test_results_in_every_form(form: OutputFormat) -> None:
+    """Rows, none, columns of one name, a record; beside them an error, and what is for people only.
+
+    JSON keeps types: numbers, null, nested values, times in UTC, bytes as base64. CSV quotes what needs it.
+    """
     stream, beside = io.StringIO(), io.StringIO()
-    return Printer(form, stream=stream, beside=beside), stream, beside
-
-
-def test_json_rows_are_one_array() -> None:
-    """Types survive: numbers, null, nested values, times in UTC, bytes as base64."""
-    output, stream, _ = printed(OutputFormat.JSON)
-
-    output.rows("t", [{"a": 1, "b": None, "c": [{"d": 0.5}], "e": _TIME, "f": b"\x00\xff"}, {"a": 2}])
-
-    assert json.loads(stream.getvalue()) == [
-        {"a": 1, "b": None, "c": [{"d": 0.5}], "e": "2026-01-02T02:04:05Z", "f": "AP8="},
-        {"a": 2, "b": None, "c": None, "e": None, "f": None},
-    ]
-
-
-def test_no_rows_are_an_empty_array_and_an_empty_table() -> None:
-    """Programs get valid JSON, people no lonely header."""
-    as_json, json_stream, _ = printed(OutputFormat.JSON)
-    as_table, table_stream, _ = printed(OutputFormat.TABLE)
-
-    as_json.rows("t", [])
-    as_table.rows("t", [])
-
-    assert (json_stream.getvalue(), table_stream.getvalue()) == ("[]\n", "")
-
-
-def test_csv_can_be_read_back() -> None:
-    """Commas, quotes and line breaks in values."""
-    output, stream, _ = printed(OutputFormat.CSV)
-
-    output.rows("t", [{"a": 'x,"y"\nz', "b": True, "c": None}])
-
-    assert list(csv.reader(io.StringIO(stream.getvalue()))) == [["a", "b", "c"], ['x,"y"\nz', "true", ""]]
-
-
-def test_columns_of_one_name_are_told_apart() -> None:
-    """A join gives two of them; JSON objects would lose one."""
-    output, stream, _ = printed(OutputFormat.JSON)
-
+    output = Printer(form, stream=stream, beside=beside)
+    odd = {"a": 'x,"y"\nz', "b": True, "c": [{"d": 0.5}], "e": _TIME, "f": b"\x00\xff", "g": None}
+    output.rows("rows", [odd, {"a": 2}])
+    output.rows("none", [])
     output.table("", ["id", "id"], [(1, 2)])
+    output.record({"name": "x", "at": _TIME})
+    output.error(ConfigurationError("what, where\x1b, do this"))
+    output.message("for people only")
 
-    assert json.loads(stream.getvalue()) == [{"id": 1, "id_2": 2}]
+    assert_text(f"output-{form}", f"{stream.getvalue()}--- beside\n{beside.getvalue()}")
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;title\x07", "a\rb", "\x9b31m", "[bold]x[/bold]", ":smile:"])
 def test_a_turn_cannot_steer_the_terminal(text: str) -> None:
     """Escape sequences are shown; rich's markup is not interpreted."""
-    output, stream, _ = printed(OutputFormat.TABLE)
-
+    stream = io.StringIO()
+    output = Printer(OutputFormat.TABLE, stream=stream, beside=io.StringIO())
     output.rows("t", [{"content": text}])
     output.record({"content": text})
 
     assert {c for c in stream.getvalue() if not c.isprintable()} == {"\n"}
     if text.isprintable():
         assert stream.getvalue().count(text) == 2
-
-
-def test_record_is_one_object_or_lines() -> None:
-    """The same fields in every form."""
-    fields = {"name": "x", "at": _TIME}
-    as_json, json_stream, _ = printed(OutputFormat.JSON)
-    as_table, table_stream, _ = printed(OutputFormat.TABLE)
-    as_csv, csv_stream, _ = printed(OutputFormat.CSV)
-
-    for output in (as_json, as_table, as_csv):
-        output.record(fields)
-
-    assert json.loads(json_stream.getvalue()) == {"name": "x", "at": "2026-01-02T02:04:05Z"}
-    assert table_stream.getvalue().split() == ["name", "x", "at", "2026-01-02T02:04:05Z"]
-    assert csv_stream.getvalue() == "name,at\nx,2026-01-02T02:04:05Z\n"
-
-
-def test_errors_go_beside_the_result() -> None:
-    """A pipe gets the result alone, a program an object it can read."""
-    as_json, json_stream, json_beside = printed(OutputFormat.JSON)
-    as_table, _, table_beside = printed(OutputFormat.TABLE)
-    error = ConfigurationError("what, where\x1b, do this")
-
-    as_json.error(error)
-    as_table.error(error)
-    as_json.message("for people only")
-
-    assert json_stream.getvalue() == ""
-    assert json.loads(json_beside.getvalue()) == {
-        "error": {"type": "ConfigurationError", "message": "what, where\x1b, do this"}
-    }
-    assert table_beside.getvalue() == "error: what, where\u241b, do this\n"
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,14 @@ def worked(
 def test_a_traced_record_gives_its_batch_spans(exporter: InMemorySpanExporter) -> None:
     """Stages are children of the batch; a record's span is the producer's child, and a bounded number have one."""
     settings = TelemetrySettings(sample_ratio=0, most_record_spans=2)
+    timed = metrics.histogram("stage_seconds", stage="decode")._sum
+    before_s = timed.get()
     traces = {("t.turns.v1", 3, offset): parent() for offset in (7, 8, 9)}
     spans = {span.name: span for span in worked(settings, exporter, traces)}
     batch, record = spans["sessions batch"], spans["t.turns.v1 sessions"]
     named = [name for name in spans if name.startswith("t.")]
 
+    assert timed.get() > before_s
     assert [spans[name].parent for name in ("decode", "fold")] == [batch.context] * 2
     assert (spans["fold"].status.status_code, spans["fold"].status.description) == (StatusCode.ERROR, "ValueError")
     assert SAID not in "".join(span.to_json() for span in spans.values())
