@@ -1,4 +1,4 @@
-"""Alert sinks, the pure parts: signatures, secrets, and what an Alertmanager is told."""
+"""How alerts are told: on the command line, to an Alertmanager, to a webhook; signatures and secrets."""
 
 from __future__ import annotations
 
@@ -11,44 +11,102 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.alerts.command import app as alerts
-from jobs.alerts.command import harmless_alert
+from jobs.alerts.command import described, explained, harmless_alert
 from models.errors import ConfigurationError
-from models.events import AlertChanged, AlertStatus, Contribution, Escalation, Severity, TurnShare
+from models.events import (
+    AlertChanged,
+    AlertStatus,
+    Contribution,
+    Escalation,
+    EvidenceTurn,
+    Severity,
+    SignalShare,
+    TurnShare,
+)
 from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
 from streams.notify.webhook import WebhookSink, secret_bytes, sign
 from streams.settings import NotifySettings
 from streams.wiring import sinks_of
+from tests.support.golden_text import assert_text
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - the specification's own test vector
 
 
 def alert(**changes: object) -> AlertChanged:
-    """An alert of a session, an hour old, with changes."""
-    base = {"session_id": "s-1", "app_id": "shop", "fired_at": NOW - timedelta(hours=1)}
-    return msgspec.structs.replace(harmless_alert(NOW), **{**base, **changes})
+    """An alert of a session by the source formulas, an hour old, with changes."""
+    shares = [SignalShare("level", 0.7, 0.8), SignalShare("trajectory", 0.2, 0.2), SignalShare("anomaly", 0.0, 0.0)]
+    evidence = [EvidenceTurn("s_4", 4, 0.7, "risk 0.70", 1.25)]
+    names: dict[str, object] = {"session_id": "s-1", "app_id": "shop", "turn": 4, "score": 0.61}
+    rest = {"signals": shares, "evidence": evidence, "fired_at": NOW - timedelta(hours=1)}
+    return msgspec.structs.replace(harmless_alert(NOW), **names | rest | changes)
 
 
 def judged_alert() -> AlertChanged:
-    """An alert that a model raised; base, parts and shares add up to 0.5."""
+    """An alert that a model raised, by seven signals; base, parts and shares add up to its log-odds."""
     contributions = [
-        Contribution("level", 0.1, -0.5, 0.731, alert_without=True),
-        Contribution("information_gathering", 0.5, 2.0, 0.182, alert_without=False),
-        Contribution("refusals", 0.4, 1.5, 0.269, alert_without=False),
-        Contribution("trend", 0.1, 0.0004, 0.6224, alert_without=True),
+        Contribution(f"signal_{n}", 0.5, added, 0.2 + n / 10, alert_without=n > 2, why=f"reason {n}")
+        for n, added in enumerate((2.0, 1.0, 0.5, 0.25, -0.125, 0.0625, 0.0625))
     ]
     escalation = Escalation(
-        probability=0.622,
-        log_odds=0.5004,
-        base_log_odds=-2.5,
+        probability=0.68,
+        log_odds=0.75,
+        base_log_odds=-3.0,
         threshold=0.45,
         model="escalation-1@abc",
         contributions=contributions,
-        turns=[TurnShare(0, 1.0004), TurnShare(2, 2.0)],
-        earlier_log_odds=0.0,
+        turns=[TurnShare(2, 2.5), TurnShare(4, 1.25), TurnShare(4, -0.25)],
+        earlier_log_odds=0.25,
     )
     return alert(escalation=escalation, policy_digest="def")
+
+
+@pytest.mark.parametrize("name", ["formulas", "judged"])
+def test_an_alert_is_told_on_its_grounds(name: str) -> None:
+    """To people the strongest signals with their counterfactual, the rest as one; programs get all, unrounded."""
+    told = alert() if name == "formulas" else judged_alert()
+    row = described(told)
+
+    assert_text(f"alert-{name}", f"{explained(told)}\n{msgspec.json.format(msgspec.json.encode(row)).decode()}")
+    if told.escalation is not None:
+        base, log_odds = told.escalation.base_log_odds, told.escalation.log_odds
+        shares = [told.escalation.earlier_log_odds, *(each.log_odds for each in told.escalation.turns)]
+        assert base + sum(each.log_odds for each in told.escalation.contributions) == base + sum(shares) == log_odds
+
+
+def test_alertmanager_is_told_by_few_labels() -> None:
+    """Labels are kept for ever as series: ids and the judgement are annotations.
+
+    Nobody repeats an alert every few minutes: a firing one outlives the resolve time-out. One that is resolved ends at
+    the change. The severity is part of its identity: one that worsened ends the milder one.
+    """
+    changes = {
+        "fired": alert(),
+        "resolved": alert(status=AlertStatus.RESOLVED, cause="resolved"),
+        "worsened": alert(severity=Severity.CRITICAL, cause="worsened"),
+        "judged": judged_alert(),
+    }
+    posted = {name: postable(change) for name, change in changes.items()}
+
+    assert_text("alert-posted", msgspec.json.format(msgspec.json.encode(posted)).decode())
+    assert posted["fired"][0].ends_at == NOW + HOLD
+
+
+async def test_webhook_carries_the_whole_judgement() -> None:
+    """Also what an Alertmanager has no room for: every contribution, and each turn's share."""
+    posts: list[tuple[bytes, Mapping[str, str]]] = []
+
+    class Receiver(Poster):
+        async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+            posts.append((body, headers or {}))
+
+    await WebhookSink(Receiver("webhook", "https://example.org/hook"), None).deliver([judged_alert()])
+
+    ((body, headers),) = posts
+    data = msgspec.json.decode(body)["data"]
+    assert headers["webhook-id"] == data["id"]
+    assert msgspec.convert(data, AlertChanged) == judged_alert()
 
 
 def test_signature_is_the_specifications() -> None:
@@ -69,39 +127,6 @@ def test_bad_secrets_are_refused(secret: str) -> None:
     assert not secret or len(secret) < 7 or secret not in str(refusal.value)
 
 
-def test_labels_are_few_and_the_session_is_no_label() -> None:
-    """Labels are kept for ever as series: a session id in them would be one series each."""
-    (posted,) = postable(alert())
-
-    assert {"alertname", "severity", "app_id", "fingerprint"} == posted.labels.keys()
-    assert posted.annotations["session_id"] == "s-1"
-
-
-def test_firing_outlives_the_resolve_timeout() -> None:
-    """Nobody repeats it every few minutes: without an end of its own it would resolve itself."""
-    (posted,) = postable(alert())
-
-    assert (NOW - timedelta(hours=1), NOW + HOLD) == (posted.starts_at, posted.ends_at)
-
-
-def test_resolved_ends_at_the_change() -> None:
-    """Same labels as when it fired, and an end."""
-    (fired,) = postable(alert())
-    (resolved,) = postable(alert(status=AlertStatus.RESOLVED, cause="resolved"))
-
-    assert (fired.labels, NOW) == (resolved.labels, resolved.ends_at)
-
-
-def test_worsened_ends_the_milder_alert() -> None:
-    """The severity is part of the identity: the warning would otherwise fire on beside the critical one."""
-    ended, firing = postable(alert(severity=Severity.CRITICAL, cause="worsened"))
-
-    assert [(posted.labels["severity"], posted.ends_at) for posted in (ended, firing)] == [
-        ("warning", NOW),
-        ("critical", NOW + HOLD),
-    ]
-
-
 def test_configured_sinks() -> None:
     """A sink for each address, none without."""
     both = NotifySettings(
@@ -110,44 +135,6 @@ def test_configured_sinks() -> None:
 
     assert sinks_of(NotifySettings()) == []
     assert [sink.name for sink in sinks_of(both)] == ["webhook", "alertmanager"]
-
-
-def test_alertmanager_is_told_the_judgement_in_annotations() -> None:
-    """Whoever is woken sees how sure it is, from where on it alerts, what decided and what would be without it."""
-    (posted,) = postable(judged_alert())
-
-    assert {name: posted.annotations[name] for name in ("probability", "threshold", "model", "policy")} == {
-        "probability": "0.622",
-        "threshold": "0.450",
-        "model": "escalation-1@abc",
-        "policy": "test (def)",
-    }
-    assert posted.annotations["contributions"] == (
-        "information gathering +2.0 (without it 0.18, no alert); refusals +1.5 (without it 0.27, no alert); "
-        "level -0.5 (without it 0.73, still an alert)"
-    )
-    assert posted.annotations["counterfactual"] == (
-        "Without information gathering it would be 0.18, without refusals 0.27: no alert."
-    )
-    assert {"alertname", "severity", "app_id", "fingerprint"} == posted.labels.keys()
-
-
-async def test_webhook_carries_the_whole_judgement() -> None:
-    """Also what an Alertmanager has no room for: every contribution, and each turn's share; they still add up."""
-    posts: list[tuple[bytes, Mapping[str, str]]] = []
-
-    class Receiver(Poster):
-        async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-            posts.append((body, headers or {}))
-
-    await WebhookSink(Receiver("webhook", "https://example.org/hook"), None).deliver([judged_alert()])
-
-    ((body, headers),) = posts
-    data = msgspec.json.decode(body)["data"]
-    told = data["escalation"]
-    assert (data["policy_version"], data["policy_digest"], told["model"]) == ("test", "def", "escalation-1@abc")
-    assert headers["webhook-id"] == data["id"]
-    assert msgspec.convert(told, Escalation) == judged_alert().escalation
 
 
 @pytest.mark.parametrize(("delivered", "code"), [((True, True), 0), ((True, False), 1), ((False, False), 1)])
