@@ -137,38 +137,25 @@ def alert(number: int, *, name: str = "a", status: AlertStatus = AlertStatus.FIR
     )
 
 
-async def test_latest_change_of_each_alert(settings: Settings) -> None:
-    """An alert's last change counts."""
+async def test_alerts_by_their_latest_change(settings: Settings) -> None:
+    """One that fires is listed, and acknowledged under its session's key; of others that is told, and nothing written.
+
+    Under that key it has its place among the turns.
+    """
     changes = [alert(1), alert(2, name="b"), alert(3, status=AlertStatus.RESOLVED)]
     await put(settings, ALERTS, changes)
     done = turntide(settings, "alerts", "list", "--status", "firing", "--output", "json")
-
-    assert {name: change.id for name, change in (await latest_alerts(settings)).items()} == {
-        "a": "change-3",
-        "b": "change-2",
-    }
-    assert [row["alert_id"] for row in json.loads(done.stdout)] == ["b"]
-
-
-async def test_acknowledgement_goes_to_the_session(settings: Settings) -> None:
-    """Under the session's key, so that it has its place among the turns."""
-    await put(settings, ALERTS, [alert(1)])
-    await acknowledge(settings, "a", by="anna", note="on it")
+    latest = {name: change.id for name, change in (await latest_alerts(settings)).items()}
+    for name in ("a", "unknown"):
+        with pytest.raises(ConfigurationError, match=name):
+            await acknowledge(settings, name, by="", note="")
+    await acknowledge(settings, "b", by="anna", note="on it")
     (record,) = await records_on(settings, TURNS)
     event = msgspec.json.decode(record.value, type=AlertAcknowledged)
 
-    assert record.key == b"session-1"
-    assert (event.app_id, event.alert_id, event.by, event.note) == (alert(1).app_id, "a", "anna", "on it")
-
-
-@pytest.mark.parametrize("name", ["a", "unknown"])
-async def test_nothing_to_acknowledge(settings: Settings, name: str) -> None:
-    """A resolved or unknown alert is told, and nothing is written."""
-    await put(settings, ALERTS, [alert(1, status=AlertStatus.RESOLVED)])
-    with pytest.raises(ConfigurationError, match=name):
-        await acknowledge(settings, name, by="", note="")
-
-    assert await records_on(settings, TURNS) == []
+    assert ([row["alert_id"] for row in json.loads(done.stdout)], latest) == (["b"], {"a": "change-3", "b": "change-2"})
+    assert (record.key, event.app_id) == (b"session-1", changes[1].app_id)
+    assert (event.alert_id, event.by, event.note) == ("b", "anna", "on it")
 
 
 class Recorder:
@@ -216,8 +203,11 @@ async def committed(settings: Settings, sink: Recorder) -> int | None:
 
 
 async def test_relay_delivers_and_commits(settings: Settings) -> None:
-    """Each change once and in order, with the trace it is of; a second start goes on behind it."""
-    await put(settings, ALERTS, [alert(1)])
+    """Each change once and in order, with the trace it is of; a second start goes on behind it.
+
+    What is no alert can never be delivered: it holds up nobody.
+    """
+    await write(settings, ALERTS, [Record(b"k", b"not json"), Record(b"k", encode(alert(1)))])
     await put(settings, ALERTS, [alert(2)], trace=HEADER)
     stop = asyncio.Event()
     sink = Recorder("first", stop=stop, until=2)
@@ -249,16 +239,6 @@ async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: 
     assert broken.refused == 2
     assert failed._value.get() >= 2
     assert await committed(settings, broken) == 2
-
-
-async def test_foreign_record_on_the_alerts_topic(settings: Settings) -> None:
-    """What is no alert can never be delivered: it must not hold up those behind it."""
-    await write(settings, ALERTS, [Record(b"k", b"not json"), Record(b"k", encode(alert(1)))])
-    stop = asyncio.Event()
-    sink = Recorder("first", stop=stop, until=1)
-    await relay.run(settings, [sink], stop=stop)
-
-    assert (sink.delivered, await committed(settings, sink)) == (["change-1"], 2)
 
 
 async def test_relay_without_sinks(settings: Settings) -> None:

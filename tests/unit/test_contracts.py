@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]
 
+from jobs.alerts.command import harmless_alert
 from jobs.contracts.command import drift
 from jobs.contracts.documents import EVENTS, PUBLIC_TOPICS, asyncapi, data_dictionary, json_schema
 from models.entities import TOPIC_OF
-from models.wire.envelope import schema_of
+from models.events import SessionEnded
+from models.wire.envelope import headers_for, schema_of
 
 CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"
 EXAMPLES = sorted((CONTRACTS / "examples").glob("*.json"))
@@ -135,3 +138,33 @@ def test_a_tag_is_described_though_it_is_no_field() -> None:
         for name, of in part.get("properties", {}).items()
         if not of.get("description")
     ]
+
+
+# --- headers of records: CloudEvents in binary mode, and the schema
+
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+
+
+def test_output_headers() -> None:
+    """The attributes that CloudEvents require, the event's id, its time in UTC, and the schema."""
+    berlin = timezone(timedelta(hours=1))
+    alert = msgspec.structs.replace(harmless_alert(NOW), timestamp=NOW.astimezone(berlin))
+
+    assert {
+        "ce_specversion": b"1.0",
+        "ce_id": alert.id.encode(),
+        "ce_type": b"turntide.alert_changed.v1",
+        "ce_source": b"/turntide/sessions",
+        "ce_time": b"2026-01-05T09:30:00Z",
+        "content-type": b"application/json",
+        "schema": b"alert_changed.v1",
+    } == dict(headers_for(alert))
+
+
+def test_headers_are_the_callers_own() -> None:
+    """Adding a header to one record must not add it to the next."""
+    event = SessionEnded(session_id="s", timestamp=NOW)
+    headers_for(event).append(("traceparent", b"00"))
+
+    assert len(headers_for(event)) == 2

@@ -1,8 +1,11 @@
-"""What the documents name exists: files, commands, metrics and tests do not drift from the code."""
+"""What the documents name exists: files, commands, metrics and tests; the fault matrix has a test for each fault."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -48,3 +51,58 @@ def test_every_metric_is_exported_by_some_role() -> None:
     code = "".join(path.read_text() for path in exporting)
 
     assert [metric.name for metric in METRICS if f'"{metric.name}"' not in code] == []
+
+
+PAGE = ROOT / "deploy" / "fault-matrix.md"
+IDS = [f"F{n}" for n in range(1, 16)]
+FAULT_MARK = re.compile(r"""pytest\.mark\.fault\("(F\d+)"\)""")
+ROW = re.compile(r"^\| (F\d+) \|(.+)\|$", re.MULTILINE)
+TEST_PATH = re.compile(r"`(tests/[\w/]+\.py)`")
+COMMAND_SHOWN = re.compile(r"`turntide ([a-z]+)[^`]*`")
+
+
+def marked() -> dict[str, set[str]]:
+    """Fault → files with a test that is marked with it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        if file != Path(__file__):
+            for fault in FAULT_MARK.findall(file.read_text()):
+                found[fault].add(str(file.relative_to(ROOT)))
+    return found
+
+
+def rows() -> dict[str, list[str]]:
+    """Fault → cells of its row on the page: what happens, promise, tests, command."""
+    return {fault: [cell.strip() for cell in cells.split(" | ")] for fault, cells in ROW.findall(PAGE.read_text())}
+
+
+def test_no_other_faults_are_known() -> None:
+    """Neither in the marks nor on the page."""
+    assert set(IDS) == set(marked()) == set(rows())
+
+
+@pytest.mark.parametrize("fault", IDS)
+def test_each_fault_is_proven(fault: str) -> None:
+    """Its row is whole, and names exactly the files whose tests are marked with it."""
+    happens, promise, tests, command = rows()[fault]
+
+    assert happens
+    assert promise
+    assert set(TEST_PATH.findall(tests)) == marked()[fault]
+    assert COMMAND_SHOWN.findall(command)
+
+
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for top in ("models", "streams", "jobs")
+    for path in sorted((ROOT / top).rglob("*.py"))
+    if ">>> " in path.read_text("utf-8")
+]
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_examples_hold(module: str) -> None:
+    """Every example of a module that has one."""
+    actual = doctest.testmod(importlib.import_module(module))
+
+    assert (0, True) == (actual.failed, actual.attempted > 0)

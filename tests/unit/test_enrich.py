@@ -36,7 +36,7 @@ from streams.inference.llm_facts import ExtractedFacts
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.summaries import Answerers, ExtractiveSummariser, Reply, Request, answerers
 from streams.observe.telemetry import metrics
-from streams.roles import answering, enrich
+from streams.roles import answering
 from streams.roles.enrich import EnrichRole
 from streams.settings import load_settings
 from tests.support.answering_log import AnsweringLog
@@ -219,21 +219,3 @@ async def test_answers_go_back_under_the_key_of_who_asked(
     await role(table()).on_records(poll(MEMORY, COMPACTION, facts()))
 
     assert {record.key for records in log.writes for record in records} == {b"app:a", b"app:a/u", b"user:a/u"}
-
-
-async def test_a_model_is_asked_only_so_much_at_once(role: Callable[[Answerers], EnrichRole]) -> None:
-    """It serves others too."""
-    asking: list[int] = []
-    most = 0
-
-    async def answer(request: FactsRequested) -> FactsExtracted:
-        nonlocal most
-        asking.append(request.turn)
-        most = max(most, len(asking))
-        await asyncio.sleep(0)
-        asking.remove(request.turn)
-        return FactsExtracted(app_id="a", user_id=request.user_id, timestamp=NOW, turn=request.turn)
-
-    await role({FactsRequested: answer}).on_records(poll(*(facts(f"u{n}", n) for n in range(2 * enrich.AT_ONCE))))
-
-    assert most == enrich.AT_ONCE

@@ -98,5 +98,5 @@ async def test_a_changelog_whose_head_was_cut_off_is_no_state(monkeypatch: pytes
     if not start:
         assert await committed_offsets(SETTINGS, RULE, [0, 1]) == {1: 9}
         return
-    with pytest.raises(RecoveryFailed, match=r"begins after offset 0 on partitions \[1\]"):
+    with pytest.raises(RecoveryFailed, match=r"begins after offset 0 on partitions \[1\].*must be compact"):
         await committed_offsets(SETTINGS, RULE, [0, 1])

@@ -1,8 +1,9 @@
-"""One `turntide worker all` on a data directory."""
+"""One `turntide worker all` on a data directory; its children keep their bytecode also where this process may not."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from jobs.operate import worker
 from jobs.operate.worker import only_one
+from jobs.shared.role_process import with_bytecode
 from models.errors import ConfigurationError
 
 
@@ -39,3 +41,25 @@ def _app() -> typer.Typer:
     app = typer.Typer()
     app.command()(worker.worker)
     return app
+
+
+FORBIDDEN = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": "/cache", "PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "environment", "expected"),
+    [
+        (True, FORBIDDEN,
+         {"PYTHONPYCACHEPREFIX": "/cache/turntide/bytecode", "XDG_CACHE_HOME": "/cache", "PATH": "/bin"}),
+        (True, {"PYTHONPYCACHEPREFIX": "/own", "XDG_CACHE_HOME": "/cache"},
+         {"PYTHONPYCACHEPREFIX": "/own", "XDG_CACHE_HOME": "/cache"}),
+        (False, {"PATH": "/bin"}, {"PATH": "/bin"}),
+    ],
+)  # fmt: skip
+def test_bytecode_goes_below_the_cache(
+    monkeypatch: pytest.MonkeyPatch, *, forbidden: bool, environment: dict[str, str], expected: dict[str, str]
+) -> None:
+    """Only where none would be written, and where the user has not named a folder."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", forbidden)
+
+    assert expected == with_bytecode(environment)

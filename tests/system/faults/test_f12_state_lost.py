@@ -7,16 +7,12 @@ import shutil
 from functools import partial
 
 import pytest
-from aiokafka.admin import RecordsToDelete
-from aiokafka.structs import TopicPartition
 
 from jobs.operate.reset import ResetRole, reset_role
 from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
 from models.events.topics import DEAD_LETTERS, SESSION_STATE
-from streams.kafka.client import admin
 from streams.kafka.producer import Record
-from streams.kafka.topics import set_config
 from streams.settings import Settings, StateSettings
 from tests.support.fault_driver import (
     WITHIN_S,
@@ -35,7 +31,6 @@ from tests.support.fault_driver import (
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
 
 PARTITIONS = 4
-POISON = Record(b"s", b"{broken")
 
 
 async def folded(settings: Settings, records: list[Record]) -> None:
@@ -79,23 +74,6 @@ async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(setting
     assert settled.comparison.repeats > 0
 
 
-@pytest.mark.slow
-async def test_a_changelog_whose_head_was_cut_is_refused(settings: Settings) -> None:
-    """Retention on a topic that must be compacted only: the clock in its last records would hide what is missing."""
-    await folded(settings, disorder(12, turns=200))
-    name = SESSION_STATE.full_name(settings.topic_prefix)
-    async with admin(settings.kafka) as client:
-        await set_config(client, {name: {"cleanup.policy": "compact,delete"}})
-        await client.delete_records({TopicPartition(name, n): RecordsToDelete(before_offset=1) for n in range(4)})
-    cut = await refusal(settings)
-    await reset_role(settings, ResetRole.SESSIONS)
-    async with sessions_role(settings):
-        await assert_equal_to_replay(settings)
-
-    assert isinstance(cut, RecoveryFailed)
-    assert "cleanup.policy must be compact" in str(cut)
-
-
 async def test_local_state_is_a_cache(settings: Settings) -> None:
     """Its folder removed between two runs, the state is rebuilt; it never stands in for a changelog that was lost."""
     local = settings.model_copy(update={"state": StateSettings(store="rocksdb")})
@@ -112,21 +90,6 @@ async def test_local_state_is_a_cache(settings: Settings) -> None:
         await assert_equal_to_replay(settings)
 
     assert "turntide ops reset sessions --from-beginning" in str(empty)
-
-
-@pytest.mark.slow
-async def test_dead_letters_at_the_end_are_no_lost_state(settings: Settings) -> None:
-    """What leaves no state is committed without one, with an empty changelog as with a full one."""
-    for batch in ([POISON] * 3, [recorded(said(0)), *[POISON] * 3]):
-        before = len(await events(settings, DEAD_LETTERS))
-        await send(settings, batch)
-        async with sessions_role(settings):
-            await until(partial(has_letters, settings, before + 3), "three more dead letters")
-    async with sessions_role(settings):
-        await send(settings, [recorded(said(1))])
-        settled = await assert_equal_to_replay(settings)
-
-    assert settled.oracle.turns == 2
 
 
 @pytest.mark.slow
