@@ -6,7 +6,10 @@ put into an error's message.
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from datetime import timedelta
+from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -15,6 +18,8 @@ from msgspec import Struct
 from models.errors import LlmRubbish
 
 Answer = TypeVar("Answer", bound=Struct)
+PROMPTS: Mapping[str, str] = tomllib.loads(files(__package__).joinpath("prompts.toml").read_text("utf-8"))
+"""System messages by task."""
 
 
 class LlmReply(Struct, frozen=True):
@@ -54,6 +59,17 @@ class Llm(Protocol):
     async def close(self) -> None:
         """Release connections."""
         ...
+
+
+async def answer_of(llm: Llm, task: str, material: object, schema: type[Answer]) -> Answer:
+    """Have a model do a task of `PROMPTS` with material, which it is given as JSON.
+
+    Raises:
+        LlmUnavailable: No answer, after all tries.
+        LlmRubbish: It is none of this form.
+    """
+    reply = await llm.complete(PROMPTS[task], msgspec.json.encode(material).decode(), schema)
+    return decode_answer(reply.text, schema)
 
 
 def decode_answer(said: str, schema: type[Answer]) -> Answer:
