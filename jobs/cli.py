@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
@@ -42,64 +44,8 @@ class CommandEntry(NamedTuple):
 
 _RENAMED = {"memory apps": "memories"}
 
-
-COMMANDS = tuple(
-    CommandEntry(*row)
-    for row in (
-        ("demo", "jobs.demo:demo", "Run everything on this machine and watch it work."),
-        ("kafka", "jobs.operate.broker.command:app", "Run a local Apache Kafka, without Docker or Java."),
-        ("topics", "jobs.operate.topics:app", "Compare the broker's topics with the wanted ones; apply them."),
-        ("worker", "jobs.operate.worker:worker", "Run one role, or all of them on this machine."),
-        ("produce", "jobs.produce.command:produce", "Send conversations from a file or stdin."),
-        ("query", "jobs.archive.query:query", "Query the archive in SQL."),
-        ("doctor", "jobs.operate.doctor:doctor", "Print the settings and check everything they name."),
-        ("memory", "jobs.memory.topics:app", "Read, correct, export and erase memory; topics of a session."),
-        ("memory apps", "jobs.memory.memories:app", "Read and correct memories of apps."),
-        ("memory project", "jobs.memory.project:app", "Read and correct a project's memory."),
-        ("memory export", "jobs.memory.memories:export", "Save memories of apps as JSON."),
-        (
-            "memory consolidate",
-            "jobs.memory.consolidate:consolidate",
-            "Archive what is old and weak in a project, now.",
-        ),
-        ("memory erase", "jobs.memory.erase:erase", "Erase a user, a session or an app everywhere, with a proof."),
-        ("memory mcp", "jobs.memory.mcp:mcp", "Serve memory of a running role to assistants over MCP."),
-        ("alerts", "jobs.alerts.command:app", "List and label alerts, test sinks; judge and tune policies."),
-        ("alerts backtest", "jobs.escalation.backtest.command:backtest", "Judge known traffic by two policies."),
-        (
-            "alerts calibrate",
-            "jobs.escalation.calibrate.command:calibrate",
-            "Propose thresholds by false alarms or alerts a day.",
-        ),
-        ("archive", "jobs.archive.command:app", "Verify, merge, upgrade and publish the archive; retention."),
-        ("archive shell", "jobs.archive.shell:shell", "Query the archive, statement by statement."),
-        ("archive dictionary", "jobs.archive.dictionary:dictionary", "Explain the archive's views and columns."),
-        ("analyse", "", "Mine the archive for patterns; report on it, explore it in a notebook."),
-        ("analyse mine", "jobs.analyse.mining.command:mine", "Find patterns across sessions, with evidence."),
-        ("analyse report", "jobs.analyse.report.command:report", "Write a page and pictures on a period."),
-        (
-            "analyse notebook",
-            "jobs.analyse.report.notebook_command:notebook",
-            "Open a marimo notebook over the archive.",
-        ),
-        ("ops", "", "Operate: dead letters, replay, reset, migration, monitoring, sizing."),
-        ("ops dlq", "jobs.operate.dlq:app", "List, show and replay dead letters."),
-        ("ops replay", "jobs.replay.command:replay", "Fold the log again; compare it with what the roles left."),
-        ("ops reset", "jobs.operate.reset:reset", "Rebuild a role's lost state from the log."),
-        ("ops reindex", "jobs.operate.reindex:reindex", "Embed the vector store with another model, live."),
-        ("ops migrate", "jobs.operate.migrate:migrate", "Bring an earlier release's data to this one."),
-        ("ops monitoring", "jobs.operate.monitoring.command:app", "Write or check dashboards, rules, runbooks."),
-        ("ops metrics", "jobs.operate.metrics:metrics", "List every metric with its meaning."),
-        ("ops sizing", "jobs.operate.sizing:sizing", "Plan workers, disks and cost for turns a day."),
-        ("ops contracts", "jobs.contracts.command:app", "Write or check schemas, AsyncAPI and dictionary."),
-        ("lab", "", "Measure and test Turntide itself: benchmarks, evaluation, training, chaos."),
-        ("lab bench", "jobs.lab.bench.command:app", "Measure speed beside other ways to do the same."),
-        ("lab eval", "jobs.lab.eval.command:app", "Measure the quality of judgements and memory."),
-        ("lab train", "jobs.lab.train.command:app", "Learn the scorer's weights from dialogues."),
-        ("lab chaos", "jobs.lab.chaos.command:chaos", "Kill, freeze and restart roles under load; compare."),
-        ("lab soak", "jobs.lab.soak:soak", "Run everything under steady load; see whether memory grows."),
-    )
-)
+_TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
+COMMANDS = tuple(CommandEntry(*row) for row in _TABLE["commands"])
 """Every command, in the order of the help pages."""
 
 

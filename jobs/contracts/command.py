@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import examples, group
 from jobs.contracts.documents import documents
 from jobs.shared.generated_files import DirectoryOption, differing, write_files
 from jobs.shared.options import OutputOption
@@ -25,10 +25,8 @@ Columns = Mapping[str, Mapping[str, str]]
 _DIRECTORY = Path("deploy") / "contracts"
 _SCHEMAS = Path("schemas")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Write or check JSON Schemas, the AsyncAPI document, the data dictionary and the archive's views. Example "
+app = group(
+    "Write or check JSON Schemas, the AsyncAPI document, the data dictionary and the archive's views. Example "
     "records are kept by hand: what was once written must decode for ever.",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,16 +15,6 @@ from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from models.metrics import PARTS
 from streams.observe.telemetry import PREFIX
-
-_HEAD = """# Metrics
-
-Made by `turntide ops metrics --output markdown`; a test compares it with the catalogue in `models/metrics/`. Every role
-serves these at `/metrics` of its own port, in Prometheus' text format, with those of the process (`process_…`) beside
-them. A role shows a metric with labels once it has a value. No label holds an id of a session, a user or an app.
-
-A counter is read by its rate (`rate(…[5m])`), a histogram by its quantiles (`histogram_quantile` over `…_bucket`), a
-gauge as it is. Prometheus adds `job` and `instance` to each.
-"""
 
 
 class MetricsFormat(StrEnum):
@@ -56,7 +47,7 @@ def metrics(
 
 def as_markdown() -> str:
     """The whole reference, a table for each part of the catalogue."""
-    lines = [_HEAD]
+    lines = [Path(__file__).with_name("metrics_head.md").read_text("utf-8")]
     for part in PARTS:
         lines += [f"## {part}\n", "| metric | kind | unit | labels | means | what to do |", "|---|---|---|---|---|---|"]
         for row in _rows(None, part):

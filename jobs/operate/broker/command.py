@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from jobs.cli import group
+from jobs.operate.broker.jars import KAFKA_VERSION, write_pins
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.shared.broker_config import HOST, port_is_free
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
-
-if TYPE_CHECKING:
-    from jobs.operate.broker.local_kafka import LocalKafka
+from streams.settings import default_data_dir, load_settings
 
 _NOT_RUNNING = 3  # as `systemctl status` and `service status` have it
-
-
-def _default_data_dir() -> Path:
-    from streams.settings import default_data_dir
-
-    return default_data_dir()
 
 
 DataDir = Annotated[
@@ -28,18 +24,13 @@ DataDir = Annotated[
     typer.Option(
         "--data-dir",
         envvar="TURNTIDE_DATA_DIR",
-        default_factory=_default_data_dir,
+        default_factory=default_data_dir,
         show_default="~/.local/share/turntide",
         help="Where topics, configuration and log are kept.",
     ),
 ]
 
-app = typer.Typer(
-    name="kafka",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Run a real single-node Apache Kafka on loopback; needs neither Docker nor an installed Java.",
-)
+app = group("Run a real single-node Apache Kafka on loopback; needs neither Docker nor an installed Java.")
 
 
 @app.command(
@@ -62,8 +53,6 @@ def start(
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Start the broker and return once it answers; it stays until `turntide kafka stop`."""
-    from jobs.operate.broker.local_kafka import LocalKafka
-
     wanted = port or (None if LocalKafka(data_dir).record() else _port_of_settings())
     broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
     if not foreground:
@@ -83,8 +72,6 @@ def start(
 @app.command(epilog="Example:  [cyan]turntide kafka stop --data-dir ./kafka[/]")
 def stop(data_dir: DataDir) -> None:
     """Stop the broker that serves the data directory; its data stays."""
-    from jobs.operate.broker.local_kafka import LocalKafka
-
     broker = LocalKafka(data_dir)
     running = broker.running()
     broker.stop()
@@ -94,8 +81,6 @@ def stop(data_dir: DataDir) -> None:
 @app.command(epilog="Example:  [cyan]turntide kafka status --output json[/]")
 def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None:
     """Tell whether a broker serves the data directory; exit code 0 when it runs, 3 when it does not."""
-    from jobs.operate.broker.local_kafka import LocalKafka
-
     broker = LocalKafka(data_dir)
     _render(broker, output)
     raise typer.Exit(0 if broker.running() else _NOT_RUNNING)
@@ -104,16 +89,11 @@ def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None
 @app.command(hidden=True)
 def pin_jars() -> None:
     """Resolve Kafka's jars anew and rewrite the file of their checksums, for a new Kafka version."""
-    from jobs.operate.broker.jars import KAFKA_VERSION, write_pins
-
     typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
 
 
 def _port_of_settings() -> int | None:
     """The port at which every other command looks for the broker, if it is ours to take."""
-    from jobs.shared.broker_config import HOST, port_is_free
-    from streams.settings import load_settings
-
     host, _, port = load_settings().kafka.bootstrap.partition(":")
     return int(port) if host == HOST and port.isdigit() and port_is_free(int(port)) else None
 
@@ -132,8 +112,6 @@ def _render(broker: LocalKafka, output: OutputFormat) -> None:
         )
     elif running:
         typer.echo(f"running at {running.bootstrap} (pid {running.pid}, log {broker.log})")
-        from streams.settings import load_settings
-
         if load_settings().kafka.bootstrap != running.bootstrap:
             typer.echo(f"to use it: export TURNTIDE_KAFKA={running.bootstrap}")
     else:

@@ -128,23 +128,9 @@ def meaning(text: str) -> str:
     return said.partition(". ")[0].rstrip(".") + "."
 
 
-_INDEX_HEAD = """# Runbooks
-
-One page for each alert of `deploy/prometheus/rules`. Made by `turntide ops monitoring write`; do not edit.
-[monitoring.md](../monitoring.md) explains routes and set-up.
-
-On Kubernetes run `turntide …` in `turntide-ops`, and `curl` on your machine after `kubectl port-forward` to the role:
-
-```sh
-kubectl scale deployment/turntide-ops --replicas=1
-kubectl exec -it deployment/turntide-ops -- turntide doctor
-```
-"""
-
-
 def index(directory: Path, alerts: Sequence[AlertRule]) -> str:
     """The runbooks' README: pages first, then tickets, each with what it means."""
-    lines = [_INDEX_HEAD]
+    lines = [Path(__file__).with_name("runbooks_head.md").read_text("utf-8")]
     for severity, title in (("page", "Pages: act at any hour"), ("ticket", "Tickets: act in the morning")):
         lines += [f"## {title}\n", "| alert | fires after | meaning |", "|---|---|---|"]
         for alert in alerts:
