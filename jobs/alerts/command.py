@@ -29,8 +29,7 @@ from models.events import (
 )
 from models.events.ids import named_id
 from models.events.topics import ALERTS
-from streams.kafka.client import read_to_end
-from streams.kafka.records import readable
+from streams.kafka.records import events_on
 from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
 from streams.settings import Settings, load_settings
 from streams.wiring import sinks_of
@@ -132,13 +131,8 @@ async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
     Raises:
         ConfigurationError: The topic is missing.
     """
-    found: dict[str, AlertChanged] = {}
-    async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix)):
-        event = readable(ALERTS, record)
-        if isinstance(event, AlertChanged):
-            # All changes of an alert stand in one partition, in their order.
-            found[event.alert_id] = event
-    return found
+    # All changes of an alert stand in one partition, in their order.
+    return {alert.alert_id: alert async for alert in events_on(settings, ALERTS, AlertChanged)}
 
 
 async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) -> AlertAcknowledged:

@@ -93,7 +93,8 @@ def _channel_object(topic: Topic) -> Document:
 
 
 def _configuration(topic: Topic) -> Document:
-    retained = {"retention.ms": _retention_ms(topic)} if topic.cleanup is Cleanup.DELETE else {}
+    kept_ms = -1 if topic.retention is None else int(topic.retention.total_seconds() * 1000)
+    retained = {"retention.ms": kept_ms} if topic.cleanup is Cleanup.DELETE else {}
     cut = {} if topic.segment is None else {"segment.ms": int(topic.segment.total_seconds() * 1000)}
     return {
         "cleanup.policy": [topic.cleanup.value],
@@ -102,10 +103,6 @@ def _configuration(topic: Topic) -> Document:
         "max.message.bytes": topic.max_message_bytes,
         "message.timestamp.type": "LogAppendTime" if topic.log_append_time else "CreateTime",
     }
-
-
-def _retention_ms(topic: Topic) -> int:
-    return -1 if topic.retention is None else int(topic.retention.total_seconds() * 1000)
 
 
 def _operation(topic: Topic) -> Document:
@@ -123,7 +120,7 @@ def _message(event: type[Struct]) -> Document:
     return {
         "name": schema_of(event),
         "title": event.__name__,
-        "summary": _first_line(event),
+        "summary": (event.__doc__ or "").strip().partition("\n")[0],
         "contentType": CONTENT_TYPE,
         "headers": _headers(event),
         "payload": {"$ref": f"./schemas/{schema_of(event)}.json"},
@@ -149,10 +146,6 @@ def _headers(event: type[Struct]) -> Document:
     return {"type": "object", "properties": properties, "required": sorted(properties)}
 
 
-def _first_line(event: type[Struct]) -> str:
-    return (event.__doc__ or "").strip().partition("\n")[0]
-
-
 def data_dictionary() -> str:
     """Every topic, event and field in one Markdown page."""
     lines = [
@@ -168,23 +161,22 @@ def data_dictionary() -> str:
         lines += ["", f"## {topic.name}", "", topic.purpose, ""]
         lines.append(f"Key: {topic.key}. Written by: {topic.owner}. {topic.partitions} partitions, {kept}.")
         for event in carried_by(topic):
-            lines += ["", f"### {schema_of(event)}", "", *_paragraphs(event), "", *_field_table(event)]
+            lines += [
+                "",
+                f"### {schema_of(event)}",
+                "",
+                *_lines(event.__doc__ or ""),
+                "",
+                *_rows(_components(event)[event.__name__]),
+            ]
     lines += ["", "## Parts of events"]
     for name, part in _parts().items():
         lines += ["", f"### {name}", "", *_lines(part.get("description", "")), "", *_rows(part)]
     return "\n".join(lines) + "\n"
 
 
-def _paragraphs(event: type[Struct]) -> list[str]:
-    return _lines(event.__doc__ or "")
-
-
 def _lines(docstring: str) -> list[str]:
     return [line.strip() for line in docstring.strip().splitlines()]
-
-
-def _field_table(event: type[Struct]) -> list[str]:
-    return _rows(_components(event)[event.__name__])
 
 
 def _parts() -> dict[str, Document]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -17,9 +17,8 @@ from models.errors import ConfigurationError
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, TURNS
 from models.session.outputs import TOPICS_STAGE
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
-from streams.kafka.records import readable
+from streams.kafka.records import events_on
 from streams.settings import Settings, load_settings
 
 REPLAYED_FROM = "replayed_from"
@@ -112,15 +111,8 @@ async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> l
     Raises:
         ConfigurationError: The topic is missing.
     """
-    found = {letter.id: letter async for letter in _read(settings) if chosen(letter)}
+    found = {letter.id: letter async for letter in events_on(settings, DEAD_LETTERS, DeadLetter) if chosen(letter)}
     return sorted(found.values(), key=lambda letter: letter.appended_at)
-
-
-async def _read(settings: Settings) -> AsyncIterator[DeadLetter]:
-    async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix)):
-        event = readable(DEAD_LETTERS, record)
-        if isinstance(event, DeadLetter):
-            yield event
 
 
 async def replay_letters(settings: Settings, found: Sequence[DeadLetter]) -> None:

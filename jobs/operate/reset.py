@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -23,8 +23,8 @@ from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
-from streams.kafka.client import admin, read_to_end
-from streams.kafka.records import readable
+from streams.kafka.client import admin
+from streams.kafka.records import events_on
 from streams.oracle.replay import FOLDED
 from streams.settings import Settings, load_settings
 
@@ -122,7 +122,7 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
     """
     group = group_of(settings, role)
     extents = {topic: await log_extent(settings, topic) for topic in SOURCES[role]}
-    proofs = [proof async for proof in _proofs(settings)]
+    proofs = [proof async for proof in events_on(settings, ERASURES, ErasureProved)]
     await require_empty(settings, group)
     starts = {
         TopicPartition(topic.full_name(settings.topic_prefix), number): start
@@ -150,13 +150,6 @@ def still_in_logs(proofs: Iterable[ErasureProved], now: datetime) -> int:
         any(s.expires_at is not None and s.expires_at > now and not s.store.startswith("keys ") for s in proof.stores)
         for proof in proofs
     )
-
-
-async def _proofs(settings: Settings) -> AsyncIterator[ErasureProved]:
-    async for record in read_to_end(settings.kafka, ERASURES.full_name(settings.topic_prefix)):
-        event: Struct | None = readable(ERASURES, record)
-        if isinstance(event, ErasureProved):
-            yield event
 
 
 async def _recreate(settings: Settings, topic: str) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -199,7 +199,9 @@ async def _keep_running(role: WorkerRole, environment: Mapping[str, str], stop: 
         failures = 1 if monotonic() - started_s > _STEADY_S else failures + 1
         wait_s = _BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1]
         typer.echo(f"worker {role} ended with code {code}; starting it again in {wait_s:g} s", err=True)
-        await _wait(stop, wait_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await stop.wait()
 
 
 async def _run_child(role: WorkerRole, environment: Mapping[str, str], stop: asyncio.Event) -> int:
@@ -219,10 +221,3 @@ async def _run_child(role: WorkerRole, environment: Mapping[str, str], stop: asy
         if not ended.done():
             child.kill()
     return await ended
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), seconds)
-    except TimeoutError:
-        return

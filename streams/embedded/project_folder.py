@@ -30,11 +30,7 @@ def read_folder(folder: Path) -> dict[str, str]:
 
 
 class ProjectFolder:
-    """A folder of which one process writes; a file that did not change is left alone.
-
-    Args:
-        path: Where; it is made when something is to be written.
-    """
+    """A folder, made when something is to be written, of which one process writes; unchanged files are left alone."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

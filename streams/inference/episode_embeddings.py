@@ -15,10 +15,6 @@ def episode_vectors(embedder: Embedder, episodes: Sequence[Sequence[str]]) -> Ve
     The source embeds the summary (user memory, flow 1, step 2). Four sentences leave out most of what a question can be
     about: the three nearest episodes hold 50 % of the evidence of LoCoMo's questions by the turns' mean, 35 % by the
     summary (wordllama; MiniLM likewise; `turntide lab eval tiers`).
-
-    Args:
-        embedder: Whose space it is.
-        episodes: Of each the texts of its turns.
     """
     rows = embedder.embed([text for texts in episodes for text in texts])
     means = np.zeros((len(episodes), embedder.dim), dtype=np.float32)

@@ -96,15 +96,9 @@ class Intake:
 
 
 def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
-    """Risk of each turn, 0-1; a scorer that reads this embedder's vectors need not make them again.
+    """Risk of each turn, 0-1; a scorer that reads this embedder's vectors (a row each) need not make them again.
 
     Where it gives no number (NaN) the rules' risk takes its place, and is counted: no silent zero.
-
-    Args:
-        turns: Of any role.
-        vectors: Of their contents, a row each.
-        embedder: That made them.
-        scorer: Not asked about no turns.
     """
     if not turns:
         return []

@@ -43,9 +43,6 @@ class LlmFactExtractor:
     Nothing is believed blindly: who stores facts still wants confidence and importance above the policy's, and a
     retraction must name what it takes back. To forget everything of a user is left to the rules: models give empty
     entries for nothing.
-
-    Args:
-        llm: The model.
     """
 
     def __init__(self, llm: Llm) -> None:

@@ -63,11 +63,7 @@ class Summariser(Protocol):
 
 
 class ExtractiveSummariser:
-    """The sentences that say most, without a language model; the same turns give the same summary.
-
-    Args:
-        policy: How many sentences and topics, and their sizes.
-    """
+    """The sentences that say most, without a language model; the same turns give the same summary."""
 
     name = EXTRACTIVE
 
@@ -81,13 +77,7 @@ class ExtractiveSummariser:
 
 
 class LlmSummariser:
-    """A language model's summary (user memory, flow 1, step 1), and the default's where it fails.
-
-    Args:
-        llm: The model.
-        default: Serves when the model does not answer, or answers rubbish.
-        policy: Longest summary, and how many topics.
-    """
+    """A language model's summary (user memory, flow 1, step 1), and the default's where it fails."""
 
     def __init__(self, llm: Llm, default: Summariser, policy: Policy) -> None:
         self.name = llm.name

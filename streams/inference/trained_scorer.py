@@ -18,10 +18,6 @@ SHIPPED = Path(__file__).parent / "escalation.scorer"
 class TrainedScorer:
     """Scores turns by a trained model. A `TurnScorer`.
 
-    Args:
-        model: The weights.
-        embedder: Wordllama, for texts whose vectors are not at hand.
-
     Attributes:
         name: Version and digest of the model's file.
         reads: The embedder whose vectors `score` can take.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -17,10 +17,13 @@ from models.events import DeadLetter, Output, OutputEvent
 from models.events.topics import Topic
 from models.wire.codec import decode_output
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
+from streams.kafka.client import read_to_end
 from streams.observe.telemetry import metrics
+from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+_Event = TypeVar("_Event", bound=Struct)
 _Place = TypeVar("_Place", bound=tuple[str, int])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -63,6 +66,18 @@ def readable(topic: Topic, record: ConsumerRecord) -> OutputEvent | None:
         log.warning("record_unreadable", topic=topic.name, partition=record.partition, offset=record.offset)
         log.debug("record_unreadable_detail", detail=error.detail)
         return None
+
+
+async def events_on(settings: Settings, topic: Topic, kind: type[_Event]) -> AsyncGenerator[_Event, None]:
+    """Events of a kind on one of Turntide's own topics up to its end now, each partition in order.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+    """
+    async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
+        event = readable(topic, record)
+        if isinstance(event, kind):
+            yield event
 
 
 def traces_of(batches: Iterable[Iterable[ConsumerRecord]]) -> Traces:

@@ -37,10 +37,7 @@ CANDIDATE = re.compile(
 
 
 class Masker:
-    """Replaces what a policy names.
-
-    Args:
-        policy: Which kinds, and where phone numbers are from.
+    """Replaces what a policy names: its kinds of data, and phone numbers of its regions.
 
     >>> mask = Masker(MaskingPolicy(phone_regions=("GB",))).mask
     >>> mask("ann@example.org or 020 7946 0018, card 4111 1111 1111 1111, not 4111 1111 1111 1112")

@@ -30,11 +30,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class RecordMasker:
-    """Masks records; one that has nothing to mask is given as it is.
-
-    Args:
-        policy: What is masked.
-    """
+    """Masks records; one that has nothing to mask is given as it is."""
 
     def __init__(self, policy: MaskingPolicy) -> None:
         from streams.masking.found import Masker  # noqa: PLC0415 - extra `masking`

@@ -15,15 +15,14 @@ from functools import partial
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from models.errors import ConfigurationError, InvalidRecord, StoreUnavailable
+from models.errors import ConfigurationError, StoreUnavailable
 from models.events import AlertChanged
 from models.events.topics import ALERTS
-from models.wire.codec import decode_output
 from models.wire.trace_context import Traces
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.kafka.client import consumer, require_topic
-from streams.kafka.records import count_records, event_time_of, show_event_time_lag, traces_of
+from streams.kafka.records import count_records, event_time_of, readable, show_event_time_lag, traces_of
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
@@ -39,12 +38,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 
 
 async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.Event) -> None:
-    """Deliver until `stop` is set.
-
-    Args:
-        settings: Cluster and prefix.
-        sinks: Where to deliver.
-        stop: Ends the role after the deliveries in hand.
+    """Deliver until `stop` is set, and what is in hand then.
 
     Raises:
         ConfigurationError: No sink is configured, or the topic is missing.
@@ -192,9 +186,9 @@ class _Relay:
         alerts: list[AlertChanged] = []
         trace_ids: dict[str, str] = {}
         for record in records:
-            alert = _decoded(record)
-            if alert is None:
-                continue
+            alert = readable(ALERTS, record)
+            if not isinstance(alert, AlertChanged):
+                continue  # somebody else wrote it: it can never be delivered
             alerts.append(alert)
             if (trace := traces.get((record.topic, record.partition, record.offset))) is not None:
                 trace_ids[alert.id] = trace.trace_id
@@ -217,16 +211,6 @@ class _Relay:
         self._lags.show(self._sink.name, lags)
 
 
-def _decoded(record: ConsumerRecord) -> AlertChanged | None:
-    """A record that is no alert was written by somebody else: it is logged and passed, it can never be delivered."""
-    try:
-        event = decode_output(ALERTS, record.value or b"")
-    except InvalidRecord as error:
-        log.warning("alert_undecodable", partition=record.partition, offset=record.offset, detail=error.detail)
-        return None
-    return event if isinstance(event, AlertChanged) else None
-
-
 class SinkLags:
     """Shows them by sink, and the largest by partition as every role does."""
 
@@ -234,12 +218,7 @@ class SinkLags:
         self._by_sink: dict[str, dict[int, int]] = {}
 
     def show(self, sink: str, lags: Mapping[int, int]) -> None:
-        """Show alert changes that a sink has not taken.
-
-        Args:
-            sink: Its name.
-            lags: By partition, all that it has; those that it had before are another worker's now.
-        """
+        """Show alert changes that a sink has not taken."""
         for gone in self._by_sink.get(sink, {}).keys() - lags.keys():
             metrics.forget_partition(gone)
         self._by_sink[sink] = dict(lags)

@@ -8,12 +8,7 @@ from models.events import AlertChanged, Contribution, Escalation
 
 
 def strongest(contributions: Sequence[Contribution], most: int | None = None) -> list[Contribution]:
-    """Contributions by size, the largest first, whether they raise or lower the probability.
-
-    Args:
-        contributions: Of an alert.
-        most: How many at most; None: all.
-    """
+    """The largest contributions (None: all), whether they raise or lower the probability."""
     return sorted(contributions, key=lambda each: -abs(each.log_odds))[:most]
 
 

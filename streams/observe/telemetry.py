@@ -36,13 +36,10 @@ _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 
 def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
     name, documentation = PREFIX + metric.name, f"{metric.help} {metric.what_to_do}"
-    match metric.kind:
-        case MetricKind.COUNTER:
-            return Counter(name, documentation, metric.labels, registry=registry)
-        case MetricKind.GAUGE:
-            return Gauge(name, documentation, metric.labels, registry=registry)
-        case MetricKind.HISTOGRAM:
-            return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
+    kinds = {MetricKind.COUNTER: Counter, MetricKind.GAUGE: Gauge}
+    if metric.kind is MetricKind.HISTOGRAM:
+        return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
+    return kinds[metric.kind](name, documentation, metric.labels, registry=registry)
 
 
 class _Silent:

@@ -74,12 +74,7 @@ class Tracing:
             self._spans = None
 
     def batch(self, batches: Mapping[Any, Sized], traces: Traces) -> AbstractContextManager[None]:
-        """The spans of one batch, if it is one that is traced.
-
-        Args:
-            batches: Records by partition; only counted.
-            traces: Of those that name one.
-        """
+        """The spans of one batch of records by partition, if it is one that is traced."""
         if self._spans is None:
             return nullcontext()
         return self._spans.batch(sum(map(len, batches.values())), traces)

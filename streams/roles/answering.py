@@ -51,11 +51,6 @@ Answered = tuple[ReceivedRequest[_Request], _Reply]
 class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
     """Has requests answered and sends the answers back.
 
-    Args:
-        settings: Which cluster and prefix.
-        http_port: Where it answers.
-        at_once: Requests under way; who is asked serves others too.
-
     Attributes:
         requests: Events of the source that are answered.
         replies: Topic of the answers.

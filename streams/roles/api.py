@@ -43,15 +43,7 @@ class Beside(TypedDict, total=False):
 
 
 class ApiRole:
-    """Serves until it is stopped.
-
-    Args:
-        settings: Where to listen, and who may read.
-        policy: The rules.
-        embedder: Embeds queries.
-        store: What is read; closed at the end.
-        beside: See `Beside`.
-    """
+    """Serves until it is stopped, and closes the store then."""
 
     name = "api"
 

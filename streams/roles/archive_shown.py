@@ -34,13 +34,7 @@ def count_polled(
 def count_landed(
     files: Mapping[str, LandedFiles], moves: Mapping[ArchivedPartition, Move], topics: Mapping[str, Topic]
 ) -> None:
-    """One landing.
-
-    Args:
-        files: What was written, by table.
-        moves: How far it brought each partition.
-        topics: By full name.
-    """
+    """One landing."""
     for name, written in files.items():
         topic = TABLES[name].topic.name
         metrics.counter("archive_rows_total", topic=topic).inc(written.rows)
@@ -66,14 +60,7 @@ def tell_skipped(skipped: Iterable[Skipped], topics: Mapping[str, Topic]) -> Non
 
 
 class Lags:
-    """How far each partition is behind, also while rows wait to be landed.
-
-    Args:
-        consumer: Knows where the log ends.
-        landed: How far each owned partition is in the archive.
-        taken: The next offset to take of a partition.
-        topics: By full name.
-    """
+    """How far each partition is behind, also while rows wait to be landed."""
 
     def __init__(
         self,

@@ -55,11 +55,6 @@ class BatchRole(ABC):
 
     With several topics a poll may bring records of each. Their order against each other is nobody's promise: a topic's
     partitions are admitted, processed and committed each on its own.
-
-    Args:
-        settings: Which cluster and prefix.
-        http_port: Where it answers.
-        group: Its consumer group, without the prefix; none: its name.
     """
 
     name: str
@@ -95,11 +90,7 @@ class BatchRole(ABC):
 
     @abstractmethod
     async def on_assigned(self, partitions: list[int]) -> None:
-        """Make the state of exactly these partitions current.
-
-        Args:
-            partitions: Numbers, each once, whichever of the sources they are of.
-        """
+        """Make the state of exactly these partitions current, whichever of the sources they are of; each comes once."""
 
     @abstractmethod
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
@@ -236,12 +227,7 @@ class BatchRole(ABC):
             show_event_time_lag(partition, self.event_time(partition, last))
 
     def event_time(self, partition: int, last: ConsumerRecord) -> datetime:  # noqa: ARG002 - a role may ask for it
-        """How far a partition is in event time.
-
-        Args:
-            partition: Its number.
-            last: The last record of it that was worked on.
-        """
+        """How far a partition is in event time, by the last record of it that was worked on."""
         return event_time_of(last)
 
     def _lags(self) -> dict[TP, int]:

@@ -33,13 +33,7 @@ _Answered = Answered[Request, Reply]
 
 
 class EnrichRole(AnsweringRole[Request, Reply]):
-    """Has requests answered, embeds the episodes among the answers and sends all of them back.
-
-    Args:
-        settings: Which cluster and prefix.
-        embedder: Embeds summaries.
-        answerers: Who answers which kind of request.
-    """
+    """Has requests answered, embeds the episodes among the answers and sends all of them back."""
 
     name = "enrich"
     sources = (REQUESTS,)

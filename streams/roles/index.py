@@ -60,16 +60,7 @@ COUNT_EVERY_BEATS = 15
 
 
 class IndexRole(BatchRole):
-    """Keeps vectors and payloads of all that is remembered, and serves reading them over HTTP.
-
-    Args:
-        settings: Which cluster and prefix.
-        policy: What is kept and scored.
-        embedder: Makes the vectors.
-        scorer: Of turns without a risk.
-        store: Where they are kept; closed with the role.
-        beside: See `Beside`.
-    """
+    """Keeps vectors and payloads of all that is remembered, and serves reading them over HTTP; owns its store."""
 
     name = "index"
     sources = REGISTRY.indexed_topics

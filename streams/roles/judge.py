@@ -27,13 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 class JudgeRole(AnsweringRole[JudgementRequested, TurnsJudged]):
-    """Has alerts judged.
-
-    Args:
-        settings: Which cluster and prefix, how many judgements at once and for how long.
-        judge: Who judges.
-        now: Seconds since the epoch, as brokers' and producers' clocks have them.
-    """
+    """Has alerts judged; `now` gives seconds since the epoch, as the clocks of brokers and producers do."""
 
     name = "judge"
     sources = (JUDGEMENTS,)
@@ -76,12 +70,6 @@ async def judged(
     """Have the turns of an alert judged. Always an answer; where the judge has none, why.
 
     The same request answered again has the same place in event time, so a repeat puts nothing off.
-
-    Args:
-        judge: Who judges.
-        request: The alert, and its last turns.
-        within: How long it may take.
-        clock: Seconds that only grow.
     """
     probability, failure, began_s = None, "", clock()
     try:

@@ -7,13 +7,11 @@ Decode, embed and score in batches, fold, write the outputs, write the state, mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 
-from models.errors import InvalidRecord
 from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated
 from models.events.topics import PROFILES, SESSION_STATE, TURNS
 from models.partition import sessions_v1
@@ -21,12 +19,11 @@ from models.partition.log_fold import PartitionFolded, Parts, folded_offset
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.policy.digest import policy_digest
-from models.wire.codec import decode_output, encode
+from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.inference.intake import Decoded, Intake, decode
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record, acknowledged
-from streams.kafka.records import cause_of
+from streams.kafka.records import cause_of, events_on
 from streams.kafka.state_loss import LossRule
 from streams.observe.telemetry import metrics
 from streams.ports import Embedder, TurnScorer
@@ -80,13 +77,7 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
 
     async def _apps_of_profiles(self) -> dict[str, str]:
         """Session id → app of its last profile."""
-        apps: dict[str, str] = {}
-        async for record in read_to_end(self.settings.kafka, PROFILES.full_name(self.settings.topic_prefix)):
-            with suppress(InvalidRecord):
-                profile = None if record.value is None else decode_output(PROFILES, record.value)
-                if isinstance(profile, ProfileUpdated):
-                    apps[profile.session_id] = profile.app_id
-        return apps
+        return {each.session_id: each.app_id async for each in events_on(self.settings, PROFILES, ProfileUpdated)}
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[DecodedArrival]]:
         """Decoded, scored and embedded, all partitions together."""

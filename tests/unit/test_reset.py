@@ -54,7 +54,7 @@ async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[
     async def group(_client: None, _name: str) -> RoleGroup:
         return RoleGroup(state, 1)
 
-    async def proofs(_: Settings) -> AsyncIterator[ErasureProved]:
+    async def proofs(*_: object) -> AsyncIterator[ErasureProved]:
         yield proof(datetime.now(UTC) + timedelta(days=1))
 
     async def commit(_: Settings, _group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -65,7 +65,7 @@ async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[
 
     monkeypatch.setattr(role_groups, "admin", admin)
     monkeypatch.setattr(role_groups, "_described", group)
-    doubles = {"log_extent": extent, "_proofs": proofs, "commit_offsets": commit}
+    doubles = {"log_extent": extent, "events_on": proofs, "commit_offsets": commit}
     for name, double in {**doubles, "_recreate": recreate}.items():
         monkeypatch.setattr(f"jobs.operate.reset.{name}", double)
     try:

@@ -103,11 +103,19 @@ def measured_cost(file: Path | None) -> Cost:
     if file is None:
         return shipped
     try:
-        return cost_of(msgspec.json.decode(file.read_bytes(), type=_Measured), shipped)
+        measured = msgspec.json.decode(file.read_bytes(), type=_Measured)
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigurationError(
             f"{file} is no output of `turntide lab bench roles --output json`: {error}. Make it anew"
         ) from error
+    return msgspec.structs.replace(  # what a run does not measure (memory) stays as shipped
+        shipped,
+        turn_bytes=measured.turn_bytes,
+        cpu_us={each.role: each.cpu_us_per_turn for each in measured.roles},
+        topic_bytes={each.topic: each.bytes_per_turn for each in measured.topics},
+        archive_bytes=measured.archive_bytes_per_turn,
+        index_bytes=measured.index_bytes_per_turn,
+    )
 
 
 class _Role(msgspec.Struct):
@@ -126,18 +134,6 @@ class _Measured(msgspec.Struct):
     topics: list[_Topic]
     archive_bytes_per_turn: float
     index_bytes_per_turn: float
-
-
-def cost_of(measured: _Measured, shipped: Cost) -> Cost:
-    """Costs by a run; what it does not measure (memory) as shipped."""
-    return msgspec.structs.replace(
-        shipped,
-        turn_bytes=measured.turn_bytes,
-        cpu_us={each.role: each.cpu_us_per_turn for each in measured.roles},
-        topic_bytes={each.topic: each.bytes_per_turn for each in measured.topics},
-        archive_bytes=measured.archive_bytes_per_turn,
-        index_bytes=measured.index_bytes_per_turn,
-    )
 
 
 def table_of(plans: Sequence[Plan]) -> tuple[list[str], list[tuple[str, ...]]]:
