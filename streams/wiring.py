@@ -126,11 +126,7 @@ def _stream_embedder(settings: Settings) -> type[MiniLmEmbedder | WordLlamaEmbed
 
 
 def scorer_of(settings: Settings, embedder: Embedder) -> TrainedScorer | RuleScorer:
-    """What scores single turns.
-
-    Args:
-        settings: Which.
-        embedder: Of the process; a trained scorer that reads another one loads that too.
+    """What scores single turns; a trained scorer that reads another embedder than this one loads that too.
 
     Raises:
         ConfigurationError: The scorer's file is missing, damaged or of another format.
@@ -204,9 +200,7 @@ def judge_of(settings: Settings) -> Judge | None:
 def sinks_of(notify: NotifySettings, *, hold: timedelta | None = None) -> list[AlertSink]:
     """A sink for each address that is set; none is fine, alerts are on the topic all the same.
 
-    Args:
-        notify: Addresses and secret.
-        hold: How long an Alertmanager keeps an alert that nobody mentions again; None: as ever.
+    `hold`: how long an Alertmanager keeps an alert that nobody mentions again; None: as ever.
 
     Raises:
         ConfigurationError: The webhook's secret is none.

@@ -46,15 +46,7 @@ class Does(StrEnum):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One thing that carries a version.
-
-    Attributes:
-        what: What it is.
-        standing: As it was found.
-        wanted: As this release has it.
-        does: Who carries out what is to be done.
-        action: What that is; empty for nothing.
-    """
+    """One thing that carries a version: as it stands, as this release has it, and who is to do what about it."""
 
     what: str
     standing: str

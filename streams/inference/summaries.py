@@ -120,13 +120,7 @@ _OfASpace = TypeVar("_OfASpace", MemoryProposed, CompactionDecided)
 
 
 def answerers(summariser: Summariser, extractor: FactExtractor | None, writer: MemoryWriter) -> Answerers:
-    """One for every kind of request.
-
-    Args:
-        summariser: Summarises the turns of an episode.
-        extractor: Finds facts in messages; None where nothing slower than the rules is configured.
-        writer: Makes memories of apps, and decides on their compactions.
-    """
+    """One for every kind of request; without an extractor nothing slower than the rules finds facts."""
     return {
         EpisodeRequested: partial(_episode, summariser),
         FactsRequested: partial(_facts, extractor),

@@ -3,7 +3,7 @@
 Clients of a log can stand still without an error: a fetcher that asks no more after an outage (hazards 12), a call
 that never returns. Whoever started the process starts it again, and it goes on from what was acknowledged.
 
-`Watchdog` decides, without I/O, on what it is told once a second; `watch` tells it and `watched` runs a role under it.
+`Watchdog` decides, without I/O, on what it is told once a second; `watched` tells it and runs a role under it.
 Not a stall: recovery (it has a deadline of its own), a sink that is slow but takes something, a sink that is known to
 be down and tried again (`stir`), and a log whose end is reached.
 """
@@ -143,17 +143,6 @@ async def unread_ends(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
     return {partition: end for partition, end in ends.items() if await consumer.position(partition) < end}
 
 
-async def watch(watchdog: Watchdog, look: Look) -> None:
-    """Look every second, for ever.
-
-    Raises:
-        Stalled: As `Watchdog.look`.
-    """
-    while True:
-        await asyncio.sleep(LOOK_EVERY_S)
-        watchdog.look(await look())
-
-
 async def watched(
     work: Coroutine[Any, Any, None], watchdog: Watchdog, look: Look, *, end_soon: Callable[[], None] | None = None
 ) -> None:
@@ -162,7 +151,13 @@ async def watched(
     Raises:
         Stalled: A partition stood still; logged.
     """
-    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(watch(watchdog, look))
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            watchdog.look(await look())
+
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(watch())
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():

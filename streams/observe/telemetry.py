@@ -36,10 +36,10 @@ _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 
 def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
     name, documentation = PREFIX + metric.name, f"{metric.help} {metric.what_to_do}"
-    kinds = {MetricKind.COUNTER: Counter, MetricKind.GAUGE: Gauge}
     if metric.kind is MetricKind.HISTOGRAM:
         return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
-    return kinds[metric.kind](name, documentation, metric.labels, registry=registry)
+    made = Counter if metric.kind is MetricKind.COUNTER else Gauge
+    return made(name, documentation, metric.labels, registry=registry)
 
 
 class _Silent:
