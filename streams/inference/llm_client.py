@@ -139,7 +139,8 @@ class OpenAiLlm:
             result = "timeout"
             raise
         finally:
-            count_call(self._service, result, monotonic() - began_s)
+            metrics.counter("llm_calls_total", service=self._service, result=result).inc()
+            metrics.histogram("llm_call_seconds", service=self._service).observe(monotonic() - began_s)
         return said
 
     async def _tried(self, request: Callable[[], Awaitable[LlmReply]], within: timedelta | None) -> LlmReply:
@@ -264,18 +265,6 @@ _MILLION = 1e6
 class _Billed(Struct, frozen=True):
     prompt_tokens: _Tokens = 0
     completion_tokens: _Tokens = 0
-
-
-def count_call(service: str, result: str, seconds: float) -> None:
-    """A call ended, with all its tries.
-
-    Args:
-        service: What it was for: `llm` or `judge`.
-        result: `answered`, `timeout` or `unavailable`.
-        seconds: How long it took.
-    """
-    metrics.counter("llm_calls_total", service=service, result=result).inc()
-    metrics.histogram("llm_call_seconds", service=service).observe(seconds)
 
 
 def count_usage(service: str, usage: msgspec.Raw) -> None:

@@ -180,14 +180,9 @@ def _memories(request: CompactionRequested) -> str:
 
 
 def _known_memory(memory: MemoryToKeep) -> _KnownMemory:
-    return _KnownMemory(
-        memory.memory_id,
-        memory.content,
-        round(memory.importance * 10, 1),
-        memory.pinned,
-        memory.created_at,
-        memory.updated_at,
-    )
+    importance = round(memory.importance * 10, 1)
+    times = memory.created_at, memory.updated_at
+    return _KnownMemory(memory.memory_id, memory.content, importance, memory.pinned, *times)
 
 
 def _tidy(content: str) -> str:

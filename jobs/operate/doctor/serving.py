@@ -74,20 +74,15 @@ def check_clock(settings: Settings) -> Verdict:
     return ok(f"within {at_most.total_seconds():g} s of {', '.join(compared)}")
 
 
-def now() -> datetime:
-    """This machine's clock."""
-    return datetime.now(UTC)
-
-
 def _roles(settings: Settings) -> Iterator[tuple[str, timedelta]]:
     """Each role that answers, and how far its clock is ahead."""
     with httpx.Client(trust_env=False, timeout=2.0) as client:
         for role, url in asked(settings.http):
             with suppress(httpx.HTTPError, ValueError, KeyError):
-                began = now()
+                began = datetime.now(UTC)
                 answer = client.get(f"{url}/livez")
                 theirs = parsedate_to_datetime(answer.headers["date"])
-                yield f"role {role}", _ahead(theirs, began, now())
+                yield f"role {role}", _ahead(theirs, began, datetime.now(UTC))
 
 
 def _ahead(theirs: datetime, began: datetime, ended: datetime) -> timedelta:
@@ -107,7 +102,7 @@ def _broker(settings: Settings) -> Iterator[tuple[str, timedelta]]:
     with suppress(StoreUnavailable, ConfigurationError):  # `broker` and `topics` tell of it
         newest = asyncio.run(_newest_append(settings.kafka, TURNS.full_name(settings.topic_prefix)))
         if newest is not None:
-            yield "the broker", max(newest - now(), timedelta(0))
+            yield "the broker", max(newest - datetime.now(UTC), timedelta(0))
 
 
 async def _newest_append(kafka: KafkaSettings, topic: str) -> datetime | None:
