@@ -58,13 +58,9 @@ def _settings(**more: Any) -> dict[str, Any]:
     return tree | more
 
 
-def test_the_tree_is_searched() -> None:
-    """Tokens of settings' lists are in it by hand."""
-    assert len(list(secrets(Settings))) >= _KNOWN_NAMES
-
-
 def test_settings_print_none() -> None:
     """By repr, by str, dumped, as JSON, and in a traceback's locals."""
+    assert len(list(secrets(Settings))) >= _KNOWN_NAMES  # those of settings' lists are in it by hand
     settings = load_settings(**_settings())
     printed = f"{settings!r}{settings}{settings.http!r}{settings.http.tokens}"
 

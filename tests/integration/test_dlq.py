@@ -13,17 +13,15 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from aiokafka import TopicPartition
 
 from jobs.alerts.command import acknowledge, harmless_alert, latest_alerts
 from jobs.operate.dlq import letters, replay_letters
-from models.errors import ConfigurationError, StoreUnavailable
+from models.errors import ConfigurationError
 from models.events import AlertAcknowledged, AlertChanged, AlertStatus, DeadLetter
 from models.events.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
 from models.session.outputs import TOPICS_STAGE
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.kafka.client import consumer
 from streams.kafka.producer import Record
 from streams.notify import relay
 from streams.observe.telemetry import metrics
@@ -159,47 +157,25 @@ async def test_alerts_by_their_latest_change(settings: Settings) -> None:
 
 
 class Recorder:
-    """A sink that keeps what it is given, refuses so many times, and stops the relay after `until` changes.
+    """A sink that keeps what it is given, and stops the relay after `until` changes."""
 
-    Attributes:
-        wait_for: It takes nothing before this one has everything.
-    """
+    name = "first"
 
-    def __init__(self, name: str, *, stop: asyncio.Event, until: int, refuses: int = 0) -> None:
-        self.name = name
+    def __init__(self, *, stop: asyncio.Event, until: int) -> None:
         self.delivered: list[str] = []
         self.traced: dict[str, str] = {}
         self._stop = stop
         self._until = until
-        self._refuses = refuses
-        self.refused = 0
-        self.complete = asyncio.Event()
-        self.wait_for: Recorder | None = None
 
     async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Keep the ids."""
         self.traced |= trace_ids
-        if self.refused < self._refuses:
-            self.refused += 1
-            raise StoreUnavailable(f"{self.name} is down")
-        if self.wait_for is not None:
-            await self.wait_for.complete.wait()
         self.delivered += [change.id for change in alerts]
         if len(self.delivered) >= self._until:
-            self.complete.set()
             self._stop.set()
 
     async def close(self) -> None:
         """Nothing to release."""
-
-
-async def committed(settings: Settings, sink: Recorder) -> int | None:
-    """The sink's committed offset."""
-    partition = TopicPartition(ALERTS.full_name(settings.topic_prefix), 0)
-    async with consumer(settings.kafka, group_id=relay.group_of(settings, sink)) as client:
-        client.assign([partition])
-        offset: int | None = await client.committed(partition)
-        return offset
 
 
 async def test_relay_delivers_and_commits(settings: Settings) -> None:
@@ -210,35 +186,16 @@ async def test_relay_delivers_and_commits(settings: Settings) -> None:
     await write(settings, ALERTS, [Record(b"k", b"not json"), Record(b"k", encode(alert(1)))])
     await put(settings, ALERTS, [alert(2)], trace=HEADER)
     stop = asyncio.Event()
-    sink = Recorder("first", stop=stop, until=2)
+    sink = Recorder(stop=stop, until=2)
     await relay.run(settings, [sink], stop=stop)
     await put(settings, ALERTS, [alert(3)], trace=b"rubbish")
     stop = asyncio.Event()
-    later = Recorder("first", stop=stop, until=1)
+    later = Recorder(stop=stop, until=1)
     await relay.run(settings, [later], stop=stop)
 
     assert (sink.delivered, later.delivered) == (["change-1", "change-2"], ["change-3"])
     assert (sink.traced, later.traced) == ({"change-2": TRACE_ID}, {})
     assert metrics.registry.get_sample_value("turntide_sink_lag_records", {"sink": "first", "partition": "0"}) == 0
-
-
-async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: Settings) -> None:
-    """It gets all in order once it is well, though more came meanwhile; the other one has had everything by then."""
-    await put(settings, ALERTS, [alert(1)])
-    stop, waits = asyncio.Event(), asyncio.Event()
-    well = Recorder("well", stop=waits, until=2)
-    broken = Recorder("broken", stop=stop, until=2, refuses=2)
-    broken.wait_for = well
-    failed = metrics.counter("sink_deliveries_total", sink="broken", result="failed")
-    running = asyncio.create_task(relay.run(settings, [broken, well], stop=stop))
-    await put(settings, ALERTS, [alert(2)])
-    async with asyncio.timeout(60):
-        await running
-
-    assert (well.delivered, broken.delivered) == (["change-1", "change-2"],) * 2
-    assert broken.refused == 2
-    assert failed._value.get() >= 2
-    assert await committed(settings, broken) == 2
 
 
 async def test_relay_without_sinks(settings: Settings) -> None:

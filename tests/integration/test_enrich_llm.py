@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
 from models.events import EpisodeCompressed, FactChanged
 from models.events.topics import FACTS, USER_EPISODES, Topic
 from streams.kafka.producer import Record
-from streams.settings import Settings, load_settings
+from streams.settings import LlmSettings, Settings
 from tests.support.fault_driver import events, recorded, running, said, until
 from tests.support.openai_stand_in import Mode, standing_in
 from tests.support.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 
+PARTITIONS = 1
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 FACT = {"category": "preference", "key": "music", "value": "jazz", "confidence": 0.9, "importance": 0.7}
 
@@ -33,17 +32,10 @@ def say(system: str, user: str) -> str:
     return json.dumps({"facts": [FACT | {"corrects": False}] if hinted else [], "retractions": []})
 
 
-async def settings_of(kafka: str, prefix: str, folder: Path, model: str, *, timeout_s: float = 15.0) -> Settings:
-    """One partition, ports of their own, the model at this address."""
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 1},
-        topic_prefix=prefix,
-        data_dir=folder,
-        http={f"{role}_port": 0 for role in ("sessions", "memory", "enrich")},
-        llm={"base_url": model, "model": "tiny", "timeout": timedelta(seconds=timeout_s)},
-    )
-    await apply_topics(settings)
-    return settings
+def asking(settings: Settings, model: str, *, timeout_s: float = 15.0) -> Settings:
+    """The model is at this address."""
+    llm = LlmSettings(base_url=model, model="tiny", timeout=timedelta(seconds=timeout_s))
+    return settings.model_copy(update={"llm": llm})
 
 
 def turns() -> list[Record]:
@@ -67,13 +59,12 @@ async def remembered(settings: Settings) -> tuple[EpisodeCompressed, list[FactCh
     return episodes[0], await of_kind(settings, FACTS, FactChanged)
 
 
-async def test_a_model_summarises_and_finds_facts(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+async def test_a_model_summarises_and_finds_facts(settings: Settings) -> None:
     """Its words stand in the episode, its fact beside those of the rules."""
     with standing_in() as model:
         model.say = say
-        settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url)
         await send_to_turns(settings, traced(turns()))
-        episode, facts = await remembered(settings)
+        episode, facts = await remembered(asking(settings, model.base_url))
     carried = await headers_on(settings, USER_EPISODES, "episode_compressed")
 
     assert ("The user asked about boats.", "openai:tiny", ["boats"]) == (
@@ -85,13 +76,12 @@ async def test_a_model_summarises_and_finds_facts(kafka: str, topic_prefix: str,
 
 
 @pytest.mark.parametrize("mode", [Mode.RUBBISH, Mode.HANG])
-async def test_without_an_answer_the_default_serves(kafka: str, topic_prefix: str, tmp_path: Path, mode: Mode) -> None:
+async def test_without_an_answer_the_default_serves(settings: Settings, mode: Mode) -> None:
     """The extractive summary, embedded, and no fact that nobody understood."""
     with standing_in() as model:
         model.mode = mode
-        settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url, timeout_s=0.3)
         await send_to_turns(settings, turns())
-        episode, facts = await remembered(settings)
+        episode, facts = await remembered(asking(settings, model.base_url, timeout_s=0.3))
 
     assert ("extractive", "wordllama", 256) == (episode.summarised_by, episode.embedded_by, len(episode.embedding))
     assert "boat" in episode.summary

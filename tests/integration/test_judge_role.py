@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,13 @@ import msgspec
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
 from models.events import AlertChanged, AlertStatus, Mode, Role, Severity
 from models.events.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
 from streams.kafka.producer import Record
 from streams.observe.tracing import tracing
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
+from streams.settings.judge import GuardServerSettings, JudgeSettings
 from streams.settings.telemetry import TelemetrySettings
 from tests.support.fault_driver import events, recorded, records_on, running, said, until
 from tests.support.openai_stand_in import StandIn, standing_in
@@ -27,6 +28,7 @@ from tests.support.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 
+PARTITIONS = 1
 WITHIN_S = 60
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 ALWAYS_ELEVATED = """
@@ -41,24 +43,18 @@ renotify_after = "PT1M"
 """Log-odds of 0.4 whatever is said: a probability of 0.6, a warning."""
 
 
-async def settings_of(kafka: str, prefix: str, folder: Path, model: StandIn, *, timeout_s: float = 20.0) -> Settings:
-    """One partition, ports of their own, the judge at this address."""
-    policy = folder / "policy.toml"
+@pytest.fixture
+def asking(settings: Settings, tmp_path: Path) -> Callable[..., Settings]:
+    """Settings with a policy that always alerts, and a judge at a model's address."""
+    policy = tmp_path / "policy.toml"
     policy.write_text(ALWAYS_ELEVATED)
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 1},
-        topic_prefix=prefix,
-        data_dir=folder,
-        policy_file=policy,
-        http={"sessions_port": 0, "judge_port": 0},
-        judge={
-            "kind": "openai",
-            "timeout": timedelta(seconds=timeout_s),
-            "openai": {"base_url": model.base_url, "model": "guard"},
-        },
-    )
-    await apply_topics(settings)
-    return settings
+
+    def judged_by(model: StandIn, timeout_s: float = 20.0) -> Settings:
+        server = GuardServerSettings(base_url=model.base_url, model="guard")
+        judge = JudgeSettings(kind="openai", timeout=timedelta(seconds=timeout_s), openai=server)
+        return settings.model_copy(update={"policy_file": policy, "judge": judge})
+
+    return judged_by
 
 
 def turns(first: int, count: int) -> list[Record]:
@@ -92,7 +88,7 @@ async def answers(settings: Settings) -> list[dict[str, Any]]:
     [(0.02, ("judged", Severity.WARNING, Mode.ELEVATED)), (0.98, ("worsened", Severity.CRITICAL, Mode.CRITICAL))],
 )
 async def test_an_alert_is_out_before_the_judge_answers(
-    kafka: str, topic_prefix: str, tmp_path: Path, probability: float, expected: tuple[str, Severity, Mode]
+    asking: Callable[..., Settings], topic_prefix: str, probability: float, expected: tuple[str, Severity, Mode]
 ) -> None:
     """The judge holds its answer until the alert was read; then the same alert changes by it (the mode falls late).
 
@@ -108,7 +104,7 @@ async def test_an_alert_is_out_before_the_judge_answers(
 
     with standing_in() as model:
         model.say = say
-        settings = await settings_of(kafka, topic_prefix, tmp_path, model)
+        settings = asking(model)
         async with running(settings, "sessions", "judge"):
             try:
                 await send_to_turns(settings, [*turns(1, 2), *traced(turns(3, 1))])
@@ -151,11 +147,11 @@ async def test_an_alert_is_out_before_the_judge_answers(
     ]
 
 
-async def test_a_judge_that_is_away_changes_nothing(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+async def test_a_judge_that_is_away_changes_nothing(asking: Callable[..., Settings]) -> None:
     """Its failure stands in the log; the alert stays as it was, and further turns are folded meanwhile."""
     with standing_in() as model:
         model.say = lambda _system, _user: "I would rather not say."
-        settings = await settings_of(kafka, topic_prefix, tmp_path, model, timeout_s=5)
+        settings = asking(model, timeout_s=5)
         async with running(settings, "sessions", "judge"):
             await send_to_turns(settings, turns(1, 3))
             (answered,) = await until(lambda: answers(settings), "the judge's answer")

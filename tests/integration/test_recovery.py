@@ -6,7 +6,6 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord, TopicPartition
@@ -18,7 +17,7 @@ from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, consumer
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.topics import set_config
-from streams.settings import Settings, load_settings
+from streams.settings import Settings, StateSettings
 from streams.state import recovery
 from streams.state.changelog import records_of
 from streams.state.table import StateTable
@@ -26,20 +25,14 @@ from tests.support.fault_driver import delete_topic
 
 pytestmark = pytest.mark.kafka
 
+PARTITIONS = 1
 _WITHIN_S = 60.0
 
 
 @pytest.fixture(params=["memory", "rocksdb"])
-async def settings(request: pytest.FixtureRequest, kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     """Fresh topics with one partition, in either store."""
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 1},
-        state={"store": request.param},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-    )
-    await apply_topics(settings)
-    return settings
+    return settings.model_copy(update={"state": StateSettings(store=request.param)})
 
 
 @pytest.fixture

@@ -21,14 +21,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
-from models.events import Role, Turn
-from models.wire.codec import encode
+from models.events import Turn
 from streams.archive.catalog import open_reader, paths_of
 from streams.kafka.client import read_to_end
-from streams.kafka.producer import Record
-from streams.settings import KafkaSettings, Settings
+from streams.settings import Settings
 from tests.support import new_layer
-from tests.support.fault_driver import started, until
+from tests.support.fault_driver import recorded, said, started, until
 from tests.support.roles_child import RolesProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
@@ -36,12 +34,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
 SAID = ("Hello, where is my parcel?", "And what does it weigh?", "Good morning! Is it there?")
 COUNTED = {"anna/shop": 2, "anna/travel": 2, "bert/shop": 2}
 """Greetings by user and app."""
-
-
-@pytest.fixture
-def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Topics and stores of its own."""
-    return Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=2), topic_prefix=topic_prefix, data_dir=tmp_path)
 
 
 def turntide(settings: Settings, *arguments: str, **more: str) -> str:
@@ -58,15 +50,8 @@ def turns() -> Iterator[Turn]:
     began = datetime.now(UTC) - timedelta(hours=1)
     for user, app in (name.split("/") for name in COUNTED):
         for number, content in enumerate(SAID):
-            yield Turn(
-                session_id=f"{user}-{app}",
-                user_id=user,
-                app_id=app,
-                turn=number,
-                role=Role.USER,
-                content=content,
-                timestamp=began + timedelta(seconds=number),
-            )
+            at = began + timedelta(seconds=number)
+            yield said(number, session_id=f"{user}-{app}", user_id=user, app_id=app, content=content, at=at)
 
 
 async def on_topic(settings: Settings) -> dict[str, int]:
@@ -140,7 +125,7 @@ async def test_a_layer_of_one_file(settings: Settings, tmp_path: Path) -> None:
     )
     async with started(roles):
         url = roles.url
-        await send_to_turns(settings, (Record(turn.session_id.encode(), encode(turn)) for turn in turns()))
+        await send_to_turns(settings, map(recorded, turns()))
         await until(lambda: counted(settings, url, COUNTED), "greetings everywhere")
         compared = turntide(settings, "replay", "--compare", "--output", "json")
         contract = await asked(url, "/openapi.json")

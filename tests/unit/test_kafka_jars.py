@@ -41,13 +41,19 @@ def repository() -> Repository:
 
 
 def test_fetched_once(tmp_path: Path, repository: Repository) -> None:
-    """A complete cache asks nobody."""
+    """A complete cache asks nobody; only a damaged file is fetched again."""
     first = kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
     second = kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
 
     assert first == second == [tmp_path / "one-1.0.jar", tmp_path / "two-2.0.jar"]
     assert [jar.read_bytes() for jar in first] == [b"one", b"two"]
     assert sorted(repository.asked) == sorted(_PINS)
+
+    first[0].write_bytes(b"on")
+    repository.asked.clear()
+    kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
+
+    assert (repository.asked, first[0].read_bytes()) == (["org.example:one:1.0"], b"one")
 
 
 def test_wrong_checksum_is_refused(tmp_path: Path, repository: Repository) -> None:
@@ -58,18 +64,6 @@ def test_wrong_checksum_is_refused(tmp_path: Path, repository: Repository) -> No
         kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
 
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.read_bytes() == b"trojan"]
-
-
-def test_damaged_file_is_fetched_again(tmp_path: Path, repository: Repository) -> None:
-    """Only the damaged file is."""
-    kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
-    (tmp_path / "one-1.0.jar").write_bytes(b"on")
-    repository.asked.clear()
-
-    kafka_jars(tmp_path, pins=_PINS, fetch=repository.fetch)
-
-    assert repository.asked == ["org.example:one:1.0"]
-    assert (tmp_path / "one-1.0.jar").read_bytes() == b"one"
 
 
 def test_lasting_failure_says_what_to_do(tmp_path: Path, repository: Repository) -> None:

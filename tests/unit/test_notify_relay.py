@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -139,6 +140,21 @@ async def test_a_delivery_that_takes_its_time_is_no_stall(monkeypatch: pytest.Mo
 
     assert sink.progresses == [{}]
     assert [(each.next, each.end) for each in (await sink.relay.progress()).values()] == [(5, 100)]
+
+
+async def test_a_sink_that_takes_its_time_holds_up_nobody() -> None:
+    """They are delivered to side by side."""
+    well = asyncio.Event()
+
+    async def slow(_stop: asyncio.Event) -> None:
+        await well.wait()
+
+    async def quick(_stop: asyncio.Event) -> None:
+        well.set()
+
+    relays: list[Any] = [SimpleNamespace(run=slow), SimpleNamespace(run=quick)]
+    async with asyncio.timeout(10):
+        await relay._run_all(relays, asyncio.Event())
 
 
 def test_the_sink_that_is_furthest_behind_is_the_roles_lag() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -120,48 +120,27 @@ def test_weights_that_cannot_be_meant_are_refused(file: ScorerFile, said: str) -
 # --- where it is named
 
 
-def damaged(folder: Path) -> Path:
-    """A scorer's file with a byte flipped."""
-    file = folder / "mine.scorer"
-    file.write_bytes(WHOLE[:-1] + bytes([WHOLE[-1] ^ 1]))
-    return file
-
-
-def missing(folder: Path) -> Path:
-    """A file that is not there."""
-    return folder / "none.scorer"
-
-
-def a_folder(folder: Path) -> Path:
-    """No file at all."""
-    return folder
-
-
-each_wrong_file = pytest.mark.parametrize("wrong", [damaged, missing, a_folder])
-
-
 def naming(file: Path | None, folder: Path, **more: object) -> Settings:
     """Settings with a scorer's file."""
     return load_settings(scorer={"file": file}, data_dir=folder / "data", **more)
 
 
-@each_wrong_file
-@pytest.mark.parametrize("run", [run_sessions, run_index])
+async def look(settings: Settings, _stop: asyncio.Event) -> None:
+    """As doctor does, before a role is started."""
+    CHECKS["scorer"].look(settings)
+
+
+@pytest.mark.parametrize("wrong", ["damaged.scorer", "missing.scorer", "."])
+@pytest.mark.parametrize("run", [run_sessions, run_index, look])
 async def test_a_role_does_not_start_with_a_wrong_file(
-    tmp_path: Path, wrong: Callable[[Path], Path], run: Callable[[Settings, asyncio.Event], object]
+    tmp_path: Path, wrong: str, run: Callable[[Settings, asyncio.Event], Awaitable[None]]
 ) -> None:
-    """It does not fall back to other weights, or to rules, by itself."""
+    """One that is damaged, missing or a folder: no role falls back to other weights, or to rules, by itself."""
+    (tmp_path / "damaged.scorer").write_bytes(WHOLE[:-1] + bytes([WHOLE[-1] ^ 1]))
     with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide lab train scorer") as refusal:
-        await run(naming(wrong(tmp_path), tmp_path), asyncio.Event())  # type: ignore[misc]
+        await run(naming(tmp_path / wrong, tmp_path), asyncio.Event())
 
     assert str(tmp_path) not in str(refusal.value)
-
-
-@each_wrong_file
-def test_doctor_finds_a_wrong_file(tmp_path: Path, wrong: Callable[[Path], Path]) -> None:
-    """As a role would, before one is started."""
-    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide lab train scorer"):
-        CHECKS["scorer"].look(naming(wrong(tmp_path), tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.shared.topic_drift import DriftKind, compare, refused, wanted_topics
 from models.entities import REGISTRY
-from models.events.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TURNS
+from models.events.topics import JUDGEMENTS, TURNS
 from streams.erase.purge import _loosened, _tight
 from streams.kafka.topics import BrokerTopic
 from streams.settings import load_settings
@@ -21,31 +21,6 @@ def standing(**changes: object) -> dict[str, BrokerTopic]:
     topics = {topic.name: topic for topic in WANTED}
     topics["p.turns.v1"] = msgspec.structs.replace(topics["p.turns.v1"], **changes)
     return topics
-
-
-def test_wanted_topics_follow_table_and_settings() -> None:
-    """Names carry the prefix, counts the override, and every topic of the table is there."""
-    wanted = wanted_topics(load_settings(topic_prefix="q", kafka={"partitions": 5, "replication": 3}))
-
-    assert [topic.full_name("q") for topic in REGISTRY.topics] == [topic.name for topic in wanted]
-    assert {(5, 3)} == {(topic.partitions, topic.replication) for topic in wanted}
-    assert {"2"} == {topic.config["min.insync.replicas"] for topic in wanted}
-
-
-def test_wanted_configuration() -> None:
-    """Inputs are stamped by the broker, compacted topics have no retention, state takes large records."""
-    by_name = {topic.name: topic.config for topic in WANTED}
-
-    assert by_name[TURNS.full_name("p")] == {
-        "cleanup.policy": "delete",
-        "max.message.bytes": "1048576",
-        "message.timestamp.type": "LogAppendTime",
-        "retention.ms": "2592000000",
-    }
-    assert "retention.ms" not in by_name[PROFILES.full_name("p")]
-    judgements = by_name[JUDGEMENTS.full_name("p")]
-    assert (judgements["retention.ms"], judgements["segment.ms"]) == ("86400000", "3600000")
-    assert by_name[SESSION_STATE.full_name("p")]["max.message.bytes"] == "8388608"
 
 
 def test_an_erasure_leaves_the_tables_file_length_behind() -> None:

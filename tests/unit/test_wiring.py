@@ -10,10 +10,9 @@ from msgspec import structs
 
 from models.errors import ConfigurationError
 from models.policy import Policy
-from models.policy.escalation import CombinationModel, EscalationPolicy
+from models.policy.escalation import CombinationModel
 from models.risk.scorer import RuleScorer
 from streams.inference.minilm import MiniLmEmbedder
-from streams.inference.trained_scorer import TrainedScorer
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of
@@ -53,17 +52,6 @@ def test_a_policy_file_that_names_none_has_the_embedders(tmp_path: Path) -> None
     topics = policy_of(load_settings(policy_file=file)).topics
 
     assert (topics.max_topics, topics.similarity_threshold) == (7, WordLlamaEmbedder.topic_similarity)
-
-
-def test_sessions_are_judged_by_the_scorers_model() -> None:
-    """The combination comes with the weights in one file, so that both fit; nothing else of the policy changes."""
-    settings = load_settings()
-    policy = policy_of(settings)
-    scorer = scorer_of(settings, WordLlamaEmbedder())
-
-    assert isinstance(scorer, TrainedScorer)
-    assert policy.escalation.model == scorer.model.combination
-    assert policy_of(load_settings(scorer={"kind": "rules"})) == structs.replace(policy, escalation=EscalationPolicy())
 
 
 def test_rules_and_a_policy_that_says_so_judge_by_the_seeds_formulas(tmp_path: Path) -> None:

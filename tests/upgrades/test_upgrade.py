@@ -30,7 +30,7 @@ from streams.kafka.topics import create, set_config
 from streams.settings import KafkaSettings, Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
-from tests.support.fault_driver import assert_equal_to_replay, recorded, send
+from tests.support.fault_driver import assert_equal_to_replay, recorded, said, send
 from tests.upgrades.make import KeptRecord, Log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
@@ -146,14 +146,14 @@ def _more(log: Log) -> list[Turn]:
     """The conversation of the project goes on, and a new one begins."""
     at = log.made_at
     return [
-        Turn(
+        said(
+            turn,
             session_id=session_id,
             user_id="u-0",
             app_id="app-0",
-            turn=turn,
             role=Role.USER if turn % 2 == 0 else Role.ASSISTANT,
             content=f"And which trains run to the coast on day {turn}?",
-            timestamp=at + timedelta(seconds=turn),
+            at=at + timedelta(seconds=turn),
         )
         for session_id, first in (("s-after-the-upgrade", 0), (_last_session(log), 200))
         for turn in range(first, first + _MORE_TURNS // 2)
