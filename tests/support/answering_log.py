@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
 
 from models.errors import Fenced
 from streams.kafka.producer import Record
 from streams.roles import answering
 from streams.roles.batch_role import BatchRole
+
+ASKED_MS = 1_000_000_000
 
 
 class AnsweringLog:
@@ -61,3 +65,9 @@ class AnsweringLog:
         answer = asyncio.get_running_loop().create_future()
         answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)
         return [answer]
+
+
+def poll(*values: bytes | None, asked_ms: int = ASKED_MS) -> dict[TP, list[ConsumerRecord]]:
+    """A poll of records with these values."""
+    records = [ConsumerRecord("t", 0, n, asked_ms, 0, b"k", each, None, 1, 1, ()) for n, each in enumerate(values)]
+    return {TP("t", 0): records}

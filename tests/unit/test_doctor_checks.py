@@ -138,22 +138,25 @@ def test_reading_from_elsewhere_needs_a_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("running", "advice"),
+    ("running", "judge", "advice"),
     [
-        ({"sessions", "memory", "enrich", "index", "archive"}, ""),
-        (set(), ""),
-        ({"sessions", "index", "archive"}, "turntide worker memory"),
-        ({"sessions", "memory", "index", "archive"}, "turntide worker enrich"),
+        ({"sessions", "memory", "enrich", "index", "archive"}, "off", ""),
+        ({"sessions", "memory", "enrich", "index", "archive"}, "openai", "turntide worker judge"),
+        (set(), "off", ""),
+        ({"sessions", "index", "archive"}, "off", "turntide worker memory"),
+        ({"sessions", "memory", "index", "archive"}, "off", "turntide worker enrich"),
     ],
 )
-def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: set[str], advice: str) -> None:
+def test_workers_that_belong_together(
+    monkeypatch: pytest.MonkeyPatch, running: set[str], judge: str, advice: str
+) -> None:
     """Whoever runs sessions without memory, or memory without enrich, is told before retention takes what waits."""
 
     async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
         return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
 
     monkeypatch.setattr(serving, "role_groups", groups)
-    verdict = CHECKS["workers"].look(load_settings())
+    verdict = CHECKS["workers"].look(load_settings(judge={"kind": judge}))
 
     assert (Status.WARN if advice else Status.OK) is verdict.status
     assert advice in verdict.advice

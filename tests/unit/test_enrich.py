@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import msgspec
 import pytest
-from aiokafka.structs import ConsumerRecord
-from faust.types import TP
 
 from models.entities import carried_by
 from models.events import (
@@ -39,7 +37,8 @@ from streams.observe.telemetry import metrics
 from streams.roles import answering
 from streams.roles.enrich import EnrichRole
 from streams.settings import load_settings
-from tests.support.answering_log import AnsweringLog
+from tests.support.answering_log import AnsweringLog, poll
+from tests.support.zero_embedder import NoEmbedder
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
 HEAD: dict[str, Any] = {
@@ -157,28 +156,7 @@ def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer
     """Makes a role without a broker, which looks for answers all the time."""
     monkeypatch.setattr(answering, "WRITE_EVERY_S", 0.001)
     log.stand_in(EnrichRole, monkeypatch)
-    return lambda asked: EnrichRole(load_settings(), NoWeights(), asked)
-
-
-class NoWeights:
-    """An embedder that nothing is to be embedded with."""
-
-    name = "none"
-    dim = 1
-    topic_similarity = episode_distance = 0.5
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        """Refuse."""
-        raise AssertionError(texts)
-
-
-def poll(*requests: Request) -> dict[TP, list[ConsumerRecord]]:
-    """A poll with these requests."""
-    records = [
-        ConsumerRecord("t", 0, n, 0, 0, b"k", value, None, 1, len(value), ())
-        for n, value in enumerate(map(encode, requests))
-    ]
-    return {TP("t", 0): records}
+    return lambda asked: EnrichRole(load_settings(), NoEmbedder(), asked)
 
 
 async def written(log: AnsweringLog, count: int) -> None:
@@ -200,7 +178,7 @@ async def test_a_slow_answer_holds_up_its_own_user_only(
         return FactsExtracted(app_id="a", user_id=request.user_id, timestamp=NOW, turn=request.turn)
 
     enriching = asyncio.ensure_future(
-        role({FactsRequested: answer}).on_records(poll(facts("u", 1), facts("u", 2), facts("v", 1)))
+        role({FactsRequested: answer}).on_records(poll(*map(encode, (facts("u", 1), facts("u", 2), facts("v", 1)))))
     )
     await written(log, 1)
     first = [record.key for records in log.writes for record in records]
@@ -216,6 +194,6 @@ async def test_answers_go_back_under_the_key_of_who_asked(
     log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
 ) -> None:
     """The app's space, the user's space in the app, and the user are three."""
-    await role(table()).on_records(poll(MEMORY, COMPACTION, facts()))
+    await role(table()).on_records(poll(*map(encode, (MEMORY, COMPACTION, facts()))))
 
     assert {record.key for records in log.writes for record in records} == {b"app:a", b"app:a/u", b"user:a/u"}

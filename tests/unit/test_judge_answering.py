@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 from aiokafka.errors import MessageSizeTooLargeError
-from aiokafka.structs import ConsumerRecord
-from faust.types import TP
 from structlog.testing import capture_logs
 
 from models.errors import DeliveryFailed, Fenced, JudgeFailed
@@ -21,11 +19,11 @@ from streams.observe.telemetry import metrics
 from streams.roles import answering
 from streams.roles.judge import JudgeRole, judged
 from streams.settings import load_settings
-from tests.support.answering_log import AnsweringLog
+from tests.support.answering_log import ASKED_MS, AnsweringLog, poll
 from tests.support.blank_events import blank
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
-NOW_S = 1_000_000.0
+NOW_S = ASKED_MS / 1000
 AT_ONCE = 2
 
 
@@ -89,13 +87,6 @@ def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Making:
     return lambda judge: JudgeRole(settings, judge, now=lambda: NOW_S)
 
 
-def poll(*values: bytes | None, age_s: float = 0.0) -> dict[TP, list[ConsumerRecord]]:
-    """A poll of records that were written so long ago."""
-    asked_ms = int((NOW_S - age_s) * 1000)
-    records = [ConsumerRecord("t", 0, n, asked_ms, 0, b"k", each, None, 1, 1, ()) for n, each in enumerate(values)]
-    return {TP("t", 0): records}
-
-
 def counted(result: str) -> float:
     """So far, in this process."""
     return float(metrics.counter("judgements_total", result=result)._value.get())
@@ -146,7 +137,7 @@ async def test_what_nobody_waits_for_is_passed_over(
 ) -> None:
     """After ten minutes whoever was alerted has looked."""
     judge, before = Scripted(), counted("expired")
-    await role(judge).on_records(poll(encode(requested()), age_s=age_s))
+    await role(judge).on_records(poll(encode(requested()), asked_ms=int((NOW_S - age_s) * 1000)))
 
     assert (len(judge.judged), len(log.records)) == (answers, answers)
     assert counted("expired") == before + 1 - answers

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from jobs.operate import worker as working
-from jobs.operate.doctor import CHECKS, serving
+from jobs.operate.doctor import CHECKS
 from jobs.operate.doctor.verdict import Status
 from jobs.operate.worker import WorkerRole
-from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
-from streams.settings import Settings, load_settings
+from streams.settings import load_settings
 from streams.wiring import judge_of, policy_of
 from tests.support.tiny_classifier import write_classifier
 
@@ -77,18 +76,3 @@ def test_doctor_tries_the_judge(tmp_path: Path) -> None:
     assert "onnx:model@" in tried.detail
     with pytest.raises(ConfigurationError, match="no such file"):
         CHECKS["judge"].look(load_settings(judge={"kind": "onnx", "onnx": {"model": f"{model}.old"}}))
-
-
-@pytest.mark.parametrize(("judge", "status"), [({}, Status.OK), (SERVER, Status.WARN)])
-def test_doctor_misses_the_role_where_a_judge_is_configured(
-    monkeypatch: pytest.MonkeyPatch, judge: dict[str, Any], status: Status
-) -> None:
-    """Else requests wait until retention removes them."""
-
-    async def groups(_settings: Settings, roles: Any) -> dict[str, RoleGroup]:
-        return {role: RoleGroup("Dead", 0) if role == "judge" else RoleGroup("Stable", 1) for role in roles}
-
-    monkeypatch.setattr(serving, "role_groups", groups)
-    verdict = CHECKS["workers"].look(load_settings(judge=judge))
-
-    assert (verdict.status, "turntide worker judge" in verdict.advice) == (status, status is Status.WARN)
