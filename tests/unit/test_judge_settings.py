@@ -1,8 +1,9 @@
-"""Which judge the settings name, who asks it, and what is told of it."""
+"""Which judge the settings name, who asks it, what is told of it, and what is read of what its model says."""
 
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from jobs.operate import worker as working
 from jobs.operate.doctor import CHECKS
 from jobs.operate.doctor.verdict import Status
 from jobs.operate.worker import WorkerRole
-from models.errors import ConfigurationError
+from models.errors import ConfigurationError, LlmRubbish
+from streams.inference.llm_answers import LlmReply
+from streams.inference.openai_judge import verdict
 from streams.settings import load_settings
 from streams.wiring import judge_of, policy_of
 from tests.support.tiny_classifier import write_classifier
@@ -76,3 +79,44 @@ def test_doctor_tries_the_judge(tmp_path: Path) -> None:
     assert "onnx:model@" in tried.detail
     with pytest.raises(ConfigurationError, match="no such file"):
         CHECKS["judge"].look(load_settings(judge={"kind": "onnx", "onnx": {"model": f"{model}.old"}}))
+
+
+SURE = 0.9
+SAID: dict[str, Any] = tomllib.loads((Path(__file__).parent / "data" / "judge_answers.toml").read_text())
+
+
+@pytest.mark.parametrize(("said", "probability"), SAID["read"])
+def test_both_forms_are_read(said: str, probability: float) -> None:
+    """A stated probability as it is; a bare verdict as sure as the settings have it."""
+    assert verdict(LlmReply(said), sure=SURE) == pytest.approx(probability)
+
+
+@pytest.mark.parametrize("said", SAID["no_answer"])
+def test_anything_else_is_no_answer(said: str) -> None:
+    """Neither is a verdict against its own probability: which of both is meant, nobody knows."""
+    with pytest.raises(LlmRubbish):
+        verdict(LlmReply(said), sure=SURE)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "probability"),
+    [
+        ({"unsafe": 0.3, "safe": 0.1}, 0.75),
+        ({"un": 0.2, " safe": 0.2, "S": 0.1, "Unsafe": 0.5}, 0.7),
+        ({"unsafe": 0.0, "safe": 1.0, "sorry": 0.5}, 0.0),
+        ({"sorry": 0.5, " ": 0.5}, 0.9),
+        ({"unsafe": 0.0, "safe": 0.0}, 0.9),
+        ({}, 0.9),
+    ],
+    ids=str,
+)
+def test_what_it_nearly_said_counts(tokens: dict[str, float], probability: float) -> None:
+    """Both words against each other, whatever else it might have begun with; without them the word alone counts."""
+    assert verdict(LlmReply("unsafe", first_tokens=tokens), sure=SURE) == pytest.approx(probability)
+
+
+def test_an_object_s_first_token_says_nothing() -> None:
+    """It is a brace."""
+    said = LlmReply('{"harmful": true, "probability": 0.6}', first_tokens={"safe": 1.0})
+
+    assert verdict(said, sure=SURE) == 0.6

@@ -7,14 +7,9 @@ from pathlib import Path
 import pytest
 
 from jobs.operate.metrics import as_markdown
-from models.metrics import LABELS, METRIC_OF, METRICS, Metric, MetricKind
+from models.metrics import LABELS, METRICS, Metric, MetricKind
 
 ONE_BY_ONE = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-
-
-def test_names_are_unique() -> None:
-    """Two metrics of one name would be registered as one."""
-    assert len(METRICS) == len(METRIC_OF)
 
 
 def test_no_label_can_hold_an_id() -> None:

@@ -60,20 +60,16 @@ def test_sasl_reaches_every_client() -> None:
     assert for_faust.protocol.value == "SASL_PLAINTEXT"
 
 
-def test_sasl_without_a_user_is_refused() -> None:
-    """A connection that cannot work is refused before it is tried."""
-    with pytest.raises(ConfigurationError, match="sasl_username"):
-        client_options(KafkaSettings(security_protocol="SASL_SSL"))
-
-
-def test_tls_uses_the_named_files(tmp_path: Path) -> None:
-    """A file that is no certificate is an error that names the fields."""
+def test_a_connection_that_cannot_work_is_refused_before_it_is_tried(tmp_path: Path) -> None:
+    """SASL without a user, TLS with a file that is no certificate: by the fields' names."""
     broken = tmp_path / "ca.pem"
     broken.write_text("no certificate")
 
     assert "ssl_context" in client_options(KafkaSettings(security_protocol="SSL"))
     with pytest.raises(ConfigurationError, match="ssl_cafile"):
         client_options(KafkaSettings(security_protocol="SSL", ssl_cafile=broken))
+    with pytest.raises(ConfigurationError, match="sasl_username"):
+        client_options(KafkaSettings(security_protocol="SASL_SSL"))
 
 
 _SECRET = "hunter2-hunter2-hunter2"  # noqa: S105 - of nobody
