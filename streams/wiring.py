@@ -8,7 +8,8 @@ A role's own imports are made when it is wanted, so that a sessions worker does 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +24,12 @@ from streams.ports import AlertSink, Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, NotifySettings, Settings
 
 if TYPE_CHECKING:
-    from streams.api.commands import KafkaCommands
-    from streams.api.live.service import LivePage
     from streams.inference.llm_answers import Llm
     from streams.inference.minilm import MiniLmEmbedder
     from streams.inference.summaries import Summariser
     from streams.inference.trained_scorer import TrainedScorer
     from streams.inference.wordllama import WordLlamaEmbedder
+    from streams.roles.api import Beside
 
 RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -306,24 +306,31 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
         await judge.close()
 
 
-async def run_index(settings: Settings, stop: asyncio.Event) -> None:
-    """Index everything that is remembered, and serve reading and what admins do."""
+@asynccontextmanager
+async def _serving(settings: Settings) -> AsyncIterator[tuple[Embedder, VectorStore, Beside]]:
+    """What reading memory, and what admins do, rests on; Kafka is let go at the end."""
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
+    from streams.api.live.service import LivePage  # noqa: PLC0415
     from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
     from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
-    from streams.roles.index import IndexRole  # noqa: PLC0415
 
-    embedder, commands, erasures = embedder_of(settings), KafkaCommands(settings), KafkaEraseRequests(settings)
-    store, policy = await finished_store_of(settings, embedder), policy_of(settings)
-    scorer = scorer_of(settings, embedder)
-    audit, live = KafkaAudit(settings), live_of(settings, commands)
-    role = IndexRole(
-        settings, policy, embedder, scorer, store, commands=commands, erasures=erasures, audit=audit, live=live
-    )
+    embedder, commands = embedder_of(settings), KafkaCommands(settings)
+    store = await finished_store_of(settings, embedder)
+    live = LivePage(settings, commands) if settings.live.enabled else None
+    erasures, audit = KafkaEraseRequests(settings), KafkaAudit(settings)
     try:
-        await role.run(stop)
+        yield embedder, store, {"commands": commands, "erasures": erasures, "audit": audit, "live": live}
     finally:
         await commands.close()
+
+
+async def run_index(settings: Settings, stop: asyncio.Event) -> None:
+    """Index everything that is remembered, and serve reading and what admins do."""
+    from streams.roles.index import IndexRole  # noqa: PLC0415
+
+    async with _serving(settings) as (embedder, store, beside):
+        policy, scorer = policy_of(settings), scorer_of(settings, embedder)
+        await IndexRole(settings, policy, embedder, scorer, store, **beside).run(stop)
 
 
 async def run_api(settings: Settings, stop: asyncio.Event) -> None:
@@ -332,9 +339,6 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
     Raises:
         ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
     """
-    from streams.api.commands import KafkaCommands  # noqa: PLC0415
-    from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
-    from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.roles.api import ApiRole  # noqa: PLC0415
 
     if not settings.vectors.url:
@@ -342,29 +346,8 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
             "role api reads from a Qdrant server: set vectors.url. Without one the index role serves the same, at "
             f"port {settings.http.index_port}"
         )
-    embedder, commands = embedder_of(settings), KafkaCommands(settings)
-    store = await finished_store_of(settings, embedder)
-    try:
-        role = ApiRole(
-            settings,
-            policy_of(settings),
-            embedder,
-            store,
-            commands=commands,
-            erasures=KafkaEraseRequests(settings),
-            audit=KafkaAudit(settings),
-            live=live_of(settings, commands),
-        )
-        await role.run(stop)
-    finally:
-        await commands.close()
-
-
-def live_of(settings: Settings, commands: KafkaCommands) -> LivePage | None:
-    """The live page, if it is wanted."""
-    from streams.api.live.service import LivePage  # noqa: PLC0415
-
-    return LivePage(settings, commands) if settings.live.enabled else None
+    async with _serving(settings) as (embedder, store, beside):
+        await ApiRole(settings, policy_of(settings), embedder, store, **beside).run(stop)
 
 
 async def run_archive(settings: Settings, stop: asyncio.Event) -> None:

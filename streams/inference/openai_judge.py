@@ -35,8 +35,6 @@ class OpenAiJudge:
     """Asks a model once for each judgement.
 
     Args:
-        llm: The model.
-        form: How it is asked.
         top_logprobs: Of a guard model, how many of the words that it could have begun with are asked for; 0 for
             servers that refuse such a question.
         sure: Probability that a verdict without any counts as.
