@@ -19,9 +19,9 @@ from faust.types import TP
 
 from models.entities import REGISTRY, TOPIC_OF
 from models.errors import TurntideError
-from models.events import OutputEvent
+from models.events import OutputEvent, Position
 from models.events.topics import COMMANDS, Topic
-from models.partition.log_fold import LogFold, PartitionFolded, Parts, Placed
+from models.partition.log_fold import LogFold, PartitionFolded, Parts, Placed, folded_offset
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import NULL_VALUE, encode
@@ -78,8 +78,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         """The fold of a partition over its state."""
 
     @abstractmethod
-    def loss_rule(self) -> LossRule:
-        """What tells whether a partition's state lacks what was folded before."""
+    def usable(self, records: list[ConsumerRecord]) -> list[Position]:
+        """Places of the records that a fold takes: once folded they are in the state, or were dead letters."""
 
     @abstractmethod
     def count(self, number: int, folded: PartitionFolded) -> None:
@@ -107,7 +107,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
 
     async def on_assigned(self, partitions: list[int]) -> None:
         """Bring the state of these partitions up to the end of its changelog."""
-        rule = self.loss_rule()
+        rule = LossRule(self.name, self.sources[0], self.changelog, folded_offset, self.usable)
         committed = await committed_offsets(self.settings, rule, partitions)
         await self._table.recover(partitions)
         await require_whole(self.settings, rule, committed=committed, entities=self._entities)
@@ -136,7 +136,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
 
     async def _look_back(self, next_offsets: Mapping[int, int]) -> None:
         """Read what was refused right before these offsets: letters are thinned as if the role had never stopped."""
-        source = self.loss_rule().source.full_name(self.settings.topic_prefix)
+        source = self.sources[0].full_name(self.settings.topic_prefix)
         places = [TopicPartition(source, number) for number in next_offsets]
         async with consumer(self.settings.kafka) as client:
             starts, ends = await client.beginning_offsets(places), await client.end_offsets(places)

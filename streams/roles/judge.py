@@ -65,19 +65,18 @@ async def judged(
     request: JudgementRequested,
     *,
     within: timedelta,
-    clock: Callable[[], float] = time.monotonic,
 ) -> TurnsJudged:
     """Have the turns of an alert judged. Always an answer; where the judge has none, why.
 
     The same request answered again has the same place in event time, so a repeat puts nothing off.
     """
-    probability, failure, began_s = None, "", clock()
+    probability, failure, began_s = None, "", time.monotonic()
     try:
         probability = await judge.judge(request.turns, within=within)
     except JudgeFailed as error:
         failure = error.reason
         log.warning("turns_not_judged", reason=failure, judge=judge.name, turns=len(request.turns))
-    elapsed_s = clock() - began_s
+    elapsed_s = time.monotonic() - began_s
     metrics.counter("judgements_total", result=failure or "answered").inc()
     metrics.histogram("judgement_seconds").observe(elapsed_s)
     return TurnsJudged(

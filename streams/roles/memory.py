@@ -16,7 +16,7 @@ from models.entities import entity_key
 from models.events import CompactionRequested, MemoryRequested, Position, space_key
 from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import FOLDS, MemoryPartitionFold
-from models.partition.log_fold import PartitionFolded, Parts, folded_offset
+from models.partition.log_fold import PartitionFolded, Parts
 from models.policy import Policy
 from models.state.entity import DueEntity
 from models.wire.arrival import Command
@@ -24,7 +24,6 @@ from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.inference.intake import Decoded, decode_commands
 from streams.kafka.producer import Record, acknowledged
-from streams.kafka.state_loss import LossRule
 from streams.observe.telemetry import metrics
 from streams.roles.folding_role import FoldingRole
 from streams.settings import Settings
@@ -57,11 +56,8 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         """Users, spaces and projects of one partition."""
         return MemoryPartitionFold(entities, self.policy, seconds=perf_counter)
 
-    def loss_rule(self) -> LossRule:
-        """Commands that were folded are in the state, or were dead letters."""
-        return LossRule(self.name, COMMANDS, self.changelog, folded_offset, self._usable)
-
-    def _usable(self, records: list[ConsumerRecord]) -> list[Position]:
+    def usable(self, records: list[ConsumerRecord]) -> list[Position]:
+        """What can be decoded."""
         return [command.position for command in decode_commands(records, self.policy.intake).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:

@@ -24,7 +24,6 @@ from models.wire.envelope import headers_for
 from streams.inference.intake import Decoded, Intake, decode
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.records import cause_of, events_on
-from streams.kafka.state_loss import LossRule
 from streams.observe.telemetry import metrics
 from streams.ports import Embedder, TurnScorer
 from streams.roles.folding_role import FoldingRole
@@ -88,11 +87,8 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
         """Sessions of one partition."""
         return PartitionFold(entities, self.policy)
 
-    def loss_rule(self) -> LossRule:
-        """Turns that were folded are in the state, or were dead letters."""
-        return LossRule(self.name, TURNS, self.changelog, folded_offset, self._usable)
-
-    def _usable(self, records: list[ConsumerRecord]) -> list[Position]:
+    def usable(self, records: list[ConsumerRecord]) -> list[Position]:
+        """What can be decoded."""
         return [arrival.position for arrival in decode(records, self.policy.intake).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:  # noqa: ARG002 - of whichever partition
