@@ -37,12 +37,6 @@ class Received(NamedTuple):
     headers: dict[str, str]
     body: bytes
 
-    @property
-    def event_id(self) -> str:
-        """Id of the alert change in it, whatever the sink's form."""
-        document: Any = json.loads(self.body)
-        return str(document[0]["annotations"]["event_id"] if isinstance(document, list) else document["data"]["id"])
-
 
 class Receiver:
     """Answers with the given statuses, then with 200; None answers never."""
@@ -53,6 +47,11 @@ class Receiver:
         self.closing = threading.Event()
         self.open = ExitStack()
         self.url = ""
+
+    def event_ids(self) -> list[str]:
+        """Of the alert changes that came, whatever the sink's form."""
+        told: list[Any] = [json.loads(each.body) for each in self.received]
+        return [each[0]["annotations"]["event_id"] if isinstance(each, list) else each["data"]["id"] for each in told]
 
     def answer(self, request: Request) -> None:
         """Note a request and answer it."""
@@ -74,14 +73,7 @@ def receiver() -> Iterator[Receiver]:
         yield running
 
 
-def webhook(url: str, poster: Callable[[str, str], Poster]) -> AlertSink:
-    """A signing webhook."""
-    return WebhookSink(poster("webhook", f"{url}/hook/top-secret"), KEY, clock=lambda: NOW)
-
-
-def alertmanager(url: str, poster: Callable[[str, str], Poster]) -> AlertSink:
-    """An Alertmanager."""
-    return AlertmanagerSink(poster("alertmanager", url + API_PATH))
+Making = Callable[[timedelta], AlertSink]
 
 
 @pytest.fixture
@@ -90,10 +82,7 @@ def pauses() -> list[float]:
     return []
 
 
-Making = Callable[[timedelta], AlertSink]
-
-
-@pytest.fixture(params=[webhook, alertmanager])
+@pytest.fixture(params=["webhook", "alertmanager"])
 def making(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[float]) -> Making:
     """Each sink there is, by how long it waits for an answer."""
 
@@ -101,9 +90,10 @@ def making(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[floa
         pauses.append(seconds)
 
     def made(timeout: timedelta) -> AlertSink:
+        path = "/hook/top-secret" if request.param == "webhook" else API_PATH
         retry = DeliveryRetry(pauses=PAUSES, timeout=timeout)
-        sink: AlertSink = request.param(receiver.url, lambda name, url: Poster(name, url, retry=retry, pause=pause))
-        return sink
+        poster = Poster(request.param, receiver.url + path, retry=retry, pause=pause)
+        return WebhookSink(poster, KEY, clock=lambda: NOW) if request.param == "webhook" else AlertmanagerSink(poster)
 
     return made
 
@@ -125,7 +115,7 @@ async def test_delivers_each_in_order(sink: AlertSink, receiver: Receiver) -> No
     """Every change arrives once, the earlier first."""
     await sink.deliver([alert(1), alert(2), alert(3, status=AlertStatus.RESOLVED)])
 
-    assert [request.event_id for request in receiver.received] == ["id-1", "id-2", "id-3"]
+    assert receiver.event_ids() == ["id-1", "id-2", "id-3"]
 
 
 async def test_repeats_can_be_told(sink: AlertSink, receiver: Receiver) -> None:
@@ -145,7 +135,7 @@ async def test_tries_again(making: Making, receiver: Receiver, pauses: list[floa
     await sink.deliver([alert(1)])
     await sink.close()
 
-    assert [request.event_id for request in receiver.received] == ["id-1", "id-1"]
+    assert receiver.event_ids() == ["id-1", "id-1"]
     assert pauses == [1.0]
 
 
@@ -156,7 +146,7 @@ async def test_refusal_is_final(sink: AlertSink, receiver: Receiver, refusal: in
     with pytest.raises(StoreUnavailable, match=str(refusal)):
         await sink.deliver([alert(1), alert(2)])
 
-    assert [request.event_id for request in receiver.received] == ["id-1"]
+    assert receiver.event_ids() == ["id-1"]
 
 
 async def test_gives_up(sink: AlertSink, receiver: Receiver, pauses: list[float]) -> None:
