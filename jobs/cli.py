@@ -69,11 +69,6 @@ def group(text: str) -> typer.Typer:
     return typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=text)
 
 
-def command_names() -> tuple[str, ...]:
-    """Every name that may follow `turntide`, those of earlier releases included."""
-    return tuple(dict(_named("")))
-
-
 class _LazyGroup(TyperGroup):
     """Lists commands by their summaries and imports the one that is called."""
 
