@@ -55,7 +55,7 @@ def step(  # noqa: PLR0917 - what a step works on, and how far it goes
     while run.shelf < SHARDS:
         waiting = [memory_id for memory_id in memories.shard_ids(run.shelf) if memory_id > run.after]
         for memory_id in waiting[:left]:
-            kept = memories.memory(memory_id)
+            kept = memories.get(memory_id)
             if kept is not None:
                 _look_at(kept, long_term, run, policy, now)
             run.after = memory_id

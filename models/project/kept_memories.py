@@ -68,7 +68,7 @@ class MemoryChanges:
 
     def get(self, memory_id: str) -> StoredMemory | None:
         """A memory as it is now."""
-        return self.memories.memory(memory_id)
+        return self.memories.get(memory_id)
 
     def put(self, kept: StoredMemory, cause: ItemCause | None) -> StoredMemory:
         """Keep it; without a cause nobody needs to hear of it. Of several causes the first is told."""

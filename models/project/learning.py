@@ -34,16 +34,7 @@ _SURE = 1.0
 
 
 class Learning:
-    """Memories and pending facts of a project, while one event is folded.
-
-    Args:
-        state: The project.
-        emission: Hears of what changes.
-        policy: The rules.
-
-    Attributes:
-        long_term: Its long-term memories.
-    """
+    """Memories and pending facts of a project, while one event is folded."""
 
     def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self._state = state

@@ -19,23 +19,11 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import EpisodeKind, ProjectEpisode
-from models.language.narrative_detection import ConversationTurn, NarrativeState, OpenIssue, detect
 from models.language.notable import clipped
 from models.policy.project import NarrativePolicy
 from models.project.kept_memories import decay_at
 from models.text.words import estimate_tokens
 
-__all__ = [
-    "ConversationTurn",
-    "NarrativeArc",
-    "NarrativeState",
-    "OpenIssue",
-    "Taken",
-    "detect",
-    "merge_overlapping",
-    "narrative_arc",
-    "take",
-]
 _THIRDS = 3
 
 

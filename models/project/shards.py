@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final, Generic, TypeVar
 from zlib import crc32
 
 from msgspec import Struct
@@ -25,8 +25,10 @@ from models.state.entity import encode
 from models.state.parts import Parts
 
 MEMORY: Final = "memory"
-"""Kind of the items."""
-_PREFIX = "m:"
+PENDING: Final = "pending"
+"""Kinds of the items."""
+BLOCKS: Final = 16
+_Kept = TypeVar("_Kept")
 _AT_HAND = 1_000
 """Decoded memories that are kept for another look within one write."""
 
@@ -45,6 +47,13 @@ class StoredMemory(Struct, frozen=True, array_like=True):
     """Imported relationships to memories that are not here yet."""
 
 
+class KeptFact(Struct, frozen=True, array_like=True):
+    """A pending fact in its place."""
+
+    fact: PendingFact
+    slot: int
+
+
 class Gone(Struct, frozen=True):
     """A memory that went, and the place that is free."""
 
@@ -61,7 +70,47 @@ class MemoryCounts(Struct, array_like=True):
     """Of all time."""
 
 
-class ShardedMemories:
+class _OnShards(Generic[_Kept]):
+    """Items of one kind, each on the shard of its id's suffix.
+
+    Args:
+        store: Where the shards are.
+        slots: Where places come from.
+    """
+
+    prefix: ClassVar[str]
+    """Of the names of its parts."""
+    form: type[_Kept]
+
+    def __init__(self, store: Store, slots: Slots) -> None:
+        self._store = store
+        self._slots = slots
+
+    def get(self, item_id: str) -> _Kept | None:
+        """An item, None if it is not there."""
+        return part_of(self._shard_of(item_id), self.prefix + item_id, self.form)
+
+    def alike(self, suffix: str) -> list[_Kept]:
+        """Items whose id ends so: of one type and content, but for chance."""
+        there = self.shard_ids(shard_of(suffix))
+        found = (self.get(item_id) for item_id in there if item_id.endswith(f"-{suffix}"))
+        return [kept for kept in found if kept is not None]
+
+    def shard_ids(self, shard: int) -> list[str]:
+        """Ids of the items on a shard, sorted: the oldest first."""
+        return sorted(name.removeprefix(self.prefix) for name in self._store.shard(shard).names(self.prefix))
+
+    def _write(self, item_id: str, kept: _Kept) -> None:
+        self._store.put(self._shard_of(item_id), self.prefix + item_id, encode(kept))
+
+    def _delete(self, item_id: str) -> None:
+        self._shard_of(item_id).drop(self.prefix + item_id)
+
+    def _shard_of(self, item_id: str) -> Parts:
+        return self._store.shard(shard_of(suffix_of(item_id)))
+
+
+class ShardedMemories(_OnShards[StoredMemory]):
     """Memories by id, by content, by subject and by shard; nothing else is read.
 
     Args:
@@ -73,9 +122,10 @@ class ShardedMemories:
         dropped: Memories that went since the state was loaded or `dropped.clear()`, by id.
     """
 
+    prefix, form = "m:", StoredMemory
+
     def __init__(self, store: Store, slots: Slots, counts: MemoryCounts) -> None:
-        self._store = store
-        self._slots = slots
+        super().__init__(store, slots)
         self._counts = counts
         self._at_hand: dict[str, StoredMemory] = {}
         self.dropped: dict[str, ProjectMemory] = {}
@@ -85,51 +135,34 @@ class ShardedMemories:
         """Kept memories, archived ones among them."""
         return self._counts.count
 
-    @property
-    def archived(self) -> int:
-        """Archived ones."""
-        return self._counts.archived
-
-    def memory(self, memory_id: str) -> StoredMemory | None:
-        """A memory, None if it is not there."""
-        kept = self._at_hand.get(memory_id)
-        if kept is None:
-            kept = part_of(self._shard_of(memory_id), _PREFIX + memory_id, StoredMemory)
-            if kept is not None:
-                self._remember(kept)
+    def get(self, item_id: str) -> StoredMemory | None:
+        """A memory, None if it is not there; decoded once."""
+        kept = self._at_hand.get(item_id)
+        if kept is None and (kept := super().get(item_id)) is not None:
+            self._remember(kept)
         return kept
-
-    def size_bytes(self, memory_id: str) -> int:
-        """Size of a memory as it is kept."""
-        return len(self._shard_of(memory_id).get(_PREFIX + memory_id) or b"")
-
-    def alike(self, suffix: str) -> list[StoredMemory]:
-        """Memories whose id ends so: of one type and content, but for chance."""
-        shard, ending = self._store.shard(shard_of(suffix)), f"-{suffix}"
-        found = sorted(name for name in shard.names(_PREFIX) if name.endswith(ending))
-        return [kept for name in found if (kept := self.memory(name[len(_PREFIX) :])) is not None]
 
     def put(self, kept: StoredMemory) -> None:
         """Keep a memory, new or as it is now."""
         memory_id = kept.memory.id
-        before = self.memory(memory_id)
+        before = self.get(memory_id)
         counts = self._counts
         counts.count += before is None
         counts.created += before is None
         counts.archived += kept.memory.archived - (before is not None and before.memory.archived)
         self._remember(kept)
-        self._store.put(self._shard_of(memory_id), _PREFIX + memory_id, encode(kept))
+        self._write(memory_id, kept)
 
     def drop(self, memory_id: str) -> None:
         """Let go of a memory; its place is free."""
-        known = self.memory(memory_id)
+        known = self.get(memory_id)
         if known is None:
             return
         self._counts.count -= 1
         self._counts.archived -= known.memory.archived
         self._at_hand.pop(memory_id, None)
         self.dropped[memory_id] = known.memory
-        self._shard_of(memory_id).drop(_PREFIX + memory_id)
+        self._delete(memory_id)
         self._slots.give(MEMORY, known.slot)
 
     def free_slot(self) -> int:
@@ -148,73 +181,22 @@ class ShardedMemories:
         else:
             shard.drop(name)
 
-    def shard_ids(self, shard: int) -> list[str]:
-        """Ids of the memories on a shard, sorted: the oldest first."""
-        return sorted(name[len(_PREFIX) :] for name in self._store.shard(shard).names(_PREFIX))
-
-    def _shard_of(self, memory_id: str) -> Parts:
-        return self._store.shard(shard_of(suffix_of(memory_id)))
-
     def _remember(self, kept: StoredMemory) -> None:
         if len(self._at_hand) >= _AT_HAND:
             self._at_hand.clear()
         self._at_hand[kept.memory.id] = kept
 
 
-def suffix_of(item_id: str) -> str:
-    """Part of an id that comes from its content.
+class PendingFactStore(_OnShards[KeptFact]):
+    """Pending facts by id and by content."""
 
-    >>> suffix_of("mf0k3x2a-9c1d22ab")
-    '9c1d22ab'
-    """
-    return item_id.rpartition("-")[2]
-
-
-def shard_of(name: str) -> int:
-    """The shard of what is so named: of an id its suffix, so that the same content has the same shard."""
-    return crc32(name.encode()) % SHARDS
-
-
-BLOCKS: Final = 16
-PENDING: Final = "pending"
-"""Kind of the items."""
-_FACT_PREFIX = "p:"
-
-
-class KeptFact(Struct, frozen=True, array_like=True):
-    """A pending fact in its place."""
-
-    fact: PendingFact
-    slot: int
-
-
-class PendingFactStore:
-    """Pending facts by id and by content.
-
-    Args:
-        store: Where the shards are.
-        slots: Where places come from.
-    """
-
-    def __init__(self, store: Store, slots: Slots) -> None:
-        self._store = store
-        self._slots = slots
-
-    def get(self, pending_id: str) -> KeptFact | None:
-        """One of them, None if it is not there."""
-        return part_of(self._shard_of(pending_id), _FACT_PREFIX + pending_id, KeptFact)
-
-    def alike(self, suffix: str) -> list[KeptFact]:
-        """Pending facts whose id ends so: of one type and content, but for chance."""
-        names = self._store.shard(shard_of(suffix)).names(_FACT_PREFIX)
-        ids = sorted(name[len(_FACT_PREFIX) :] for name in names if name.endswith(f"-{suffix}"))
-        return [kept for pending_id in ids if (kept := self.get(pending_id)) is not None]
+    prefix, form = "p:", KeptFact
 
     def put(self, fact: PendingFact) -> KeptFact:
         """Keep one, new or as it is now."""
         known = self.get(fact.id)
         kept = KeptFact(fact, self._slots.take(PENDING) if known is None else known.slot)
-        self._store.put(self._shard_of(fact.id), _FACT_PREFIX + fact.id, encode(kept))
+        self._write(fact.id, kept)
         self._note(fact.id, {fact.id: fact.confidence})
         return kept
 
@@ -223,7 +205,7 @@ class PendingFactStore:
         known = self.get(pending_id)
         if known is None:
             return None
-        self._shard_of(pending_id).drop(_FACT_PREFIX + pending_id)
+        self._delete(pending_id)
         self._note(pending_id)
         self._slots.give(PENDING, known.slot)
         return known
@@ -249,5 +231,16 @@ class PendingFactStore:
     def _block(self, name: str) -> dict[str, float]:
         return part_of(self._store.root, name, dict[str, float]) or {}
 
-    def _shard_of(self, pending_id: str) -> Parts:
-        return self._store.shard(shard_of(suffix_of(pending_id)))
+
+def suffix_of(item_id: str) -> str:
+    """Part of an id that comes from its content.
+
+    >>> suffix_of("mf0k3x2a-9c1d22ab")
+    '9c1d22ab'
+    """
+    return item_id.rpartition("-")[2]
+
+
+def shard_of(name: str) -> int:
+    """The shard of what is so named: of an id its suffix, so that the same content has the same shard."""
+    return crc32(name.encode()) % SHARDS

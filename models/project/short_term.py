@@ -28,8 +28,8 @@ from msgspec import Struct
 from models.events.base import Role
 from models.events.ids import sortable_id
 from models.events.project_items import ConversationChunk, ConversationStatus, ProjectConversation
+from models.language.narrative_detection import NarrativeState
 from models.policy.project import ShortTermPolicy
-from models.project.narrative import NarrativeState
 from models.project.store import part_of
 from models.state.entity import HEAD, encode
 from models.state.parts import Parts

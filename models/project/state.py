@@ -163,9 +163,7 @@ class ProjectState(EntityState[ProjectHead]):
         return kept != known
 
     def _is_there(self, name: str) -> bool:
-        if self.memories.memory(name) is not None or self.pending.get(name) is not None:
-            return True
-        return self.conversation(name) is not None
+        return any(each(name) is not None for each in (self.memories.get, self.pending.get, self.conversation))
 
     def answer(self, result: DeedResult) -> None:
         """Remember an outcome; but where nothing is kept, nothing is remembered of a name that somebody asked for."""

@@ -24,13 +24,7 @@ from models.project.state import CHUNK, ProjectState
 
 
 class ProjectTalk:
-    """The conversations of a project, while one event is folded.
-
-    Args:
-        state: The project.
-        emission: Hears of what changes.
-        policy: The rules.
-    """
+    """The conversations of a project, while one event is folded."""
 
     def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self._state = state

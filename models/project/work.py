@@ -10,9 +10,10 @@ import msgspec
 
 from models.events import ItemCause, ProjectTurnAdded
 from models.events.project_items import ProjectEpisode
+from models.language.narrative_detection import ConversationTurn, detect
 from models.policy import Policy
 from models.project.learning import Learning
-from models.project.narrative import ConversationTurn, detect, merge_overlapping, take
+from models.project.narrative import merge_overlapping, take
 from models.project.outputs import ProjectEmission
 from models.project.short_term import ConversationState, RecentMessage
 from models.project.state import EPISODE, ProjectState
@@ -20,14 +21,7 @@ from models.project.talk import ProjectTalk
 
 
 class EpisodeFold:
-    """Key moments of a project's conversations.
-
-    Args:
-        state: The project.
-        emission: Hears of what changes.
-        talk: The conversations, which name their episodes.
-        policy: The rules.
-    """
+    """Key moments of a project's conversations, while one event is folded; the conversations name their episodes."""
 
     def __init__(self, state: ProjectState, emission: ProjectEmission, talk: ProjectTalk, policy: Policy) -> None:
         self._state = state
@@ -46,15 +40,9 @@ class EpisodeFold:
             conversation: Its conversation.
             said: Memories that it made or strengthened.
         """
-        kept = [each.memory for memory_id in said if (each := self._state.memories.memory(memory_id)) is not None]
-        spoken = ConversationTurn(
-            conversation_id=turn.session_id,
-            turn=turn.turn,
-            role=turn.role,
-            user_id=turn.user_id,
-            content=message.content,
-            timestamp=turn.timestamp,
-        )
+        kept = [each.memory for memory_id in said if (each := self._state.memories.get(memory_id)) is not None]
+        fields = msgspec.structs.asdict(message)
+        spoken = ConversationTurn(conversation_id=turn.session_id, **fields)
         watch = conversation.watch()
         found = detect(watch, spoken, kept, self._state.key, self._policy)
         conversation.keep_watch(watch)
@@ -126,22 +114,7 @@ class EpisodeFold:
 
 
 class Work:
-    """A project, while one event is folded.
-
-    Args:
-        state: The project.
-        emission: Hears of what changes.
-        policy: The rules.
-
-    Attributes:
-        state: The project.
-        head: Its head.
-        emission: Hears of what changes.
-        policy: The rules of projects.
-        talk: Its conversations.
-        learning: Its memories and pending facts.
-        episodes: Its episodes.
-    """
+    """A project, while one event is folded: its conversations, its memories and pending facts, its episodes."""
 
     def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self.state = state

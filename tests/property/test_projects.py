@@ -192,7 +192,7 @@ def test_the_compacted_topic_has_what_the_state_has(steps: list[Step]) -> None:
 
 def kept_memory(state: ProjectState, memory_id: str) -> object:
     """As the state has it."""
-    kept = state.memories.memory(memory_id)
+    kept = state.memories.get(memory_id)
     return None if kept is None else kept.memory
 
 

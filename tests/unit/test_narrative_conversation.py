@@ -11,7 +11,8 @@ import pytest
 from jobs.demo.conversations import load_conversations, load_project_conversation, schedule
 from models.events import Role, SessionEnded, Turn
 from models.events.project_items import ProjectEpisode
-from models.project.narrative import ConversationTurn, narrative_arc
+from models.language.narrative_detection import ConversationTurn
+from models.project.narrative import narrative_arc
 from tests.support.narrative_episodes import POLICY, told
 from tests.support.session_driver import NOON
 
