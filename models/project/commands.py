@@ -82,37 +82,35 @@ class CommandFold:
         )
         refused = self._work.learning.long_term.refusal(new)
         if refused is not None:
-            return _result(refused[0], detail=refused[1])
+            return _changed("", *refused)
         memory_id, outcome = self._work.learning.long_term.add(new)
         return _changed(memory_id, outcome)
 
     def _decide(self, command: PendingFactDecided) -> DeedResult:
         kept = self._work.state.pending.get(command.pending_id)
         if kept is None:
-            return _result("not_found", command.pending_id)
+            return _changed(command.pending_id, "not_found")
         if not command.promoted:
             self._work.learning.drop(command.pending_id, "deleted")
-            return _result("done", command.pending_id, "", 1)
+            return _changed(command.pending_id, "done")
         memory_id, outcome = self._work.learning.promote(kept.fact)
         return _changed(memory_id or command.pending_id, outcome)
 
     def _set_status(self, command: ConversationStatusSet) -> DeedResult:
         state = self._work.state.conversation(command.conversation_id)
+        outcome: CommandOutcome = "done"
         if state is not None:
             changed = self._work.talk.set_status(state, command.status, command.timestamp, command.summary)
-            return _result("done" if changed else "unchanged", command.conversation_id, "", int(changed))
-        if command.status != "active":
-            return _result("not_found", command.conversation_id)
-        self._work.talk.begin(self._work.talk.started(command.conversation_id, command.timestamp))
-        return _result("done", command.conversation_id, "", 1)
+            outcome = "done" if changed else "unchanged"
+        elif command.status == "active":
+            self._work.talk.begin(self._work.talk.started(command.conversation_id, command.timestamp))
+        else:
+            outcome = "not_found"
+        return _changed(command.conversation_id, outcome)
 
 
 def _changed(item_id: str, outcome: CommandOutcome, detail: str = "") -> DeedResult:
-    return _result(outcome, item_id, detail, int(outcome == "done"))
-
-
-def _result(outcome: CommandOutcome, item_id: str = "", detail: str = "", count: int = 0) -> DeedResult:
-    return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=count)
+    return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=int(outcome == "done"))
 
 
 class Import:
@@ -245,12 +243,8 @@ class Import:
 
 
 def _named(source: MemorySource) -> MemorySource:
-    return msgspec.structs.replace(
-        source,
-        conversation_id=source.conversation_id[:_NAME_CHARS],
-        role=source.role[:_NAME_CHARS],
-        user_id=source.user_id[:_NAME_CHARS],
-    )
+    names = {name: getattr(source, name)[:_NAME_CHARS] for name in ("conversation_id", "role", "user_id")}
+    return msgspec.structs.replace(source, **names)
 
 
 def _latest(names: list[str], most: int) -> list[str]:

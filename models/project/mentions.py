@@ -6,7 +6,8 @@ every output does. Erasing goes by this (`models.erasure`), and the archive keep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain, product
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -48,9 +49,8 @@ def mentions(event: Struct) -> Mentions:
     | status of a conversation, and its audit | the conversation |
     | standing of a project | what the last commands by hand were about, items or conversations |
     """
-    names = [*_named(event)]
-    by_kind = {kind: dict.fromkeys(name for of, name in names if of == kind) for kind in (_SESSION, _USER, _ITEM)}
-    return Mentions(tuple(by_kind[_SESSION]), tuple(by_kind[_USER]), tuple(by_kind[_ITEM]))
+    names = dict.fromkeys(_named(event))
+    return Mentions(*(tuple(name for of, name in names if of == kind) for kind in (_SESSION, _USER, _ITEM)))
 
 
 def item_of(event: events.ProjectItemChanged) -> events.ProjectItem | None:
@@ -68,74 +68,48 @@ def _named(event: Struct) -> _Names:
             if event.kind == "conversation":
                 yield _SESSION, event.item_id
         case events.ProjectConsolidated():
-            yield from _all(_ITEM, (*event.archived_ids, *(each for merged in event.merged for each in merged)))
+            yield from ((_ITEM, name) for name in (*event.archived_ids, *chain.from_iterable(event.merged)))
         case events.ProjectChanged():
-            names = [result.item_id for result in event.results if result.item_id]
-            yield from (*_all(_SESSION, names), *_all(_ITEM, names))
+            yield from product((_SESSION, _ITEM), (result.item_id for result in event.results if result.item_id))
         case events.ProjectAudited():
             yield _SESSION if event.action == _OF_CONVERSATIONS else _ITEM, event.item_id
-        case events.ProjectCommand():
-            yield from _in_command(event)
-        case _:
-            pass
-
-
-def _in_command(event: events.ProjectCommand) -> _Names:
-    match event:
         case events.ProjectImported():
-            yield from _in_import(event)
-        case events.MemoriesAccessed():
-            yield from _all(_ITEM, event.ids)
-        case events.ProjectMemoryEdited() | events.ProjectMemoryDeleted():
-            yield _ITEM, event.memory_id
-        case events.PendingFactDecided():
-            yield _ITEM, event.pending_id
-        case events.RelationshipSet():
-            yield from _all(_ITEM, (event.source_id, event.target_id))
-        case events.ConversationStatusSet():
-            yield _SESSION, event.conversation_id
-        case events.ProjectSessionErased():
-            yield from _all(_SESSION, event.session_ids)
+            items: tuple[events.ProjectItem, ...]
+            items = (*event.memories, *event.episodes, *event.chunks, *event.conversations, *event.pending)
+            for item in items:
+                yield _ITEM, item.id
+                yield from _in_item(item)
+            yield from chain.from_iterable(map(_in_fields, event.messages))
+        case events.ProjectCommand():
+            yield from _in_fields(event)
         case _:
             pass
-
-
-def _in_import(event: events.ProjectImported) -> _Names:
-    for item in _imported(event):
-        yield _ITEM, item.id
-        yield from _in_item(item)
-    yield from _all(_SESSION, (said.conversation_id for said in event.messages))
-    yield from _all(_USER, (said.user_id for said in event.messages if said.user_id))
-
-
-def _imported(event: events.ProjectImported) -> Iterator[events.ProjectItem]:
-    yield from event.memories
-    yield from event.episodes
-    yield from event.chunks
-    yield from event.conversations
-    yield from event.pending
 
 
 def _in_item(item: events.ProjectItem) -> _Names:
+    yield from _in_fields(item)
     match item:
         case events.ProjectMemory():
-            yield from _all(_SESSION, (source.conversation_id for source in item.sources))
-            yield from _all(_USER, (source.user_id for source in item.sources if source.user_id))
-            yield from _all(_ITEM, (edge.target_id for edge in item.relationships))
-            if item.closed_by:
-                yield _ITEM, item.closed_by
+            yield from chain.from_iterable(map(_in_fields, (*item.sources, *item.relationships)))
         case events.PendingFact():
-            yield _SESSION, item.source.conversation_id
-            if item.source.user_id:
-                yield _USER, item.source.user_id
+            yield from _in_fields(item.source)
         case events.ProjectEpisode():
-            yield _SESSION, item.conversation_id
-            yield from _all(_USER, (name for name in item.participants if name not in _ROLES))
-        case events.ConversationChunk():
-            yield _SESSION, item.conversation_id
+            yield from ((_USER, name) for name in item.participants if name not in _ROLES)
         case events.ProjectConversation():
             yield _SESSION, item.id
+        case _:
+            pass
 
 
-def _all(kind: str, names: Iterable[str]) -> _Names:
-    return ((kind, name) for name in names)
+_NAMING = {
+    **dict.fromkeys(("memory_id", "pending_id", "source_id", "target_id", "ids", "closed_by"), _ITEM),
+    **dict.fromkeys(("conversation_id", "session_ids"), _SESSION),
+    "user_id": _USER,
+}
+"""What the names in a field of a command, an item or a part of one are of."""
+
+
+def _in_fields(of: Struct) -> _Names:
+    for field, kind in _NAMING.items():
+        value = getattr(of, field, ())
+        yield from ((kind, name) for name in ([value] if isinstance(value, str) else value) if name or kind == _SESSION)

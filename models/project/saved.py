@@ -12,7 +12,8 @@ What would be lost if what was taken in of one were saved in its place (`losses`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NoReturn
 
@@ -40,6 +41,11 @@ MEMORIES, EPISODES = "long-term-memory.json", "episodic-memory.json"
 CONVERSATIONS, CHUNKS = "conversations.json", "conversation-chunks.json"
 FILES: Final = (MEMORIES, EPISODES, CONVERSATIONS, CHUNKS)
 _ACYCLIC = (DEPENDS_ON, SUPERSEDES)
+_FILE_OF: Final = {
+    "memories": MEMORIES, "episodes": EPISODES, "conversations": CONVERSATIONS, "chunks": CHUNKS,
+    "pending": CONVERSATIONS,
+}  # fmt: skip
+"""Kind of items → the file that has them."""
 _SENT = ("conversations", "chunks", "episodes", "pending")
 """After the memories, which they name."""
 
@@ -72,7 +78,7 @@ class SavedProject(Struct, frozen=True, kw_only=True):
     @property
     def count(self) -> int:
         """Items in it; messages are none."""
-        return len(self.memories) + sum(len(getattr(self, name)) for name in _SENT)
+        return sum(len(getattr(self, name)) for name in _FILE_OF)
 
 
 def saved_of(view: ProjectView, said: Mapping[str, Mapping[int, SavedMessage]]) -> SavedProject:
@@ -82,18 +88,8 @@ def saved_of(view: ProjectView, said: Mapping[str, Mapping[int, SavedMessage]]) 
         for each in view.conversations.values()
         if (texts := said.get(each.id))
     }
-    return SavedProject(
-        memories=_by_id(view.memories),
-        episodes=_by_id(view.episodes),
-        conversations=_by_id(view.conversations),
-        chunks=_by_id(view.chunks),
-        pending=_by_id(view.pending),
-        messages={name: messages for name, messages in sorted(at_hand.items()) if messages},
-    )
-
-
-def _by_id(items: Mapping[str, Any]) -> list[Any]:
-    return [items[each] for each in sorted(items)]
+    items: dict[str, Any] = {name: [each for _, each in sorted(getattr(view, name).items())] for name in _FILE_OF}
+    return SavedProject(**items, messages={name: messages for name, messages in sorted(at_hand.items()) if messages})
 
 
 Batch = dict[str, list[ProjectItem | ImportedMessage]]
@@ -135,14 +131,8 @@ def batches(project: SavedProject, most_items: int, most_bytes: int) -> Iterator
 def _messages(project: SavedProject) -> Iterator[ImportedMessage]:
     for name, said in project.messages.items():
         for each in said:
-            yield ImportedMessage(
-                conversation_id=name,
-                turn=each.turn,
-                role=each.role,
-                user_id=each.user_id,
-                content=each.content[:MOST_MESSAGE_CHARS],
-                timestamp=each.timestamp,
-            )
+            fields = msgspec.structs.asdict(each) | {"content": each.content[:MOST_MESSAGE_CHARS]}
+            yield ImportedMessage(conversation_id=name, **fields)
 
 
 def require_sound(project: SavedProject) -> None:
@@ -151,14 +141,10 @@ def require_sound(project: SavedProject) -> None:
     Raises:
         ProjectFileError: An id twice, an end before its beginning, a relationship to itself or in a circle.
     """
-    for name, items in (
-        (MEMORIES, project.memories),
-        (EPISODES, project.episodes),
-        (CONVERSATIONS, project.conversations),
-        (CHUNKS, project.chunks),
-        (CONVERSATIONS, project.pending),
-    ):
-        _require_distinct(name, [each.id for each in items])
+    for kind, name in _FILE_OF.items():
+        twice = [each for each, count in Counter(each.id for each in getattr(project, kind)).items() if count > 1]
+        if twice:
+            refuse(name, f"has the id {twice[0]} twice")
     for memory in project.memories:
         if memory.valid_until is not None and memory.valid_until <= memory.valid_from:
             refuse(f"{MEMORIES}, {memory.id}", "has a validUntil that is not after its validFrom")
@@ -173,14 +159,6 @@ def require_sound(project: SavedProject) -> None:
             TopologicalSorter(ends).prepare()
         except CycleError as error:
             refuse(MEMORIES, f"has a circle of {relation}: {' → '.join(reversed(error.args[1]))}")
-
-
-def _require_distinct(name: str, ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for each in ids:
-        if each in seen:
-            refuse(name, f"has the id {each} twice")
-        seen.add(each)
 
 
 def refuse(where: str, what: str) -> NoReturn:
@@ -201,7 +179,7 @@ def losses(given: SavedProject, kept: SavedProject) -> list[str]:
     """
     known = {memory.id for memory in given.memories}
     found: dict[str, int] = {}
-    for name in ("memories", "episodes", "conversations", "chunks", "pending"):
+    for name in _FILE_OF:
         there = {each.id: each for each in getattr(kept, name)}
         found[name] = sum(_shorter(_closed(each, known), there.get(each.id)) for each in getattr(given, name))
     found["messages"] = sum(

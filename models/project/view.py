@@ -27,6 +27,7 @@ from models.events.project_items import (
     ProjectMemory,
 )
 from models.policy.project import ProjectPolicy
+from models.project.mentions import item_of
 from models.project.narrative import NarrativeArc, narrative_arc
 from models.project.validity import known_at, valid_at
 from models.retrieval.answering import ScoredCandidates, answer, in_order
@@ -35,6 +36,8 @@ from models.retrieval.relations import Graph
 from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem
 
 _Place = tuple[ItemKind, int]
+_PLURAL = {"memory": "memories", "pending": "pending"}
+"""Attributes that are not named by their kind and an s."""
 
 
 class ProjectView:
@@ -103,40 +106,25 @@ class ProjectView:
             self._apply_item(event)
         self.revision = max(self.revision, event.revision)
 
-    def retrieve(self, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
-        """The most relevant by the source's scores, at most `top_k`, of at least the threshold.
+    def retrieve(
+        self, query: RetrievalQuery, at: datetime, scores: Mapping[Found, float] | None = None
+    ) -> list[RetrievedItem]:
+        """The most relevant, at most `top_k`, of at least the threshold.
 
         Args:
-            query: What is asked.
+            query: What is asked; of other scores the policy's threshold does not count, as it is of another scale.
             at: Now: what recency counts from, and what must hold unless the query says when.
+            scores: By another strategy than the source's, of kinds and ids; what is not here any longer is left out.
         """
-        retrieval, among = self.policy.retrieval, self._scored(query, at)
-        threshold = retrieval.threshold if query.threshold is None else query.threshold
-        hits = among.candidates.best(
-            among.scored, among.allowed, threshold=threshold, top_k=query.top_k or retrieval.top_k
-        )
-        return answer(query, among, hits, self._graph(query, among.candidates), retrieval)
-
-    def ranked(self, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
-        """Answer a query from the scores of another strategy.
-
-        Args:
-            scores: Of kinds and ids, the higher the better; what is not here any longer is left out.
-            query: Its threshold counts only if it has one: the policy's is of another scale.
-            at: As for `retrieve`.
-        """
-        retrieval, among = self.policy.retrieval, self._scored(query, at)
-        kept = [
-            (found, score)
-            for found, score in scores.items()
-            if among.candidates.lets(among.allowed, found) and (query.threshold is None or score >= query.threshold)
-        ]
-        hits = in_order(kept)[: query.top_k or retrieval.top_k]
-        return answer(query, among, hits, self._graph(query, among.candidates), retrieval)
-
-    def _scored(self, query: RetrievalQuery, at: datetime) -> ScoredCandidates:
-        seen = self._seen(query)
-        return ScoredCandidates(seen, seen.score(query, at), seen.allowed(query, at))
+        policy, seen, least = self.policy.retrieval, self._seen(query), query.threshold
+        among, top_k = ScoredCandidates(seen, seen.score(query, at), seen.allowed(query, at)), query.top_k
+        if scores is None:
+            least = policy.threshold if least is None else least
+            hits = seen.best(among.scored, among.allowed, threshold=least, top_k=top_k or policy.top_k)
+        else:
+            kept = ((found, score) for found, score in scores.items() if seen.lets(among.allowed, found))
+            hits = in_order(each for each in kept if least is None or each[1] >= least)[: top_k or policy.top_k]
+        return answer(query, among, hits, self._graph(query, seen), policy)
 
     def valid_at(self, at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
         """Memories that held at a time, by id; by what was known at another, if given."""
@@ -163,7 +151,7 @@ class ProjectView:
         self._latest[place] = event.revision, event.item_id
         if (not event.active or before != event.item_id) and self._place_of.get((event.kind, before)) == place:
             self._drop(event.kind, before)
-        item = event.memory or event.episode or event.chunk or event.conversation or event.pending
+        item = item_of(event)
         if not event.active or item is None:
             return
         elsewhere = self._place_of.get((event.kind, event.item_id), place)
@@ -172,14 +160,8 @@ class ProjectView:
             self._put(event.kind, item)
 
     def _items(self, kind: ItemKind) -> dict[str, Any]:
-        held: dict[ItemKind, dict[str, Any]] = {
-            "memory": self.memories,
-            "episode": self.episodes,
-            "chunk": self.chunks,
-            "conversation": self.conversations,
-            "pending": self.pending,
-        }
-        return held[kind]
+        held: dict[str, Any] = getattr(self, _PLURAL.get(kind, f"{kind}s"))
+        return held
 
     def _put(self, kind: ItemKind, item: ProjectItem) -> None:
         self._items(kind)[item.id] = item

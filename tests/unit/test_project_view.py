@@ -179,12 +179,12 @@ def test_another_strategys_ranking_goes_through_the_same_filters() -> None:
     }
     query = RetrievalQuery(text="x", related_depth=1)
 
-    assert [(each.id, each.score, each.via) for each in view.ranked(scores, query, BEGIN)] == [
+    assert [(each.id, each.score, each.via) for each in view.retrieve(query, BEGIN, scores)] == [
         ("m-001", 2.5, ""),
         ("m-004", 1.25, "m-001"),
         ("e-1", 0.1, ""),
     ]
-    assert [each.id for each in view.ranked(scores, replace(query, threshold=0.5, top_k=1), BEGIN)] == ["m-001"]
+    assert [each.id for each in view.retrieve(replace(query, threshold=0.5, top_k=1), BEGIN, scores)] == ["m-001"]
 
 
 # --- time travel
