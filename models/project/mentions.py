@@ -87,7 +87,6 @@ def _named(event: Struct) -> _Names:
 
 
 def _in_item(item: events.ProjectItem) -> _Names:
-    yield from _in_fields(item)
     match item:
         case events.ProjectMemory():
             yield from chain.from_iterable(map(_in_fields, (*item.sources, *item.relationships)))
@@ -99,6 +98,7 @@ def _in_item(item: events.ProjectItem) -> _Names:
             yield _SESSION, item.id
         case _:
             pass
+    yield from _in_fields(item)
 
 
 _NAMING = {
