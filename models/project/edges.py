@@ -24,11 +24,7 @@ def relationship(memory: ProjectMemory, target_id: str, name: str) -> Relationsh
 
 
 class Edges:
-    """Edges among memories that are being changed.
-
-    Args:
-        changes: The memories.
-    """
+    """Edges among memories that are being changed."""
 
     def __init__(self, changes: MemoryChanges) -> None:
         self._changes = changes
@@ -47,7 +43,7 @@ class Edges:
             return False
         source = self._changes.get(source_id) or source
         self._put(source, [*source.memory.relationships, edge])
-        self._refer(edge.target_id, source_id)
+        self._refer(edge.target_id, source_id, refers=True)
         return True
 
     def link(self, source_id: str, target_id: str, name: str, strength: float, origin: Origin = "rules") -> bool:
@@ -65,7 +61,7 @@ class Edges:
         left = [each for each in source.memory.relationships if each is not known]
         self._put(source, left)
         if all(each.target_id != target_id for each in left):
-            self._forget_reference(target_id, source_id)
+            self._refer(target_id, source_id, refers=False)
         return True
 
     def unlink_all(self, memory_id: str) -> None:
@@ -74,7 +70,7 @@ class Edges:
         if kept is None:
             return
         for edge in kept.memory.relationships:
-            self._forget_reference(edge.target_id, memory_id)
+            self._refer(edge.target_id, memory_id, refers=False)
         for source_id in kept.incoming:
             source = self._changes.get(source_id)
             if source is not None:
@@ -111,16 +107,13 @@ class Edges:
         memory = msgspec.structs.replace(source.memory, relationships=in_order)
         self._changes.put(msgspec.structs.replace(source, memory=memory), "related")
 
-    def _refer(self, target_id: str, source_id: str) -> None:
+    def _refer(self, target_id: str, source_id: str, *, refers: bool) -> None:
+        """Note at a memory whether another refers to it."""
         target = self._changes.get(target_id)
-        if target is not None and source_id not in target.incoming:
-            self._changes.put(msgspec.structs.replace(target, incoming=(*target.incoming, source_id)), None)
-
-    def _forget_reference(self, target_id: str, source_id: str) -> None:
-        target = self._changes.get(target_id)
-        if target is not None and source_id in target.incoming:
-            left = tuple(each for each in target.incoming if each != source_id)
-            self._changes.put(msgspec.structs.replace(target, incoming=left), None)
+        if target is not None and refers != (source_id in target.incoming):
+            others = tuple(each for each in target.incoming if each != source_id)
+            incoming = (*others, source_id) if refers else others
+            self._changes.put(msgspec.structs.replace(target, incoming=incoming), None)
 
     def _room_out(self, source: StoredMemory, edge: Relationship) -> bool:
         if len(source.memory.relationships) + len(source.waiting) < self._changes.policy.relationships:

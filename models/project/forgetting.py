@@ -8,9 +8,9 @@ import msgspec
 
 from models.events.project import ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource
-from models.project.intervals import group_of
+from models.project.intervals import by_begin, group_of
 from models.project.kept_memories import decay_at
-from models.project.secondary_index import IndexedMemories
+from models.project.secondary_index import IndexedMemories, operation
 from models.project.shards import StoredMemory
 from models.project.store import SHARDS
 from models.project.validity import is_valid
@@ -19,6 +19,7 @@ from models.project.validity import is_valid
 class Forgetting(IndexedMemories):
     """Removal of memories from those that are being changed."""
 
+    @operation
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
         for shard in range(SHARDS):
@@ -36,7 +37,7 @@ class Forgetting(IndexedMemories):
                     self.drop(kept, "erased")
         return True
 
-    def displace(self, shard: int) -> StoredMemory | None:
+    def let_weakest_go(self, shard: int) -> StoredMemory | None:
         """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
         changes = self._changes
         there = [changes.get(memory_id) for memory_id in changes.memories.shard_ids(shard)]
@@ -53,7 +54,7 @@ class Forgetting(IndexedMemories):
     def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
         memory = kept.memory
-        group = self._intervals.group(memory, back_to=memory.valid_from)
+        group = self._group(memory)
         named = [edge.target_id for edge in memory.relationships if edge.type == SUPERSEDES]
         closed = [self._changes.get(each) for each in dict.fromkeys([*named, *(each.memory.id for each in group)])]
         self._index.delist(kept)
@@ -69,14 +70,13 @@ class Forgetting(IndexedMemories):
                 self._changes.put(ended, "superseded")
                 continue
             if group_of(found.memory) != group_of(memory):  # superseded by hand
-                self._intervals.settle([found], self._intervals.group(found.memory, back_to=found.memory.valid_from))
+                self._intervals.settle([found], self._group(found.memory))
                 continue
             conflicting = {kept.memory.id: kept for kept in group if kept.memory.id != found.memory.id}
             next_one = self._changes.get(memory.closed_by) if memory.closed_by else None
             if next_one is not None and group_of(next_one.memory) == group_of(memory):
                 conflicting.setdefault(next_one.memory.id, next_one)
-            in_order = sorted(conflicting.values(), key=lambda each: (each.memory.valid_from, each.memory.id))
-            self._intervals.settle([found], in_order)
+            self._intervals.settle([found], sorted(conflicting.values(), key=by_begin))
 
     def _without(self, kept: StoredMemory, left: Sequence[MemorySource]) -> None:
         """A memory that others said too: it begins when those said it, and nothing tells of the ones before."""
@@ -94,8 +94,4 @@ class Forgetting(IndexedMemories):
             valid_from=begin,
             history=history,
         )
-        group = self._intervals.group(memory, back_to=memory.valid_from)
-        self._index.delist(kept)
-        put = self._changes.put(msgspec.structs.replace(kept, memory=shortened), "erased")
-        self._index.enlist(put)
-        self._intervals.settle_group(memory.id, group)
+        self._replace(kept, msgspec.structs.replace(kept, memory=shortened), "erased", self._group(memory))

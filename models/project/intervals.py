@@ -83,12 +83,7 @@ FULL: Final = 1.0
 
 
 class Intervals:
-    """Intervals of memories that are being changed.
-
-    Args:
-        changes: The memories.
-        edges: Their relationships.
-    """
+    """Intervals of memories that are being changed."""
 
     def __init__(self, changes: MemoryChanges, edges: Edges) -> None:
         self._changes = changes
@@ -108,7 +103,7 @@ class Intervals:
         while back_to is not None and latest:
             latest = self._superseded(name, [each for each in latest if each.memory.valid_from >= back_to], known)
             known |= {kept.memory.id: kept for kept in latest}
-        return sorted((kept for kept in known.values() if kept.memory.id != memory.id), key=_begin)
+        return sorted((kept for kept in known.values() if kept.memory.id != memory.id), key=by_begin)
 
     def _superseded(self, name: str, members: Iterable[StoredMemory], known: Container[str]) -> list[StoredMemory]:
         """Further members of a group, which these ones supersede."""
@@ -126,7 +121,7 @@ class Intervals:
         if kept.memory.type not in SUPERSEDING:
             self._changes.listed(name, kept, self._changes.policy.rivals)
             return
-        members = sorted([*self.group(kept.memory), kept], key=_begin)
+        members = sorted([*self.group(kept.memory), kept], key=by_begin)
         ids = [each.memory.id for each in members][-self._changes.policy.rivals :]
         self._changes.memories.set_subject(name, ids)
 
@@ -139,7 +134,7 @@ class Intervals:
         ids = [each for each in listed if each != memory.id]
         if memory.type in SUPERSEDING:
             members = [kept for each in listed if (kept := self._changes.get(each)) is not None]
-            following = max(self._superseded(name, members, listed), key=_begin, default=None)
+            following = max(self._superseded(name, members, listed), key=by_begin, default=None)
             ids = ids if following is None else [following.memory.id, *ids]
         self._changes.memories.set_subject(name, ids)
 
@@ -154,7 +149,7 @@ class Intervals:
                 later = self._second_half(kept, draft.valid_from)
                 if later is not None:
                     result = [self._changes.get(each.memory.id) or each for each in result] + [later]
-        return sorted(result, key=_begin)
+        return sorted(result, key=by_begin)
 
     def _second_half(self, kept: StoredMemory, at: datetime) -> StoredMemory | None:
         memory = kept.memory
@@ -190,7 +185,7 @@ class Intervals:
             group: As it was before the memory was listed: the list may have lost its oldest by that.
         """
         kept = self._changes.get(memory_id)
-        members = sorted([*group, kept] if kept is not None else group, key=_begin)
+        members = sorted([*group, kept] if kept is not None else group, key=by_begin)
         self.settle(members, members)
 
     def settle(self, targets: Iterable[StoredMemory], group: Sequence[StoredMemory], *, by_hand: bool = False) -> None:
@@ -208,20 +203,20 @@ class Intervals:
 
     def _settle(self, kept: StoredMemory, group: Sequence[StoredMemory], *, by_hand: bool) -> None:
         memory = kept.memory
-        closers = [next((each for each in group if supersedes(each.memory, memory)), None)]
-        found = self._end(kept, [each for each in closers if each is not None])
+        closers = [each for each in group if supersedes(each.memory, memory)][:1]
+        found = self._end(kept, closers)
         if found == (memory.valid_until, memory.closed_by) and not by_hand:
             return
         # A memory that is closed by hand is rare, and to know it takes a look at all that refer to it.
         by_people = [source for source, edge in self._edges.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
         closers += [source for source in by_people if source.memory.valid_from > memory.valid_from]
-        end, closer = self._end(kept, [each for each in closers if each is not None])
+        end, closer = self._end(kept, closers)
         if (end, closer) != (memory.valid_until, memory.closed_by):
             self._close(kept, end, closer)
 
     @staticmethod
     def _end(kept: StoredMemory, closers: Sequence[StoredMemory]) -> tuple[datetime | None, str]:
-        first = min(closers, key=_begin, default=None)
+        first = min(closers, key=by_begin, default=None)
         if first is None or (kept.ends is not None and kept.ends < first.memory.valid_from):
             return kept.ends, ""
         return first.memory.valid_from, first.memory.id
@@ -248,7 +243,8 @@ class Intervals:
             self._edges.link(closer, memory.id, SUPERSEDES, FULL)
 
 
-def _begin(kept: StoredMemory) -> tuple[datetime, str]:
+def by_begin(kept: StoredMemory) -> tuple[datetime, str]:
+    """Order of memories in time."""
     return kept.memory.valid_from, kept.memory.id
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +24,7 @@ from models.project.shards import Gone, ShardedMemories, StoredMemory
 from models.state.entity import same_fields
 from models.text.words import fold_text
 
+_Item = TypeVar("_Item", ProjectMemory, ProjectEpisode)
 _MILLISECOND = timedelta(milliseconds=1)
 _BEFORE_WORD, _AFTER_WORD = "\"'`([{*", ".,;:!?\"'`)]}*"
 
@@ -104,10 +106,9 @@ class MemoryChanges:
 
     def free_id(self, at: datetime, memory_type: MemoryType, content: str, holder: str) -> str:
         """Id of a new memory; a millisecond later as long as another has it."""
-        memory_id = sortable_id(at, *_named_by(self.key, memory_type, content, holder))
-        while self.get(memory_id) is not None:
+        named = _named_by(self.key, memory_type, content, holder)
+        while self.get(memory_id := sortable_id(at, *named)) is not None:
             at += _MILLISECOND
-            memory_id = sortable_id(at, *_named_by(self.key, memory_type, content, holder))
         return memory_id
 
     def suffix(self, memory_type: MemoryType, content: str, holder: str) -> str:
@@ -178,6 +179,12 @@ def decay(
     """
     age: float = max(at - last_access, timedelta()) / half_life
     return min(1.0, float(0.5**age) + min(boost * access_count, most))
+
+
+def read_again(item: _Item, count: int, at: datetime) -> _Item:
+    """A memory or an episode that readers retrieved so often, at last at a time."""
+    last = max(item.last_accessed_at, at)
+    return msgspec.structs.replace(item, access_count=item.access_count + count, last_accessed_at=last)
 
 
 def decay_at(item: ProjectMemory | ProjectEpisode, at: datetime, policy: LongTermPolicy | NarrativePolicy) -> float:

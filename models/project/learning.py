@@ -93,7 +93,7 @@ class Learning:
         for memory_id in sorted(memory_id for memory_id in counts if memory_id > head.accessed):
             if self._state.is_full:
                 return False
-            self.long_term.accessed({memory_id: counts[memory_id]}, at)
+            self.long_term.accessed(memory_id, counts[memory_id], at)
             head.accessed = memory_id
         head.accessed = ""
         return True

@@ -19,31 +19,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
 
 import msgspec
 
-from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
+from models.events.project import CommandOutcome, ItemCause
 from models.events.project_items import MemorySource, ProjectMemory
 from models.policy.project import LongTermPolicy
-from models.project.edges import Edges
 from models.project.forgetting import Forgetting
-from models.project.intervals import Intervals, supersedes
-from models.project.kept_memories import Emit, MemoryChanges, New, bounded_sources, decay_at, holder_of, revised
+from models.project.intervals import supersedes
+from models.project.kept_memories import (
+    Emit,
+    MemoryChanges,
+    New,
+    bounded_sources,
+    decay_at,
+    holder_of,
+    read_again,
+    revised,
+)
 from models.project.long_term_edits import Edits
-from models.project.secondary_index import IndexedMemories, SecondaryIndex
+from models.project.secondary_index import operation
 from models.project.shards import ShardedMemories, StoredMemory, shard_of
 from models.project.store import SHARDS
 from models.project.validity import is_valid
 from models.state.entity import same_fields
 from models.text.words import estimate_tokens
 
-_Outcome = TypeVar("_Outcome")
 
-
-class LongTerm(IndexedMemories):
+class LongTerm(Edits, Forgetting):
     """Long-term memories of a project, changed in place. After each operation what changed is told, each memory once.
 
     Args:
@@ -55,11 +60,9 @@ class LongTerm(IndexedMemories):
     """
 
     def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
-        changes = MemoryChanges(memories, emit, key, policy, now)
-        edges = Edges(changes)
-        super().__init__(SecondaryIndex(changes, edges, Intervals(changes, edges)))
-        self._forgetting = Forgetting(self._index)
-        self._edits = Edits(self._index)
+        super().__init__(MemoryChanges(memories, emit, key, policy, now))
+
+    displace = operation(Forgetting.let_weakest_go)
 
     def refusal(self, new: New) -> tuple[CommandOutcome, str] | None:
         """Outcome and reason where a memory cannot be kept; None if it can."""
@@ -74,6 +77,7 @@ class LongTerm(IndexedMemories):
             return "invalid", "valid_until must be later than valid_from"
         return None
 
+    @operation
     def add(self, new: New) -> tuple[str, CommandOutcome]:
         """Remember something, or strengthen what is known.
 
@@ -88,70 +92,36 @@ class LongTerm(IndexedMemories):
         if again is not None:
             return again.memory.id, "unchanged"
         within = next((kept for kept in known if is_valid(kept.memory, new.valid_from)), None)
-        if within is None:
-            kept = self._place(new)
-        else:
-            kept = self._strengthen(within, new, self._intervals.group(within.memory, back_to=within.memory.valid_from))
-        self._changes.emit()
+        kept = self._place(new) if within is None else self._strengthen(within, new, self._group(within.memory))
         return kept.memory.id, "done"
 
     def knows(self, new: New) -> bool:
         """True if a memory of any time says so."""
         return bool(self._index.same(new))
 
-    def edit(self, command: ProjectMemoryEdited) -> tuple[CommandOutcome, str]:
-        """Put a memory right, expire, archive or restore it; the outcome, and why it was refused."""
-        return self._result(self._edits.edit(command))
-
-    def relate(self, command: RelationshipSet) -> tuple[CommandOutcome, str]:
-        """Relate two memories, or take it back; the outcome, and why it was refused."""
-        return self._result(self._edits.relate(command))
-
+    @operation
     def delete(self, memory_id: str, cause: ItemCause) -> bool:
         """Let go of a memory; False if it is not there. A `displaced` one leaves closed what it had closed."""
         kept = self._changes.get(memory_id)
         if kept is not None:
-            self._forgetting.drop(kept, cause)
-            self._changes.emit()
+            self.drop(kept, cause)
         return kept is not None
 
-    def accessed(self, counts: Mapping[str, int], at: datetime) -> None:
-        """Readers retrieved memories so often (project memory, Access Recording); unknown ids are passed over."""
-        for memory_id in sorted(counts):
-            kept = self._changes.get(memory_id)
-            if kept is None or counts[memory_id] <= 0:
-                continue
-            memory = msgspec.structs.replace(
-                kept.memory,
-                access_count=kept.memory.access_count + counts[memory_id],
-                last_accessed_at=max(kept.memory.last_accessed_at, at),
-            )
+    @operation
+    def accessed(self, memory_id: str, count: int, at: datetime) -> None:
+        """Readers retrieved a memory so often (project memory, Access Recording); an unknown id is passed over."""
+        kept = self._changes.get(memory_id)
+        if kept is not None:
+            memory = read_again(kept.memory, count, at)
             memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, at, self._changes.policy))
             self._changes.put(msgspec.structs.replace(kept, memory=memory), "accessed")
-        self._changes.emit()
 
+    @operation
     def decayed(self, kept: StoredMemory, factor: float, *, archived: bool) -> None:
         """A consolidation found this decay factor, and puts the memory away or not."""
         memory = msgspec.structs.replace(kept.memory, decay_factor=factor, archived=archived)
         cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
         self._changes.put(msgspec.structs.replace(kept, memory=memory), cause)
-        self._changes.emit()
-
-    def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
-        """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
-        return self._result(self._forgetting.erase_sessions(session_ids, is_full))
-
-    def put_back(self, memory: ProjectMemory) -> CommandOutcome:
-        """A memory of a saved project, replaced by id; relationships to others wait until those are here too."""
-        return self._result(self._edits.put_back(memory))
-
-    def displace(self, shard: int) -> StoredMemory | None:
-        """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
-        return self._result(self._forgetting.displace(shard))
-
-    def _result(self, outcome: _Outcome) -> _Outcome:
-        self._changes.emit()
-        return outcome
 
     def _strengthen(self, kept: StoredMemory, new: New, group: Sequence[StoredMemory]) -> StoredMemory:
         """The same was said again while it holds."""
@@ -173,11 +143,7 @@ class LongTerm(IndexedMemories):
             decay_factor=decay_at(memory, later, policy),
         )
         ends = new.valid_until if new.valid_until is not None else kept.ends
-        self._index.delist(kept)
-        kept = self._changes.put(msgspec.structs.replace(kept, memory=stronger, ends=ends), "said_again")
-        self._index.enlist(kept)
-        self._intervals.settle_group(memory.id, group)
-        return self._changes.get(memory.id) or kept
+        return self._replace(kept, msgspec.structs.replace(kept, memory=stronger, ends=ends), "said_again", group)
 
     def _place(self, new: New) -> StoredMemory:
         """Nothing like it holds at that time: a memory of its own, or one that begins earlier than was known."""
@@ -190,7 +156,7 @@ class LongTerm(IndexedMemories):
             later is not None
             and (next_conflict is None or later.memory.valid_from <= next_conflict)
             and (new.valid_until is None or new.valid_until >= later.memory.valid_from)
-            and self._edits.may_begin(later, at)
+            and self.may_begin(later, at)
         ):
             earlier = revised(later.memory, self._changes, valid_from=at)
             kept = self._changes.put(msgspec.structs.replace(later, memory=earlier), "said_again")
@@ -205,7 +171,7 @@ class LongTerm(IndexedMemories):
 
     def _split(self, draft: ProjectMemory) -> list[StoredMemory]:
         """The group of what is new, with the halves of what it cuts."""
-        whole = self._intervals.group(draft, back_to=draft.valid_from)
+        whole = self._group(draft)
         group = self._intervals.split(whole, draft)
         known = {kept.memory.id for kept in whole}
         for half in [kept for kept in group if kept.memory.id not in known]:
@@ -245,7 +211,7 @@ class LongTerm(IndexedMemories):
         for shard in range(first, first + SHARDS):
             if self._changes.memories.count + more <= self._changes.policy.most:
                 break
-            self._forgetting.displace(shard % SHARDS)
+            self.let_weakest_go(shard % SHARDS)
         return [kept for kept in group if self._changes.get(kept.memory.id) is not None]
 
 

@@ -13,7 +13,7 @@ from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
 from models.project.edges import relationship
 from models.project.intervals import overlap
 from models.project.kept_memories import bounded_sources, canonical, decay_at, revised
-from models.project.secondary_index import IndexedMemories
+from models.project.secondary_index import IndexedMemories, operation
 from models.project.shards import StoredMemory
 from models.text.words import estimate_tokens
 
@@ -26,6 +26,7 @@ _UNCHANGED: Final[Outcome] = ("unchanged", "")
 class Edits(IndexedMemories):
     """Commands on memories that are being changed."""
 
+    @operation
     def edit(self, command: ProjectMemoryEdited) -> Outcome:
         """Put a memory right. What changes in content, importance or validity leaves a revision in its history.
 
@@ -49,10 +50,7 @@ class Edits(IndexedMemories):
         if memory.archived != before.archived:
             cause = "archived" if memory.archived else "restored"
         group = self._intervals.group(kept.memory, back_to=min(before.valid_from, memory.valid_from))
-        self._index.delist(kept)
-        kept = self._changes.put(msgspec.structs.replace(kept, memory=memory, ends=ends), cause)
-        self._index.enlist(kept)
-        self._intervals.settle_group(memory.id, group)
+        kept = self._replace(kept, msgspec.structs.replace(kept, memory=memory, ends=ends), cause, group)
         if memory.content != before.content:
             self._index.forget_contradictions(memory.id)
             self._index.relate_new(self._changes.get(memory.id) or kept)
@@ -118,7 +116,7 @@ class Edits(IndexedMemories):
         for source_id in sources:
             self._edges.unlink(source_id, kept.memory.id, SUPERSEDES)
         kept = self._changes.get(kept.memory.id) or kept
-        group = self._intervals.group(kept.memory, back_to=kept.memory.valid_from)
+        group = self._group(kept.memory)
         self._index.delist(kept)
         freed = msgspec.structs.replace(kept.memory, subject="")
         kept = self._changes.put(msgspec.structs.replace(kept, memory=freed), "edited")
@@ -126,6 +124,7 @@ class Edits(IndexedMemories):
         self._intervals.settle(group, group)
         return self._changes.get(freed.id) or kept
 
+    @operation
     def relate(self, command: RelationshipSet) -> Outcome:
         """Relate two memories, give it another strength, or take it back. `supersedes` closes what it leads to.
 
@@ -173,8 +172,7 @@ class Edits(IndexedMemories):
     def _settle_by_hand(self, memory_id: str) -> None:
         kept = self._changes.get(memory_id)
         if kept is not None:
-            group = self._intervals.group(kept.memory, back_to=kept.memory.valid_from)
-            self._intervals.settle([kept], group, by_hand=True)
+            self._intervals.settle([kept], self._group(kept.memory), by_hand=True)
 
     def may_begin(self, kept: StoredMemory, at: datetime) -> bool:
         """True if relationships by hand stay in order when a memory begins at this time."""
@@ -186,6 +184,7 @@ class Edits(IndexedMemories):
         closed = (self._changes.get(each.target_id) for each in by_people)
         return all(other is None or other.memory.valid_from < at for other in closed)
 
+    @operation
     def put_back(self, memory: ProjectMemory) -> CommandOutcome:
         """A memory as it was saved, by id; what bounds it now bounds it too. Nothing is revised by that.
 
@@ -231,7 +230,7 @@ class Edits(IndexedMemories):
             ends=None if closer else memory.valid_until,
             waiting=waiting,
         )
-        group = self._intervals.group(saved, back_to=saved.valid_from)
+        group = self._group(saved)
         self._changes.put(kept, "imported")
         self._index.enlist(kept)
         self._make_saved(memory.id, [each for each in outgoing if each not in waiting])

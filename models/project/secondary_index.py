@@ -10,28 +10,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from models.events.project import ItemCause
 from models.events.project_items import CONTRADICTS, DEPENDS_ON, RELATED_TO, SUPERSEDES, MemoryType, ProjectMemory
 from models.project.edges import Edges
-from models.project.intervals import Intervals, contradict, group_named, supersedes, tag_overlap
+from models.project.intervals import Intervals, by_begin, contradict, group_named, supersedes, tag_overlap
 from models.project.kept_memories import MemoryChanges, New, canonical, holder, holder_of
 from models.project.shards import StoredMemory
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _LATEST_OF_A_TAG = 2
 """Times the relationships that a memory may get by itself."""
 
 
 class SecondaryIndex:
-    """Lists of memories that are being changed.
-
-    Attributes:
-        changes: The memories.
-        edges: Their relationships.
-        intervals: Their intervals.
-    """
+    """Lists of memories that are being changed."""
 
     def __init__(self, changes: MemoryChanges, edges: Edges, intervals: Intervals) -> None:
         self.changes = changes
@@ -67,7 +65,7 @@ class SecondaryIndex:
             for kept in alike.values()
             if (kept.memory.type, canonical(kept.memory.content), holder(kept.memory)) == (new.type, content, whose)
         ]
-        return sorted(found, key=lambda kept: (kept.memory.valid_from, kept.memory.id))
+        return sorted(found, key=by_begin)
 
     def relate_new(self, kept: StoredMemory) -> None:
         """Mark what a memory contradicts, from the newer to the older, and relate it to what has most of its tags."""
@@ -134,15 +132,38 @@ class SecondaryIndex:
 
 
 class IndexedMemories:
-    """Memories that are being changed, with their edges, intervals and lists.
+    """Memories that are being changed, with their edges, intervals and lists."""
 
-    Args:
-        index: The lists of the memories.
-    """
+    def __init__(self, changes: MemoryChanges) -> None:
+        self._changes, self._edges = changes, Edges(changes)
+        self._intervals = Intervals(changes, self._edges)
+        self._index = SecondaryIndex(changes, self._edges, self._intervals)
 
-    def __init__(self, index: SecondaryIndex) -> None:
-        self._index = index
-        self._changes, self._edges, self._intervals = index.changes, index.edges, index.intervals
+    def _group(self, memory: ProjectMemory) -> list[StoredMemory]:
+        """Memories of its group, also those that are listed no longer, back to its beginning."""
+        return self._intervals.group(memory, back_to=memory.valid_from)
+
+    def _replace(
+        self, kept: StoredMemory, now: StoredMemory, cause: ItemCause, group: Sequence[StoredMemory]
+    ) -> StoredMemory:
+        """Put a memory in the place of what it was, in all lists, and settle it and its group; gives what it became."""
+        self._index.delist(kept)
+        self._changes.put(now, cause)
+        self._index.enlist(now)
+        self._intervals.settle_group(now.memory.id, group)
+        return self._changes.get(now.memory.id) or now
+
+
+def operation(method: _Method) -> _Method:
+    """A change as a whole: when it is done, what changed is told."""
+
+    @wraps(method)
+    def told(self: IndexedMemories, *args: Any, **named: Any) -> Any:
+        result = method(self, *args, **named)
+        self._changes.emit()
+        return result
+
+    return cast("_Method", told)
 
 
 def _user(memory: ProjectMemory) -> str:

@@ -12,6 +12,7 @@ from models.events import ItemCause, ProjectTurnAdded
 from models.events.project_items import ProjectEpisode
 from models.language.narrative_detection import ConversationTurn, detect
 from models.policy import Policy
+from models.project.kept_memories import read_again
 from models.project.learning import Learning
 from models.project.narrative import merge_overlapping, take
 from models.project.outputs import ProjectEmission
@@ -76,12 +77,7 @@ class EpisodeFold:
         for episode_id, count in counts.items():
             kept = self._state.episode(episode_id)
             if kept is not None:
-                episode = msgspec.structs.replace(
-                    kept.episode,
-                    access_count=kept.episode.access_count + count,
-                    last_accessed_at=max(kept.episode.last_accessed_at, at),
-                )
-                self.put(episode, "accessed")
+                self.put(read_again(kept.episode, count, at), "accessed")
 
     def unlink_dropped(self) -> None:
         """Memories that went are named by no episode and no conversation any longer."""

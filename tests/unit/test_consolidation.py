@@ -29,7 +29,7 @@ def test_old_and_faded_memories_are_archived() -> None:
     used = project.say("The API has a cache.", 0, memory_type=FACT)
     project.now += 31 * DAY
     fresh = project.say("The cat is black.", 31, memory_type=FACT)
-    project.long_term().accessed({used: 3}, project.now)
+    project.long_term().accessed(used, 3, project.now)
     project.told.clear()
     run, _ = consolidated(project)
 

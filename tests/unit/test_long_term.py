@@ -152,7 +152,8 @@ def test_access_counts_and_makes_it_fresh() -> None:
     project = Project()
     memory_id = project.say("Use PostgreSQL.", 0)
     project.told.clear()
-    project.long_term().accessed({memory_id: 2, "00000000-00000000": 1}, NOON + 9 * DAY)
+    project.long_term().accessed(memory_id, 2, NOON + 9 * DAY)
+    project.long_term().accessed("00000000-00000000", 1, NOON + 9 * DAY)
     memory = project.memory(memory_id)
 
     assert (2, NOON + 9 * DAY, 1.0) == (memory.access_count, memory.last_accessed_at, memory.decay_factor)
