@@ -13,11 +13,11 @@ import msgspec
 
 from models.app.memory import KeptMemory, facts_to_keep
 from models.app.outputs import AppEmission, Made
-from models.app.rules import MemorySubject, conflicts, merged_into
+from models.app.rules import MemorySubject, merged_into
 from models.app.state import SpaceState
 from models.errors import NotCompacted
 from models.events.app import MemoryCause, MemoryToKeep, NotableKind
-from models.language.contradiction import Facts
+from models.language.contradiction import Facts, conflicts
 from models.policy.app import AppPolicy
 from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id
 
@@ -26,13 +26,7 @@ _KINDS = frozenset(kind.value for kind in NotableKind)
 
 
 class MemorySet:
-    """Changes the memories of a space.
-
-    Args:
-        state: The space; changed in place.
-        emission: Where changes are told.
-        policy: How many there may be, and how large.
-    """
+    """Changes the memories of a space, and tells of it."""
 
     def __init__(self, state: SpaceState, emission: AppEmission, policy: AppPolicy) -> None:
         self._state = state
@@ -86,9 +80,8 @@ class MemorySet:
 
     def admit_candidate(self) -> None:
         """There is room for it by now."""
-        candidate = self._state.candidate
+        candidate, self._state.candidate = self._state.candidate, None
         assert candidate is not None, "there is one"  # noqa: S101
-        self._state.candidate = None
         self.add(candidate)
 
     def change(self, slot: int, memory: KeptMemory, cause: MemoryCause) -> None:

@@ -1,8 +1,7 @@
-"""Creation and compaction of app memories by rules: what a conversation leaves, and which memory goes.
+"""Compaction of app memories by rules: which of one too many goes.
 
-`compose` makes a memory of an ended conversation, `decide` says which of one too many goes, `refusal` whether a
-decision can be carried out, whoever made it, and `oldest` is the way out where it cannot. All are pure and give the
-same for the same.
+`decide` says which goes, `refusal` whether a decision can be carried out, whoever made it, and `oldest` is the way out
+where it cannot. All are pure and give the same for the same.
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from models.app.composing import Draft, compose
 from models.events.app import MemoryToKeep
-from models.language.contradiction import NOTHING_KNOWN, Facts, conflicts, contradicts, sentences_of
+from models.language.contradiction import NOTHING_KNOWN, Facts, contradicts, sentences_of
 from models.language.likeness import about, adds_nothing, contained, likeness, topics_in
 from models.policy.app import AppPolicy
-
-__all__ = ["CompactionDecision", "Draft", "compose", "conflicts", "decide", "merged_into", "oldest", "refusal"]
 
 _DAY = timedelta(days=1)
 _BOTH, _FEWEST_SHARED = 2, 2

@@ -23,7 +23,7 @@ from models.app.energy import Energy, begins_at
 from models.app.memory import KeptMemory
 from models.events.app import CommandResult, ConversationEnded
 from models.policy import Policy
-from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, decoder, encode
+from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
 from models.state.seen import is_new
 
 LAYOUT = StateLayout("space of memories", version=1)
@@ -82,7 +82,7 @@ class SpaceState(EntityState[SpaceHead]):
         self._fresh: ConversationEnded | None = None
         self._waiting = sorted(int(name[1:]) for name in self.parts.names("w"))
         self.memories = {int(name[1:]): self._read(name, KeptMemory) for name in sorted(self.parts.names("m"))}
-        self._candidate = self._read(_CANDIDATE, KeptMemory) if self.parts.get(_CANDIDATE) is not None else None
+        self._candidate = LAYOUT.part(self.parts, _CANDIDATE, KeptMemory)
 
     @staticmethod
     def figures(head: SpaceHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the names of its parts say it
@@ -191,9 +191,8 @@ class SpaceState(EntityState[SpaceHead]):
         return self._read(f"w{number}", ConversationEnded)
 
     def _read(self, name: str, kind: type[_Part]) -> _Part:
-        data = self.parts.get(name)
-        assert data is not None, "the part was listed"  # noqa: S101
-        part: _Part = LAYOUT.read(name, data, decoder(kind))  # type: ignore[arg-type] # types are hashable
+        part = LAYOUT.part(self.parts, name, kind)
+        assert part is not None, "the part was listed"  # noqa: S101
         return part
 
 

@@ -11,16 +11,17 @@ from typing import Final
 
 import msgspec
 
+from models.app.composing import Draft, compose
 from models.app.energy import Work as Kind
 from models.app.energy import charge, cost_units, may_begin
 from models.app.memory import KeptMemory, paragraph, tags_of
 from models.app.memory_set import MemorySet
 from models.app.outputs import AppEmission, Made
-from models.app.rules import CompactionDecision, Draft, compose, conflicts, decide, oldest, refusal
+from models.app.rules import CompactionDecision, decide, oldest, refusal
 from models.app.state import SpaceState, UnansweredRequest
 from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
 from models.events.base import NAME_CHARS
-from models.language.contradiction import sentences_of
+from models.language.contradiction import conflicts, sentences_of
 from models.policy import Policy
 from models.text.summary import EXTRACTIVE
 from models.text.words import estimate_tokens
@@ -38,15 +39,7 @@ _NO_TIME: Final = timedelta()
 
 
 class Worker:
-    """Makes memories and compacts them, one event long.
-
-    Args:
-        state: The space; changed in place.
-        memories: Its memories.
-        emission: What is told, and the time.
-        policy: The rules.
-        gives_up: Whether an answer that is overdue is waited for no longer.
-    """
+    """Makes memories and compacts them, one event long; `gives_up` on an answer that is overdue, or waits on."""
 
     def __init__(
         self, state: SpaceState, memories: MemorySet, emission: AppEmission, policy: Policy, *, gives_up: bool

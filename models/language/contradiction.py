@@ -192,21 +192,21 @@ def _attribute(sentence: str) -> tuple[frozenset[str], frozenset[str]] | None:
     return None if named or not of or not value else (of, value)
 
 
-_AS_SAID = (
-    (re.compile(r"\b(?:the )?user's\b", re.IGNORECASE), "my"),
-    (re.compile(r"\b(?:the )?user is\b", re.IGNORECASE), "I'm"),
-    (re.compile(r"\b(?:the )?user has\b", re.IGNORECASE), "I have"),
-    (re.compile(r"\b(?:the )?user (?:does not|doesn't)\b", re.IGNORECASE), "I don't"),
-    (re.compile(r"\b(?:the )?user (?:cannot|can not|can't)\b", re.IGNORECASE), "I can't"),
-    (re.compile(r"\b(?:the )?user asked to (?=(?:always|never)\b)", re.IGNORECASE), ""),
-    (
-        re.compile(r"\b(?:the )?user (?P<how>(?:\w+ly|always|never) )?(?P<verb>\w+?)s\b", re.IGNORECASE),
-        r"I \g<how>\g<verb>",
-    ),
-    (re.compile(r"\b(?:the )?user\b", re.IGNORECASE), "I"),
-    (re.compile(r"\btheir\b", re.IGNORECASE), "my"),
-    (re.compile(r"\bthey(?= \w)", re.IGNORECASE), "I"),
-)
+_AS_SAID = [
+    (re.compile(rf"\b{told}", re.IGNORECASE), said)
+    for told, said in (
+        (r"(?:the )?user's\b", "my"),
+        (r"(?:the )?user is\b", "I'm"),
+        (r"(?:the )?user has\b", "I have"),
+        (r"(?:the )?user (?:does not|doesn't)\b", "I don't"),
+        (r"(?:the )?user (?:cannot|can not|can't)\b", "I can't"),
+        (r"(?:the )?user asked to (?=(?:always|never)\b)", ""),
+        (r"(?:the )?user (?P<how>(?:\w+ly|always|never) )?(?P<verb>\w+?)s\b", r"I \g<how>\g<verb>"),
+        (r"(?:the )?user\b", "I"),
+        (r"their\b", "my"),
+        (r"they(?= \w)", "I"),
+    )
+]
 
 
 def _as_said(sentence: str) -> str:

@@ -20,8 +20,8 @@ from zlib import crc32
 from msgspec import Struct
 
 from models.events.project_items import PendingFact, ProjectMemory, Relationship
-from models.project.store import SHARDS, Slots, Store, digest_of, part_of, write_part
-from models.state.entity import encode
+from models.project.store import LAYOUT, SHARDS, Slots, Store
+from models.state.entity import digest_of, encode, write_part
 from models.state.parts import Parts
 
 MEMORY: Final = "memory"
@@ -88,7 +88,7 @@ class _OnShards(Generic[_Kept]):
 
     def get(self, item_id: str) -> _Kept | None:
         """An item, None if it is not there."""
-        return part_of(self._shard_of(item_id), self.prefix + item_id, self.form)
+        return LAYOUT.part(self._shard_of(item_id), self.prefix + item_id, self.form)
 
     def alike(self, suffix: str) -> list[_Kept]:
         """Items whose id ends so: of one type and content, but for chance."""
@@ -171,7 +171,7 @@ class ShardedMemories(_OnShards[StoredMemory]):
 
     def subject(self, subject: str) -> list[str]:
         """Ids of a subject's memories, oldest first."""
-        return part_of(self._store.shard(shard_of(subject)), f"s:{digest_of(subject)}", list[str]) or []
+        return LAYOUT.part(self._store.shard(shard_of(subject)), f"s:{digest_of(subject)}", list[str]) or []
 
     def set_subject(self, subject: str, ids: list[str]) -> None:
         """Note a subject's memories."""
@@ -229,7 +229,7 @@ class PendingFactStore(_OnShards[KeptFact]):
         write_part(self._store.root, name, dict(sorted((others | dict(confidence or {})).items())))
 
     def _block(self, name: str) -> dict[str, float]:
-        return part_of(self._store.root, name, dict[str, float]) or {}
+        return LAYOUT.part(self._store.root, name, dict[str, float]) or {}
 
 
 def suffix_of(item_id: str) -> str:

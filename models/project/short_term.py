@@ -30,7 +30,7 @@ from models.events.ids import sortable_id
 from models.events.project_items import ConversationChunk, ConversationStatus, ProjectConversation
 from models.language.narrative_detection import NarrativeState
 from models.policy.project import ShortTermPolicy
-from models.project.store import part_of
+from models.project.store import LAYOUT
 from models.state.entity import HEAD, encode
 from models.state.parts import Parts
 from models.text.summary import Passage, summarise
@@ -207,7 +207,7 @@ class ConversationState:
     @classmethod
     def load(cls, parts: Parts) -> ConversationState | None:
         """The stored conversation; None if there is none."""
-        head = part_of(parts, HEAD, ConversationHead)
+        head = LAYOUT.part(parts, HEAD, ConversationHead)
         return None if head is None else cls(parts, head)
 
     def save(self) -> None:
@@ -220,7 +220,7 @@ class ConversationState:
 
     def message(self, turn: int) -> RecentMessage | None:
         """A message at hand."""
-        return part_of(self._parts, f"t{turn}", RecentMessage)
+        return LAYOUT.part(self._parts, f"t{turn}", RecentMessage)
 
     def take(self, turns: Iterable[int]) -> list[RecentMessage]:
         """Messages that leave the short term; those that an import does not have are left out."""
@@ -240,7 +240,7 @@ class ConversationState:
 
     def chunk(self, number: int) -> ConversationChunk:
         """A chunk that the head names, by its first number."""
-        chunk = part_of(self._parts, f"k{number}", ConversationChunk)
+        chunk = LAYOUT.part(self._parts, f"k{number}", ConversationChunk)
         assert chunk is not None, "the head and its parts are written together"  # noqa: S101
         return chunk
 
@@ -254,7 +254,7 @@ class ConversationState:
 
     def watch(self) -> NarrativeState:
         """State of episode detection; changed in place, then `keep_watch`."""
-        return part_of(self._parts, _WATCH, NarrativeState) or NarrativeState()
+        return LAYOUT.part(self._parts, _WATCH, NarrativeState) or NarrativeState()
 
     def keep_watch(self, watch: NarrativeState) -> None:
         """Write it."""

@@ -30,8 +30,8 @@ from models.policy import Policy
 from models.project.head import ProjectHead
 from models.project.shards import PendingFactStore, ShardedMemories
 from models.project.short_term import ConversationHead, ConversationState
-from models.project.store import LAYOUT, Slots, Store, digest_of, part_of, write_part
-from models.state.entity import HEAD, CountParts, DueEntity, EntityState, Read, encode
+from models.project.store import LAYOUT, Slots, Store
+from models.state.entity import HEAD, CountParts, DueEntity, EntityState, Read, digest_of, encode, write_part
 
 EVENT_STATE_BYTES: Final = 1024 * 1024
 """Of the changelog, by one event of those that may change any number of items; beyond it no further one is changed:
@@ -143,7 +143,7 @@ class ProjectState(EntityState[ProjectHead]):
     @property
     def results(self) -> list[DeedResult]:
         """The latest, the newest last."""
-        return part_of(self.parts, "r", list[DeedResult]) or []
+        return LAYOUT.part(self.parts, "r", list[DeedResult]) or []
 
     def unname_results(self) -> bool:
         """Outcomes no longer name what is not there, as it may be erased; whoever waits for one still finds it.
@@ -221,7 +221,7 @@ class ProjectState(EntityState[ProjectHead]):
     def longest_silent(self, *, but: str) -> ConversationState | None:
         """The conversation that was not spoken in for longest, other than the one named."""
         others = [name for name in self.parts.names("c:") if name != f"c:{digest_of(but)}"]
-        spoken = [(each, name) for name in others if (each := part_of(self.parts, name, Spoken)) is not None]
+        spoken = [(each, name) for name in others if (each := LAYOUT.part(self.parts, name, Spoken)) is not None]
         if not spoken:
             return None
         _, name = min(spoken, key=lambda each: (each[0].turn_count, each[0].slot))
@@ -241,7 +241,7 @@ class ProjectState(EntityState[ProjectHead]):
         del self._conversations[digest]
 
     def _silent(self) -> list[tuple[str, int]]:
-        return part_of(self.parts, "q", list[tuple[str, int]]) or []
+        return LAYOUT.part(self.parts, "q", list[tuple[str, int]]) or []
 
     def _keep_silent(self, silent: list[tuple[str, int]]) -> None:
         write_part(self.parts, "q", silent)
@@ -255,7 +255,7 @@ class ProjectState(EntityState[ProjectHead]):
 
     def episode(self, episode_id: str) -> KeptEpisode | None:
         """An episode in its place, None if it is not there."""
-        return part_of(self.parts, f"e:{episode_id}", KeptEpisode)
+        return LAYOUT.part(self.parts, f"e:{episode_id}", KeptEpisode)
 
     def put_episode(self, episode: ProjectEpisode) -> KeptEpisode:
         """Keep an episode, new or as it is now."""

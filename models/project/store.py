@@ -12,11 +12,9 @@ Every entity has a part `head`: stores list entities by it.
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import Final
 
-from models.state.entity import HEAD, Read, StateLayout, decoder, encode, record_bytes
+from models.state.entity import HEAD, Read, StateLayout, record_bytes, write_part
 from models.state.parts import Parts
 
 SHARDS: Final = 128
@@ -25,31 +23,6 @@ LAYOUT: Final = StateLayout("project", version=1)
 _KEPT = b"\x01"
 """Head of an entity that has nothing to say in it."""
 _SLOTS_PER_BLOCK = 128
-_DIGEST_BYTES = 12
-_Part = TypeVar("_Part")
-
-
-def part_of(parts: Parts, name: str, kind: type[_Part]) -> _Part | None:
-    """A part of an entity, None if it is not there.
-
-    Raises:
-        RecoveryFailed: It is damaged.
-    """
-    data = parts.get(name)
-    return None if data is None else LAYOUT.read(name, data, decoder(kind))  # type: ignore[arg-type] # types are hashable
-
-
-def write_part(parts: Parts, name: str, value: Sized) -> None:
-    """Write a part of an entity; an empty list or mapping leaves none."""
-    if value:
-        parts.put(name, encode(value))
-    else:
-        parts.drop(name)
-
-
-def digest_of(name: str) -> str:
-    """Digest of a name of any length, for names of parts and entities."""
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _shard(number: int) -> str:
@@ -168,7 +141,7 @@ class Slots:
         self._counts[kind] = (top, free + 1)
 
     def _slots(self, name: str) -> list[int]:
-        return part_of(self._root, name, list[int]) or []
+        return LAYOUT.part(self._root, name, list[int]) or []
 
     @staticmethod
     def _block(kind: str, place: int) -> str:

@@ -7,9 +7,10 @@ other. An entity that was erased, or never was, has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from datetime import datetime
 from functools import cache
+from hashlib import blake2b
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ Read = Callable[[str], Mapping[str, bytes] | None]
 """Gives the stored parts of an entity, None where there are none."""
 _RECORD_BYTES: Final = 80
 """A changelog record beside its key and value: source offset, part name, lengths, tombstone's header."""
+_DIGEST_BYTES: Final = 12
 _IDS_BYTES: Final = 3 * 1024
 """Ids and counters of a head that is new."""
 EVENT_HEAD_BYTES: Final = 2 * 1024
@@ -90,6 +92,15 @@ class StateLayout(Struct, frozen=True):
             return decode(data)
         except msgspec.MsgspecError as error:
             raise self._refusal(f"part {part} is unreadable ({error})") from error
+
+    def part(self, parts: Parts, name: str, kind: type[_Part]) -> _Part | None:
+        """A part of an entity as its type, None if it is not there.
+
+        Raises:
+            RecoveryFailed: It is damaged.
+        """
+        data = parts.get(name)
+        return None if data is None else self.read(name, data, decoder(kind))  # type: ignore[arg-type] # hashable
 
     def read_head(self, parts: Mapping[str, bytes], decode: Callable[[bytes], _Part]) -> _Part:
         """The head among stored parts, whole or as much of it as `decode` wants; it begins with its version.
@@ -216,6 +227,19 @@ class Folding(NamedTuple):
 def decoder(kind: type[_Part]) -> Callable[[bytes], _Part]:
     """Reads a msgpack value of a type; made once."""
     return msgspec.msgpack.Decoder(kind).decode
+
+
+def write_part(parts: Parts, name: str, value: Sized) -> None:
+    """Write a part of an entity; an empty list or mapping leaves none."""
+    if value:
+        parts.put(name, encode(value))
+    else:
+        parts.drop(name)
+
+
+def digest_of(name: str) -> str:
+    """Digest of a name of any length, for names of parts and entities."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class Emission(Generic[_Output]):

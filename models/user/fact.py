@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from models.events import FactCategory, FactCause, PastFact
@@ -73,5 +72,3 @@ class TakenBack(Struct, frozen=True, array_like=True):
 
 
 LAYOUT = StateLayout("user state", version=2)
-decode_fact = msgspec.msgpack.Decoder(Fact).decode
-decode_retracted = msgspec.msgpack.Decoder(list[TakenBack]).decode

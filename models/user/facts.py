@@ -22,27 +22,25 @@ was said at the same time the later to arrive counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from hashlib import blake2b
 
 import msgspec
 
 from models.events import ExtractedFact, FactCategory, FactCause, Retraction
 from models.policy.user import FactPolicy
+from models.state.entity import digest_of, encode, write_part
 from models.state.parts import Parts
-from models.user.fact import LAYOUT, Fact, FactChange, FactProvenance, TakenBack, decode_fact, decode_retracted
+from models.user.fact import LAYOUT, Fact, FactChange, FactProvenance, TakenBack
 
 PREFIX = "f:"
 """Of the parts that hold facts: one each."""
-_DIGEST_BYTES = 12
 RETRACTED = "r"
 """The part that holds the latest retractions."""
 RETRACTIONS = 16
 """So many are remembered: as long as a slower extractor may be on its way, not for ever."""
 _ERASURE_BYTES = 1024 * 1024
 """Of facts whose past values are erased; beyond it these facts lose all of their past, so that a write stays one."""
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class Facts:
@@ -59,19 +57,16 @@ class Facts:
 
     def get(self, category: FactCategory, key: str) -> Fact | None:
         """One fact, active or past."""
-        name = part_of(category, key)
-        data = self._parts.get(name)
-        return None if data is None else LAYOUT.read(name, data, decode_fact)
+        return LAYOUT.part(self._parts, part_of(category, key), Fact)
 
-    def all(self) -> Iterator[tuple[FactCategory, str, Fact]]:
+    def all(self) -> list[tuple[FactCategory, str, Fact]]:
         """Every fact, active or past, by category and key."""
         known: list[tuple[FactCategory, str, Fact]] = []
         for name in self._parts.names(PREFIX):
-            data = self._parts.get(name)
-            assert data is not None, "a part that is named has bytes"  # noqa: S101
-            fact = LAYOUT.read(name, data, decode_fact)
+            fact = LAYOUT.part(self._parts, name, Fact)
+            assert fact is not None, "a part that is named has bytes"  # noqa: S101
             known.append((FactCategory(name.removeprefix(PREFIX).split("/", 1)[0]), fact.key, fact))
-        return iter(sorted(known, key=lambda each: each[:2]))
+        return sorted(known, key=lambda each: each[:2])
 
     def count_active(self) -> int:
         """How many are active."""
@@ -87,10 +82,7 @@ class Facts:
         """
         found = _surest(facts, self._policy)
         changes = [change for retraction in retractions for change in self._retract(retraction, found, said)]
-        for extracted in found:
-            change = self._store(extracted, said)
-            if change is not None:
-                changes.append(change)
+        changes += [change for extracted in found if (change := self._store(extracted, said)) is not None]
         return changes + self._make_room(said) if changes else []
 
     def erase(self, session_id: str, first: datetime, last: datetime, *, at: datetime) -> list[FactChange]:
@@ -108,8 +100,8 @@ class Facts:
         Returns:
             What changed; a fact that is gone has neither value nor past.
         """
-        self._keep_retracted([each for each in self._retracted() if not first <= each.at <= last])
-        known = list(self.all())
+        write_part(self._parts, RETRACTED, [each for each in self._retracted() if not first <= each.at <= last])
+        known = self.all()
         of_it = [f.session_id == session_id or first <= f.valid_from <= last for _, _, f in known]
         gone = [(category, key) for (category, key, _), goes in zip(known, of_it, strict=True) if goes]
         for category, key in gone:
@@ -122,7 +114,7 @@ class Facts:
             for category, key, fact in kept
             if len(history := tuple(past for past in fact.history if not first <= past[2] <= last)) < len(fact.history)
         ]
-        if sum(len(_encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
+        if sum(len(encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
             shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]
         return changes + [self._put(category, key, fact, "erased") for category, key, fact in shortened]
 
@@ -173,24 +165,17 @@ class Facts:
         same = [each for each in known if msgspec.structs.replace(each, at=taken_back.at) == taken_back]
         latest = max([*same, taken_back], key=lambda each: each.at)
         others = [each for each in known if each not in same]
-        self._keep_retracted([*others, latest][-RETRACTIONS:])
-
-    def _keep_retracted(self, latest: Sequence[TakenBack]) -> None:
-        if latest:
-            self._parts.put(RETRACTED, _encode(latest))
-        else:
-            self._parts.drop(RETRACTED)
+        write_part(self._parts, RETRACTED, [*others, latest][-RETRACTIONS:])
 
     def _retracted(self) -> list[TakenBack]:
-        data = self._parts.get(RETRACTED)
-        return [] if data is None else LAYOUT.read(RETRACTED, data, decode_retracted)
+        return LAYOUT.part(self._parts, RETRACTED, list[TakenBack]) or []
 
     def _active_named(self, taken_back: TakenBack) -> list[tuple[FactCategory, str, Fact]]:
         if taken_back.category is not None and taken_back.key is not None:
             one = self.get(taken_back.category, taken_back.key)
             known = [] if one is None else [(taken_back.category, taken_back.key, one)]
         else:
-            known = list(self.all())
+            known = self.all()
         return [each for each in known if each[2].active and taken_back.names(each[0], each[1], each[2].value)]
 
     def _make_room(self, said: FactProvenance) -> list[FactChange]:
@@ -198,22 +183,18 @@ class Facts:
         surplus = self._parts.count(PREFIX) - self._policy.most
         if surplus <= 0:
             return []
-        known = list(self.all())
+        known = self.all()
         past = sorted((f.valid_until or f.valid_from, c, k) for c, k, f in known if not f.active)[:surplus]
-        for _, category, key in past:
+        active = [each for each in known if each[2].active]
+        active.sort(key=lambda each: (each[2].importance, each[2].valid_from))
+        evicted = active[: surplus - len(past)]
+        for category, key in [*(each[1:] for each in past), *(each[:2] for each in evicted)]:
             self._parts.drop(part_of(category, key))
-        active = sorted((f.importance, f.valid_from, c, k) for c, k, f in known if f.active)
-        return [self._evict(category, key, said) for _, _, category, key in active[: surplus - len(past)]]
-
-    def _evict(self, category: FactCategory, key: str, said: FactProvenance) -> FactChange:
-        fact = self.get(category, key)
-        assert fact is not None, "it was listed"  # noqa: S101
-        self._parts.drop(part_of(category, key))
-        return FactChange(category, key, _ended(fact, said), "evicted")
+        return [FactChange(category, key, _ended(fact, said), "evicted") for category, key, fact in evicted]
 
     def _put(self, category: FactCategory, key: str, fact: Fact, cause: FactCause) -> FactChange:
         kept = msgspec.structs.replace(fact, key=key)
-        self._parts.put(part_of(category, key), _encode(kept))
+        self._parts.put(part_of(category, key), encode(kept))
         return FactChange(category, key, kept, cause)
 
 
@@ -236,17 +217,10 @@ def _surest(facts: Iterable[ExtractedFact], policy: FactPolicy) -> list[Extracte
 
 def part_of(category: FactCategory, key: str) -> str:
     """Name of the part that holds a fact: without the user's words, as the log keeps it for a while after the fact."""
-    return f"{PREFIX}{category}/{blake2b(key.encode(), digest_size=_DIGEST_BYTES).hexdigest()}"
+    return f"{PREFIX}{category}/{digest_of(key)}"
 
 
 def _ended(fact: Fact, said: FactProvenance) -> Fact:
     """Active no longer, and which turn of which session ended it."""
-    _, session_id, turn, extracted_by = said
-    return msgspec.structs.replace(
-        fact,
-        active=False,
-        valid_until=max(said.at, fact.valid_from),
-        session_id=session_id,
-        turn=turn,
-        extracted_by=extracted_by,
-    )
+    who = {name: value for name, value in said._asdict().items() if name != "at"}
+    return msgspec.structs.replace(fact, active=False, valid_until=max(said.at, fact.valid_from), **who)

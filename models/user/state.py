@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from models.events import Role, SessionTurns
 from models.policy import Policy
-from models.state.entity import CountParts, EntityState, Read, encode
+from models.state.entity import CountParts, EntityState, Read, decoder, encode
 from models.user.fact import LAYOUT
 from models.user.facts import Facts
 
@@ -69,8 +69,7 @@ class UserTurn(TurnPlace, frozen=True, array_like=True, gc=False):
     timestamp: datetime
 
 
-_decode_place = msgspec.msgpack.Decoder(TurnPlace).decode
-_decode_turn = msgspec.msgpack.Decoder(UserTurn).decode
+_decode_place, _decode_turn = decoder(TurnPlace), decoder(UserTurn)
 
 
 class UserState(EntityState[UserHead]):

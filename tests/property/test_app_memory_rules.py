@@ -7,7 +7,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.app.rules import compose, decide, merged_into, oldest, refusal
+from models.app.composing import compose
+from models.app.rules import decide, merged_into, oldest, refusal
 from models.events import Position, Role
 from models.events.app import MemoryToKeep, NotableKind, NotableSentence
 from models.language.notable import notables_of

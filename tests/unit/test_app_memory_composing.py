@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from models.app.rules import Draft, compose
+from models.app.composing import Draft, compose
 from models.events import Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.policy.app import AppPolicy

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 
 from msgspec import Struct
 
@@ -120,24 +121,17 @@ def _is_passing(text: str) -> bool:
 
 
 def _findings(statement: Statement) -> Iterable[Finding]:
+    ended = _RE.NO_LONGER.match(statement.text)
+    return _said(statement) if ended is None else _ended(ended, statement)
+
+
+def _said(statement: Statement) -> Iterable[Finding]:
     lower = statement.text.lower()
-    if ended := _RE.NO_LONGER.match(statement.text):
-        return _ended(ended, statement)
-    return _said(statement, lower)
-
-
-def _said(statement: Statement, lower: str) -> Iterable[Finding]:
     first, _, rest = lower.partition(" ")
     opening = f"{first} {rest.partition(' ')[0]}" if first in {"i", "we", "you"} else first
-    for each in (*_OPENED.get(opening, ()), *(_OPENED.get(first, ()) if opening != first else ())):
+    opened = (*_OPENED.get(opening, ()), *(_OPENED.get(first, ()) if opening != first else ()))
+    for each in chain(opened, (rule for word, rule in _ANYWHERE if word in lower)):
         if (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
-            return found
-    for word, each in _ANYWHERE:
-        if (
-            word in lower
-            and (match := each.pattern.match(statement.text))
-            and (found := list(each.build(match, statement)))
-        ):
             return found
     return ()
 
@@ -147,28 +141,25 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     said = next(value for name, value in match.groupdict().items() if name.startswith("v") and value)
     subject = next((value for name, value in match.groupdict().items() if name.startswith("s") and value), "")
     if habit := _ENDED_HABIT.match(said):
-        return _said(Statement(f"I don't eat {habit['v']}", lower=statement.lower), f"i don't eat {habit['v'].lower()}")
+        return _said(Statement(f"I don't eat {habit['v']}", lower=statement.lower))
     be = match["be"] or ""
     if match["s4"]:
         subject = "I'm"
     positive = said if not subject else f"{subject}{be} {said}"
     if positive.lower().startswith("i am "):
         positive = f"I'm {positive[5:]}"
-    findings = _said(Statement(positive, lower=statement.lower), positive.lower())
+    findings = _said(Statement(positive, lower=statement.lower))
     taken_back: list[Finding] = [
         Retraction(category=fact.category, key=fact.key, value=fact.value)
         for fact in findings
         if isinstance(fact, ExtractedFact)
     ]
-    if not taken_back and (moved := re.match(r"(?:i|we) live (?:there|here|at)\b", positive, re.IGNORECASE)) and moved:
+    if not taken_back and re.match(r"(?:i|we) live (?:there|here|at)\b", positive, re.IGNORECASE):
         return [Retraction(category=IDENTITY, key=key) for key in ("location", "address")]
     if not taken_back and re.match(r"i work (?:there|here)\b", positive, re.IGNORECASE):
         return [Retraction(category=IDENTITY, key="employer")]
-    return taken_back or orders.rule_named(said) or _known_end(positive)
-
-
-def _known_end(positive: str) -> list[Finding]:
-    return [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]
+    known = [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]
+    return taken_back or orders.rule_named(said) or known
 
 
 _CONFIDENCE = 0.75
@@ -182,30 +173,23 @@ _NO_ALLERGY = word_set(
 _NO_NAME = word_set("and but is was who has the she he i so also then because now when where please what how can does")
 
 
-def _partner_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
-    if match["v"].lower() in _NO_NAME:
-        return []
-    return fact(IDENTITY, "partner_name", match["v"], statement, _CONFIDENCE, _FAMILY)
-
-
-def _pet_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
-    if match["v"].lower() in _NO_NAME:
-        return []
-    return fact(IDENTITY, pet_key(match["kind"]), match["v"], statement, _CONFIDENCE, _PETS)
+def _name_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    name = "" if match["v"].lower() in _NO_NAME else match["v"]
+    if kind := match.groupdict().get("kind"):
+        return fact(IDENTITY, pet_key(kind), name, statement, _CONFIDENCE, _PETS)
+    return fact(IDENTITY, "partner_name", name, statement, _CONFIDENCE, _FAMILY)
 
 
 def _allergy_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
     to = match["w"] or " ".join(word for word in match["v"].split() if word.lower() not in _NO_ALLERGY)
-    if "'s" in to or not to:
-        return []
-    return fact(CONSTRAINT, f"allergy_{slug(to)}", "allergic", statement, 0.85, _HEALTH)
+    return [] if "'s" in to or not to else fact(CONSTRAINT, f"allergy_{slug(to)}", "allergic", statement, 0.85, _HEALTH)
 
 
 def _condition_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
     return fact(CONSTRAINT, f"medical_{slug(match['v'])}", "yes", statement, 0.8, _HEALTH)
 
 
-_BESIDE = named(_partner_beside, _pet_beside, _allergy_beside, _condition_beside)
+_BESIDE = named(_name_beside, _allergy_beside, _condition_beside)
 _TABLES = PatternTables("mentions", words=WORDS)
 _READINGS = [
     (frozenset(_TABLES.words(words)), row.pattern, reading(says, _BESIDE))

@@ -98,7 +98,7 @@ def _teaches(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     if re.match(r"(?:you|him|her|them|myself|my|people)\b", text, re.IGNORECASE):
         return []
     subject = _RE.TITLE_END.split(text, maxsplit=1)[0]
-    found: list[Finding] = list(fact(IDENTITY, "occupation", f"teacher ({subject})", statement, 0.75, _WORK))
+    found = fact(IDENTITY, "occupation", f"teacher ({subject})", statement, 0.75, _WORK)
     if based := re.search(r" in (?=[A-Z])", text):
         found += fact(IDENTITY, "location", place_of(text[based.end() :], statement), statement, 0.75)
     return found
@@ -106,9 +106,8 @@ def _teaches(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _study(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"], 12)
-    if _RE.NO_SUBJECT.match(text):
-        return []
-    return fact(IDENTITY, "education", re.sub(r"^(?:at|in) ", "", text), statement, 0.85, _WORK)
+    subject = "" if _RE.NO_SUBJECT.match(text) else re.sub(r"^(?:at|in) ", "", text)
+    return fact(IDENTITY, "education", subject, statement, 0.85, _WORK)
 
 
 _NO_GREETING = word_set(
@@ -143,13 +142,8 @@ def _introduced(match: re.Match[str], statement: Statement) -> Iterable[Finding]
 
 
 def _moved(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    place = place_of(match["v"], statement)
-    if not place:
-        return []
-    return [
-        *fact(IDENTITY, "location", place, statement, 0.95, corrects=True),
-        Retraction(category=IDENTITY, key="address"),
-    ]
+    found = fact(IDENTITY, "location", place_of(match["v"], statement), statement, 0.95, corrects=True)
+    return [*found, Retraction(category=IDENTITY, key="address")] if found else []
 
 
 def _living(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -207,16 +201,16 @@ _FAMILY = 0.7
 
 def _partner(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     name = name_of(match["v"], statement)
-    if not name[:1].isupper() and not statement.lower:
-        return []
-    return fact(IDENTITY, "partner_name", name, statement, 0.85, _FAMILY)
+    known = name if name[:1].isupper() or statement.lower else ""
+    return fact(IDENTITY, "partner_name", known, statement, 0.85, _FAMILY)
 
 
 def _marital(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    if _RE.MARRIED_TO_WORK.match(match.groupdict().get("rest") or ""):
+    rest = match.groupdict().get("rest") or ""
+    if _RE.MARRIED_TO_WORK.match(rest):
         return []
-    found: list[Finding] = list(fact(IDENTITY, "marital_status", match["v"].lower(), statement, 0.9, _FAMILY))
-    if named := _RE.MARRIED_TO.match(match.groupdict().get("rest") or ""):
+    found = fact(IDENTITY, "marital_status", match["v"].lower(), statement, 0.9, _FAMILY)
+    if named := _RE.MARRIED_TO.match(rest):
         found += fact(IDENTITY, "partner_name", name_of(named[1], statement), statement, 0.85, _FAMILY)
     return found
 

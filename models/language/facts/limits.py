@@ -29,47 +29,32 @@ _SINCE = re.compile(r"\s+(?:at|in|when|last|since|as|aged|during|after|from|year
 
 
 def _suffers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    found: list[Finding] = []
     for said in things(match["v"], 4):
         thing = _SINCE.sub("", re.sub(r"^(?:severe|mild|bad|chronic|terrible|occasional|frequent) ", "", said.lower()))
         if not re.match(r"(?:it|this|that|boredom|fomo|jet)\b", thing):
-            found += fact(CONSTRAINT, f"medical_{slug(thing)}", "yes", statement, 0.85, _HEALTH_IMPORTANCE)
-    return found
+            yield from fact(CONSTRAINT, f"medical_{slug(thing)}", "yes", statement, 0.85, _HEALTH_IMPORTANCE)
 
 
 def _budget(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     amount = _RE.MONEY.search(match["v"][:120]) or _RE.BARE_AMOUNT.match(match["v"])
-    if amount:
-        return fact(
-            CONSTRAINT,
-            "budget",
-            re.sub(r"^(?:about|around|roughly|only|just) ", "", amount[0]),
-            statement,
-            0.85,
-            _OTHER_IMPORTANCE,
-        )
-    return []
+    said = re.sub(r"^(?:about|around|roughly|only|just) ", "", amount[0]) if amount else ""
+    return fact(CONSTRAINT, "budget", said, statement, 0.85, _OTHER_IMPORTANCE)
 
 
 def _available(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"], 12)
-    if not _RE.TIME.search(text):
-        return []
-    return fact(CONSTRAINT, "availability", text, statement, 0.85, _OTHER_IMPORTANCE)
+    when = text if _RE.TIME.search(text) else ""
+    return fact(CONSTRAINT, "availability", when, statement, 0.85, _OTHER_IMPORTANCE)
 
 
 def _free(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    text = match["v"]
-    if not _RE.AT_TIMES.match(text):
-        return []
-    return _available(match, statement)
+    return _available(match, statement) if _RE.AT_TIMES.match(match["v"]) else []
 
 
 def _unavailable(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = phrase(match["v"][2:], 12)
-    if not _RE.OF_TIME.search(text):
-        return []
-    return fact(CONSTRAINT, "availability", text, statement, 0.8, _OTHER_IMPORTANCE)
+    when = text if _RE.OF_TIME.search(text) else ""
+    return fact(CONSTRAINT, "availability", when, statement, 0.8, _OTHER_IMPORTANCE)
 
 
 _DIET_IMPORTANCE = 0.9
@@ -80,31 +65,21 @@ _INTAKE = word_set(
 
 
 def _allergic(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    found: list[Finding] = []
     for thing in things(re.sub(r"^(?:both|certain|some) ", "", match["v"])):
         if not _RE.NOT_TO_AVOID.match(thing):
-            found += fact(CONSTRAINT, f"allergy_{slug(thing)}", "allergic", statement, 0.95, _HEALTH_IMPORTANCE)
-    return found
+            yield from fact(CONSTRAINT, f"allergy_{slug(thing)}", "allergic", statement, 0.95, _HEALTH_IMPORTANCE)
 
 
 def _avoids(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    text = _RE.AVOIDED_END.split(match["v"])[0]
-    found: list[Finding] = []
-    for thing in things(text, 3):
+    for thing in things(_RE.AVOIDED_END.split(match["v"])[0], 3):
         if not _RE.NOT_TO_AVOID.match(thing):
-            found += fact(CONSTRAINT, f"avoids_{slug(thing)}", "avoids", statement, 0.85, _DIET_IMPORTANCE)
-    return found
+            yield from fact(CONSTRAINT, f"avoids_{slug(thing)}", "avoids", statement, 0.85, _DIET_IMPORTANCE)
 
 
 def _cannot(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    if re.match(r"i (?:can't|don't|won't) (?:have|do|take|handle|use|touch|tolerate)\b", statement.text, re.IGNORECASE):
-        known = bare(phrase(match["v"])).split(" ")[0].lower()
-        if (
-            re.match(r"i (?:don't|can't) (?:have|do|use|take)\b", statement.text, re.IGNORECASE)
-            and known not in _INTAKE
-        ):
-            return []
-    return _avoids(match, statement)
+    known = bare(phrase(match["v"])).split(" ")[0].lower()
+    vague = re.match(r"i (?:don't|can't) (?:have|do|use|take)\b", statement.text, re.IGNORECASE)
+    return [] if vague and known not in _INTAKE else _avoids(match, statement)
 
 
 READERS = named(_condition, _suffers, _budget, _available, _free, _unavailable, _allergic, _avoids, _cannot)

@@ -10,6 +10,7 @@ from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
 from models.language.facts.values import (
     PREFERENCE,
+    Build,
     Finding,
     bare,
     fact,
@@ -110,13 +111,14 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
     text = re.sub(r"^to (?=\w)", "", text) if value == "likes" else text
     if _RE.NO_LIKING.match(text) or statement.text.endswith(("?", " it")):
         return []
-    found: list[ExtractedFact] = []
-    cut = _RE.LIKED_END.split(text)[0]
-    for thing in things(cut):
-        if _RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing):
-            continue
-        found += fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
-    return found
+    liked = [
+        thing
+        for thing in things(_RE.LIKED_END.split(text)[0])
+        if not (_RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing))
+    ]
+    return [
+        each for thing in liked for each in fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
+    ]
 
 
 def _prefers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -141,16 +143,13 @@ def _likes(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
         return preferred(
             re.sub(r"\s+(?:more|better|much more|way more) than\b.*", "", text), statement, 0.8, generic=True
         )
-    if bare(phrase(text)).lower() in vocabulary.PROGRAMMING_LANGUAGES:
-        return _liked(text, statement, "likes")
     found = preferred(text, statement, 0.8, generic=False)
-    if found and found[0].key in _MANNERS:
-        return found
-    return _liked(text, statement, "likes")
+    tool = bare(phrase(text)).lower() in vocabulary.PROGRAMMING_LANGUAGES
+    return found if found and found[0].key in _MANNERS and not tool else _liked(text, statement, "likes")
 
 
-def _dislikes(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return _liked(match["v"], statement, "dislikes")
+def _liking(value: str) -> Build:
+    return lambda match, statement: _liked(match["v"], statement, value)
 
 
 def _favourite(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -172,10 +171,6 @@ def _favourite(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(PREFERENCE, f"favourite_{slug(thing)}", which, statement, 0.9, 0.6)
 
 
-def _likes_so(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    return _liked(match["v"], statement, "likes")
-
-
 _USED = 0.75
 _PURPOSE = re.compile(r"\b(?:for|to)\b")
 _TOOLS = frozenset({"editor", "operating_system", "units", "theme", "coding_style", "language", "timezone"})
@@ -189,9 +184,8 @@ def _uses(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _codes(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     names = languages_in(match["v"])
-    if not names or names[0].lower() not in vocabulary.PROGRAMMING_LANGUAGES:
-        return []
-    return fact(PREFERENCE, "language", " and ".join(names), statement, 0.85)
+    known = names and names[0].lower() in vocabulary.PROGRAMMING_LANGUAGES
+    return fact(PREFERENCE, "language", " and ".join(names), statement, 0.85) if known else []
 
 
 def _switched(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -217,4 +211,7 @@ def _my_thing(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return fact(PREFERENCE, key, bare(phrase(text, 8)), statement, 0.9)
 
 
-READERS = named(_prefers, _wishes, _likes, _likes_so, _dislikes, _favourite, _uses, _codes, _switched, _my_thing, _zone)
+READERS = named(_prefers, _wishes, _likes, _favourite, _uses, _codes, _switched, _my_thing, _zone) | {
+    "likes_so": _liking("likes"),
+    "dislikes": _liking("dislikes"),
+}

@@ -112,20 +112,12 @@ def _of_sentence(sentence: str, words: set[str]) -> Iterator[Statement]:
     passing = _TODAY.search(whole.form.lower()) is not None
     for led in _meant(whole, asked=asked):
         weight = HEDGED if not _HEDGE_WORDS.isdisjoint(words) and _RE.HEDGE.search(led.form) else led.weight
-        if forms := plainly(led.form):
-            yield from (
-                Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=led.form)
-                for form in forms
-            )
-            continue
-        for piece in _pieces(led.form):
-            if piece != led.form and (forms := plainly(piece)):
-                yield from (
-                    Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=piece)
-                    for form in forms
-                )
-            else:
-                yield Statement(piece, weight, led.corrects, led.standing, led.condition, passing)
+        whole_forms = plainly(led.form)
+        for piece in [led.form] if whole_forms else _pieces(led.form):
+            forms = whole_forms if piece == led.form else plainly(piece)
+            for form in forms or (piece,):
+                said = piece if forms else ""
+                yield Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=said)
 
 
 def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:
