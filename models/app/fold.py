@@ -53,17 +53,10 @@ _Outcome = Literal["done", "unchanged", "not_found", "too_long", "too_many_pinne
 def fold(
     state: SpaceState, event: SpaceEvent | SpaceErasure, position: Position, now: datetime, policy: Policy
 ) -> list[SpaceOutput]:
-    """Fold one event into a space, which is changed in place.
+    """Fold one event into a space, possibly a new one, which is changed in place.
 
-    Args:
-        state: The space, possibly a new one.
-        event: What happened.
-        position: The record of `commands.v1` that carried it.
-        now: The broker's time of that record.
-        policy: The rules.
-
-    Returns:
-        What is to be emitted, in order: at last, if anything changed, how far the space is.
+    Gives what is to be emitted, in order: at last, if anything changed, how far the space is. `position` is the record
+    of `commands.v1` that carried the event, `now` the broker's time of it.
 
     Raises:
         NotCompacted: A compaction left another number of memories than it had to, which is a defect.

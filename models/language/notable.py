@@ -201,12 +201,7 @@ def clipped(text: str, chars: int) -> str:
 
 
 class Notables:
-    """The best sentences so far, in one part of a session's state, written only when they change.
-
-    Args:
-        parts: The session's.
-        policy: How many, and how long.
-    """
+    """The best sentences so far, in one part of a session's state, written only when they change."""
 
     def __init__(self, parts: Parts, policy: AppPolicy) -> None:
         self._parts = parts

@@ -123,8 +123,6 @@ class Import:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._state, self._policy = work.state, work.policy
-        self._taken = 0
-        self._refused: Counter[CommandOutcome] = Counter()
 
     def take(self, imported: ProjectImported) -> DeedResult:
         """Take the items in; gives what was refused, and how many were taken."""
@@ -136,18 +134,14 @@ class Import:
             (self._fact, imported.pending),
             (self._message, imported.messages),
         )
-        for take, given in items:
-            for outcome in map(take, given):
-                if outcome in {"done", "unchanged"}:
-                    self._taken += 1
-                else:
-                    self._refused[outcome] += 1
-        detail = ", ".join(f"{count} {why}" for why, count in sorted(self._refused.items()))
+        refused = Counter(take(each) for take, given in items for each in given)
+        taken = refused.pop("done", 0) + refused.pop("unchanged", 0)
+        detail = ", ".join(f"{count} {why}" for why, count in sorted(refused.items()))
         return DeedResult(
             request_id=imported.request_id,
-            outcome=next(iter(sorted(self._refused)), "done"),
+            outcome=min(refused, default="done"),
             detail=f"items refused: {detail}" if detail else "",
-            count=self._taken,
+            count=taken,
         )
 
     def _memory(self, memory: ProjectMemory) -> CommandOutcome:

@@ -15,7 +15,7 @@ was requested runs with its command as far as one write takes it, and is answere
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, Literal
 
 import msgspec
@@ -26,7 +26,7 @@ from models.policy.project import ProjectPolicy
 from models.project.head import AskedRun, Consolidation
 from models.project.kept_memories import decay_at
 from models.project.long_term import LongTerm
-from models.project.shards import ShardedMemories, StoredMemory
+from models.project.shards import StoredMemory
 from models.project.store import SHARDS
 from models.project.work import Work
 from models.state.entity import same_fields
@@ -35,42 +35,28 @@ _ASKED: Final = "consolidation_asked"
 _AT_ONCE: Final = 20
 
 
-def step(  # noqa: PLR0917 - what a step works on, and how far it goes
-    memories: ShardedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime, most: int
-) -> bool:
-    """Look at the next memories.
-
-    Args:
-        memories: The project's.
-        long_term: The same, to change them.
-        run: How far it is.
-        policy: When what is archived.
-        now: Broker time.
-        most: Memories to look at; the rest is for the next steps.
-
-    Returns:
-        Whether all shards are done.
-    """
-    left = most
+def step(long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, most: int) -> bool:
+    """Look at the next memories, at most so many; gives whether all shards are done."""
+    memories, left = long_term.memories, most
     while run.shelf < SHARDS:
         waiting = [memory_id for memory_id in memories.shard_ids(run.shelf) if memory_id > run.after]
         for memory_id in waiting[:left]:
             kept = memories.get(memory_id)
             if kept is not None:
-                _look_at(kept, long_term, run, policy, now)
+                _look_at(kept, long_term, run, policy)
             run.after = memory_id
         left -= len(waiting[:left])
         if left == 0 and run.after != (waiting[-1] if waiting else run.after):
             return False
-        _make_room(memories, long_term, run, policy)
+        _make_room(long_term, run, policy)
         run.shelf, run.after = run.shelf + 1, ""
         if left == 0:
             break
     return run.shelf == SHARDS
 
 
-def _look_at(kept: StoredMemory, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime) -> None:
-    memory, rules = kept.memory, policy.consolidation
+def _look_at(kept: StoredMemory, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
+    memory, rules, now = kept.memory, policy.consolidation, long_term.now
     run.looked_at += 1
     factor = decay_at(memory, now, policy.long_term)
     old = max(memory.created_at, memory.updated_at) < now - timedelta(days=rules.after_days)
@@ -85,9 +71,9 @@ def _look_at(kept: StoredMemory, long_term: LongTerm, run: Consolidation, policy
         run.archived_ids = [*run.archived_ids, memory.id][: rules.named]
 
 
-def _make_room(memories: ShardedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
+def _make_room(long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
     """What is too much goes evenly from the shards that are left."""
-    surplus = memories.count - policy.long_term.most
+    surplus = long_term.memories.count - policy.long_term.most
     for _ in range(-(-surplus // (SHARDS - run.shelf)) if surplus > 0 else 0):
         if long_term.displace(run.shelf) is not None:
             run.displaced += 1
@@ -108,9 +94,8 @@ class ProjectUpkeep:
             self._head.asked.append(AskedRun(command.request_id, command.by))
         else:
             detail = f"{len(self._head.asked)} wait for the consolidation that is under way"
-            self._emission.answered(
-                _ASKED, command.by, DeedResult(request_id=command.request_id, outcome="too_many", detail=detail)
-            )
+            result = DeedResult(request_id=command.request_id, outcome="too_many", detail=detail)
+            self._emission.answered(_ASKED, command.by, result)
         while self._head.run is not None and not self._state.is_full:
             self._step(self._head.run)
 
@@ -131,8 +116,8 @@ class ProjectUpkeep:
         until = run.looked_at + self._policy.consolidation.step_memories
         done = False
         while not done and run.looked_at < until and not self._state.is_full:
-            most, now = min(_AT_ONCE, until - run.looked_at), self._emission.now
-            done = step(self._state.memories, self._work.learning.long_term, run, self._policy, now, most)
+            most = min(_AT_ONCE, until - run.looked_at)
+            done = step(self._work.learning.long_term, run, self._policy, most)
         if done:
             self._end(run)
 
@@ -163,10 +148,7 @@ class ProjectUpkeep:
     def _drop_pending(self) -> int:
         """Facts that waited too long go: those that came first."""
         oldest = self._emission.now - timedelta(days=self._policy.long_term.pending_days)
-        dropped = 0
-        for pending_id in self._state.pending.ids():
-            kept = self._state.pending.get(pending_id)
-            if kept is not None and kept.fact.extracted_at < oldest:
-                self._work.learning.drop(pending_id, "displaced")
-                dropped += 1
-        return dropped
+        late = [kept.fact.id for kept in self._state.pending.all() if kept.fact.extracted_at < oldest]
+        for pending_id in late:
+            self._work.learning.drop(pending_id, "displaced")
+        return len(late)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
@@ -48,6 +48,7 @@ FORMAT_VERSION: Final = 1
 
 _VERSION = "formatVersion"
 _Path = tuple[str, ...]
+_Item = TypeVar("_Item")
 _METADATA = ("importance", "access_count", "last_accessed_at", "decay_factor", "tokens")
 _NESTED: dict[type, dict[str, _Path]] = {
     ProjectMemory: dict.fromkeys(_METADATA, ("metadata", "")),
@@ -240,18 +241,15 @@ class _Read(NamedTuple):
 
     def pending(self) -> list[PendingFact]:
         """Facts that wait, of a conversation."""
-        facts = self.item.get("pendingFacts", [])
-        where = f"{self.file}, item {self.number}, pendingFacts"
-        if not isinstance(facts, list) or not all(isinstance(each, dict) for each in facts):
-            refuse(where, "is no array of objects")
+        facts, where = self._list("pendingFacts", dict[str, Any]), f"{self.file}, item {self.number}, pendingFacts"
         return [_converted(f"{where} {number}", fact, PendingFact) for number, fact in enumerate(facts, start=1)]
 
     def messages(self) -> list[SavedMessage]:
         """Messages at hand, of a conversation."""
-        try:
-            return msgspec.convert(self.item.get("recentMessages", []), list[SavedMessage])
-        except msgspec.ValidationError as error:
-            refuse(f"{self.file}, item {self.number}, recentMessages", f"is wrong: {error}")
+        return self._list("recentMessages", SavedMessage)
+
+    def _list(self, name: str, kind: type[_Item]) -> list[_Item]:
+        return _checked(f"{self.file}, item {self.number}, {name}", self.item.get(name, []), list[kind])  # type: ignore[valid-type]
 
 
 def _converted(where: str, item: Mapping[str, Any], kind: type[Any]) -> Any:
@@ -268,8 +266,12 @@ def _converted(where: str, item: Mapping[str, Any], kind: type[Any]) -> Any:
     unknown = sorted(set(given) - _BESIDE[kind])
     if unknown:
         refuse(where, f"has fields that are not known: {', '.join(unknown)}")
+    return _checked(where, fields, kind)
+
+
+def _checked(where: str, value: object, kind: type[_Item]) -> _Item:
     try:
-        return msgspec.convert(fields, kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         refuse(where, f"is wrong: {error}")
 

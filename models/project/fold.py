@@ -57,11 +57,7 @@ from models.state.entity import Folding
 def fold(
     state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime, policy: Policy
 ) -> list[ProjectOutput]:
-    """Fold one event into a project, which is changed in place, with all its steps (`fold_step`).
-
-    Returns:
-        What is to be emitted, in order.
-    """
+    """Fold one event into a project with all its steps (`fold_step`); gives what is to be emitted, in order."""
     outputs, done = [], False
     while not done:
         step, done = fold_step(state, event, position, now, policy)
@@ -79,7 +75,7 @@ def fold_step(
     that comes again.
 
     Args:
-        state: The project, possibly a new one.
+        state: The project, possibly a new one; changed in place.
         event: What happened.
         position: The record of `commands.v1` that carried it.
         now: The broker's time of that record.
@@ -106,11 +102,6 @@ FOLDING: Final = Folding(
 class FoldedProject:
     """One project without a log, folded in this process; its view is up to date after each event.
 
-    Args:
-        app_id: Whose project.
-        project_id: Which.
-        policy: The rules.
-
     Attributes:
         view: What readers ask; another one from when the project is erased.
         offset: Of the last event.
@@ -123,12 +114,7 @@ class FoldedProject:
         self._state = ProjectState(project_key(app_id, project_id), lambda _entity: None, policy)
 
     def take(self, event: ProjectEvent | ProjectErasure, now: datetime) -> list[ProjectOutput]:
-        """Fold an event.
-
-        Args:
-            event: What happened.
-            now: What the broker's time of its record would be.
-        """
+        """Fold an event; `now` is what the broker's time of its record would be."""
         self.offset += 1
         self._state.begin_event()
         outputs = fold(self._state, event, Position(COMMANDS.name, 0, self.offset), now, self._policy)

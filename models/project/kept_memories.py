@@ -54,10 +54,10 @@ class MemoryChanges:
 
     Args:
         memories: The project's.
-        emit: Hears of what changed.
+        emit: Hears of what changed or went.
         key: The project's.
-        policy: Bounds and gains.
-        now: Broker time of the record: when things become known.
+        policy: Gains, half-life and bounds.
+        now: Broker time of the record: from then on it is known.
     """
 
     def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:

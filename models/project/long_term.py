@@ -49,18 +49,11 @@ from models.text.words import estimate_tokens
 
 
 class LongTerm(Edits, Forgetting):
-    """Long-term memories of a project, changed in place. After each operation what changed is told, each memory once.
-
-    Args:
-        memories: The project's.
-        emit: Hears of what changed or went.
-        key: The project's.
-        policy: Gains, half-life and bounds.
-        now: Broker time of the record: from then on it is known.
-    """
+    """Long-term memories of a project, changed in place (arguments as of `MemoryChanges`)."""
 
     def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
         super().__init__(MemoryChanges(memories, emit, key, policy, now))
+        self.memories, self.now = memories, now
 
     displace = operation(Forgetting.let_weakest_go)
 

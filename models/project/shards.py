@@ -71,12 +71,7 @@ class MemoryCounts(Struct, array_like=True):
 
 
 class _OnShards(Generic[_Kept]):
-    """Items of one kind, each on the shard of its id's suffix.
-
-    Args:
-        store: Where the shards are.
-        slots: Where places come from.
-    """
+    """Items of one kind, each on the shard of its id's suffix."""
 
     prefix: ClassVar[str]
     """Of the names of its parts."""
@@ -111,12 +106,7 @@ class _OnShards(Generic[_Kept]):
 
 
 class ShardedMemories(_OnShards[StoredMemory]):
-    """Memories by id, by content, by subject and by shard; nothing else is read.
-
-    Args:
-        store: Where the shards are.
-        slots: Where places come from.
-        counts: How many there are; changed with them.
+    """Memories by id, by content, by subject and by shard, and their counts; nothing else is read.
 
     Attributes:
         dropped: Memories that went since the state was loaded or `dropped.clear()`, by id.
@@ -210,9 +200,10 @@ class PendingFactStore(_OnShards[KeptFact]):
         self._slots.give(PENDING, known.slot)
         return known
 
-    def ids(self) -> list[str]:
-        """Ids of all pending facts, the oldest first."""
-        return sorted(pending_id for pending_id, _ in self._confidences())
+    def all(self) -> Iterator[KeptFact]:
+        """All pending facts that are there when it is their turn, the oldest first."""
+        ids = sorted(pending_id for pending_id, _ in self._confidences())
+        return (kept for pending_id in ids if (kept := self.get(pending_id)) is not None)
 
     def weakest(self) -> str | None:
         """The least sure one, of equals the oldest."""

@@ -34,13 +34,7 @@ def _conversation(digest: str) -> str:
 
 
 class Store:
-    """Working copies of a project's entities.
-
-    Args:
-        key: Of the project.
-        read: Reads an entity of the partition's state.
-        root: The project itself.
-    """
+    """Working copies of a project's entities; `root` is the project itself."""
 
     def __init__(self, key: str, read: Read, root: Parts) -> None:
         self.key = key

@@ -48,19 +48,10 @@ def known_at(memory: ProjectMemory, at: datetime) -> ProjectMemory | None:
     )
 
 
-_as_known = known_at
-
-
-def valid_at(memories: Iterable[ProjectMemory], at: datetime, known_at: datetime | None = None) -> list[ProjectMemory]:
-    """Memories that held at a time, in the given order.
-
-    Args:
-        memories: Any.
-        at: The time asked for.
-        known_at: By what was known then; None: by what is known now.
-    """
-    if known_at is not None:
-        memories = [then for memory in memories if (then := _as_known(memory, known_at)) is not None]
+def valid_at(memories: Iterable[ProjectMemory], at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
+    """Memories that held at a time, in the given order; by what was known at another, else by what is known now."""
+    if known is not None:
+        memories = [then for memory in memories if (then := known_at(memory, known)) is not None]
     return [memory for memory in memories if is_valid(memory, at)]
 
 

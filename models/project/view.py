@@ -43,11 +43,6 @@ _PLURAL = {"memory": "memories", "pending": "pending"}
 class ProjectView:
     """View of one project.
 
-    Args:
-        app_id: Whose project.
-        project_id: Which.
-        policy: How it is searched.
-
     Attributes:
         stats: The last that was told of the project.
         revision: The highest that was applied. Others of that revision may still be on their way.

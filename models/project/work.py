@@ -153,7 +153,6 @@ class Work:
         for episode in state.episodes():
             if episode.conversation_id in session_ids:
                 yield partial(self.episodes.drop, episode.id, "erased")
-        for pending_id in state.pending.ids():
-            kept = state.pending.get(pending_id)
-            if kept is not None and kept.fact.source.conversation_id in session_ids:
-                yield partial(self.learning.drop, pending_id, "erased")
+        for kept in state.pending.all():
+            if kept.fact.source.conversation_id in session_ids:
+                yield partial(self.learning.drop, kept.fact.id, "erased")

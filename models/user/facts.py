@@ -44,12 +44,7 @@ _ERASURE_BYTES = 1024 * 1024
 
 
 class Facts:
-    """The facts among a user's parts; changed in place.
-
-    Args:
-        parts: The user's.
-        policy: Thresholds and bounds.
-    """
+    """The facts among a user's parts; changed in place."""
 
     def __init__(self, parts: Parts, policy: FactPolicy) -> None:
         self._parts = parts

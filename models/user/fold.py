@@ -53,16 +53,9 @@ _RULES: Final = "rules"
 
 
 def fold(state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> list[UserOutput]:
-    """Fold one event into a user, who is changed in place.
+    """Fold one event into a user, possibly a new one, who is changed in place; gives what is to be emitted, in order.
 
-    Args:
-        state: The user, possibly a new one.
-        event: What happened.
-        position: The record of `commands.v1` that carried it.
-        policy: The rules.
-
-    Returns:
-        What is to be emitted, in order.
+    `position` is the record of `commands.v1` that carried the event.
     """
     if not state.known and not _begins(event):
         return []

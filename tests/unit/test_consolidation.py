@@ -16,7 +16,7 @@ def consolidated(project: Project, most: int = 200) -> tuple[Consolidation, int]
     run, steps, done = Consolidation(run=1, cause="asked", started_at=project.now), 0, False
     policy = ProjectPolicy(long_term=project.policy)
     while not done:
-        done = step(project.memories, project.long_term(), run, policy, project.now, most)
+        done = step(project.long_term(), run, policy, most)
         steps += 1
     return run, steps
 
