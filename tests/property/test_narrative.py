@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
-from models.policy.project import NarrativePolicy
 from models.language.narrative_detection import ConversationTurn, NarrativeState, detect
+from models.policy.project import NarrativePolicy
 from models.project.narrative import merge_overlapping, narrative_arc
 from tests.support.narrative_episodes import KEY, POLICY, episode, taken, turn
 

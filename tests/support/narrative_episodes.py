@@ -8,8 +8,8 @@ from typing import Any
 
 from models.events import Role
 from models.events.project_items import EpisodeKind, ProjectEpisode
-from models.policy.project import NarrativePolicy
 from models.language.narrative_detection import ConversationTurn, NarrativeState, detect
+from models.policy.project import NarrativePolicy
 from models.project.narrative import take
 from tests.support.session_driver import NOON
 

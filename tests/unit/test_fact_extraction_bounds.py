@@ -12,35 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.language.facts.extraction import MAX_FACTS, Extraction, extract
+from tests.support.data_files import data_file
 
 SIZE = 256 * 1024
 STUCK_SECONDS = 1.0
 """No measure of speed: a pattern that backtracks takes longer on the largest message a turn may hold, others 0.01 s."""
 KEY = re.compile(r"[a-z0-9_]{1,64}")
-# fmt: off
-WORDS = (
-    "i", "I'm", "my", "is", "a", "the", "name", "Anna", "live", "in", "Oslo", ",", ".", "?", "!", "and", "but",
-    "or", "not", "don't", "can't", "never", "always", "please", "from", "now", "on", "work", "at", "for", "as",
-    "nurse", "have", "dog", "named", "Rex", "two", "kids", "budget", "$50", "prefer", "like", "love", "hate",
-    "favourite", "allergic", "to", "vegan", "forget", "everything", "about", "me", "moved", "no", "longer",
-    "anymore", "when", "you", "write", "code", ":", "(", ")", '"', "'", "-", "..", "born", "1990", "12", "May",
-    "free", "only", "after", "6pm", "weekends", "email", "x@y.zz", "+47", "123", "456", "call", "it", "changed",
-    "was", "Anna's", "if", "because", "so", "we", "our", "with", "short", "answers", "emojis", "German", "use",
-    "metric", "I've", "been", "```", ">", "User:", "é", "'s",
-)
-# fmt: on
+ODD = data_file("odd_messages")
+PHRASES = ODD["phrases"]
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a", "i ", "I'm ", "my ", "(", ",", '"', "'", "- a\n", "User: a\n", "\n", "```", "  ", "\u200b", "é",
-        "x = 1;\n", "my name is ", "I live in ", "I like a and ", "I'm a ", "I prefer a, ", "I have a dog ",
-        "my a'a ", "in my a ", "write a ", "the a a a ", "Hi ", "please ", "can you ", "no no ", "when you a ",
-        "my budget is 1", "I don't eat a and ", "forget my ", "here's a ", "a@", "a.", "+1 ", "if you know ",
-        "that's wrong ", "a-", "as a ", "A ", "I've moved ",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("unit", ODD["units"])
 @pytest.mark.parametrize("opening", ["", "I "])
 def test_no_pattern_backtracks_far(unit: str, opening: str) -> None:
     """A hostile message costs about what any long one does."""
@@ -49,7 +31,7 @@ def test_no_pattern_backtracks_far(unit: str, opening: str) -> None:
     assert min(repeat(lambda: extract(message), number=1, repeat=3)) < STUCK_SECONDS
 
 
-@given(st.lists(st.sampled_from(WORDS), max_size=60), st.sampled_from([" ", " ", ""]))
+@given(st.lists(st.sampled_from(ODD["words"]), max_size=60), st.sampled_from([" ", " ", ""]))
 def test_any_words_give_valid_distinct_facts_and_the_same_each_time(words: list[str], between: str) -> None:
     """Keys are snake case, values within bounds, one fact per category and key; nothing raises."""
     message = between.join(words)
@@ -69,12 +51,6 @@ def test_any_text_can_be_read(text: str) -> None:
     assert isinstance(extract(text), Extraction)
 
 
-PHRASES = (
-    "My name is {}", "Call me {}", "I live in {}", "I'm allergic to {}", "My favourite {} is blue",
-    "My favourite colour is {}", "I prefer {}", "Always {}", "Never {}", "I love {}", "I can't eat {}", "I work at {}",
-    "My dog is called {}", "My email is {}", "From now on {}", "Please always answer in {}", "I'm no longer {}",
-    "Forget my {}", "I moved to {}", "My timezone is {}", "Always use {} in code", "I don't eat {}",
-)  # fmt: skip
 LONG_WORDS = (
     "x" * 500, "X " * 200, "a b c d e f g h " * 40, "very " * 60 + "large thing", "Ünï çödé", "東京", "İstanbul",
     "ß" * 100, "\U0001f984" * 300, "\x00\x01", "'" * 50, "-" * 80, "_" * 10, "1" * 300, "a.b@c.de",

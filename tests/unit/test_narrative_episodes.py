@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from models.events import Role
 from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode
-from models.policy.project import NarrativePolicy
 from models.language.narrative_detection import NarrativeState, detect
+from models.policy.project import NarrativePolicy
 from models.project.narrative import merge_overlapping, narrative_arc, take
 from tests.support.narrative_episodes import KEY, POLICY, episode, taken, told, turn
 from tests.support.project_found import memory, related
