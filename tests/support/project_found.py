@@ -14,15 +14,15 @@ from models.events.project_items import (
     EpisodeKind,
     ItemKind,
     MemoryType,
-    PendingFact,
-    ProjectConversation,
     ProjectEpisode,
     ProjectItem,
     ProjectMemory,
     Relationship,
 )
+from models.project.outputs import KIND_OF
 from models.retrieval.candidates import found_of
 from models.retrieval.relevance import Findable, RetrievedItem, Scores, rendered
+from tests.support.blank_events import blank
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -96,7 +96,7 @@ def found(item: Findable, score: float = 0.5) -> RetrievedItem:
 
 def told(item: ProjectItem, slot: int, revision: int) -> ProjectItemChanged:
     """The event that an item came or changed."""
-    kind = _KINDS[type(item)]
+    kind = KIND_OF[type(item)]
     told_of: dict[str, Any] = {kind: item}
     return ProjectItemChanged(**_item_event(kind, item.id, slot, revision), active=True, cause="created", **told_of)
 
@@ -108,30 +108,7 @@ def gone(kind: ItemKind, item_id: str, slot: int, revision: int) -> ProjectItemC
 
 def stats(revision: int, born: str = "first") -> ProjectChanged:
     """How far the project is."""
-    return ProjectChanged(
-        **_event("standing", revision),
-        born=born,
-        turn_count=0,
-        conversations=0,
-        memories=0,
-        archived=0,
-        episodes=0,
-        pending=0,
-        chunks=0,
-        created=0,
-        consolidated_at=None,
-        seen={},
-        results=[],
-    )
-
-
-_KINDS: dict[type[ProjectItem], ItemKind] = {
-    ProjectMemory: "memory",
-    ProjectEpisode: "episode",
-    ConversationChunk: "chunk",
-    ProjectConversation: "conversation",
-    PendingFact: "pending",
-}
+    return blank(ProjectChanged, **_event("standing", revision), born=born)
 
 
 def _item_event(kind: ItemKind, item_id: str, slot: int, revision: int) -> dict[str, Any]:

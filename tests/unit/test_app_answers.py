@@ -56,11 +56,9 @@ def test_one_request_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ({"failure": "timeout"}, "timeout"),
         ({"failure": "llm_error"}, "llm_error"),
         ({"failure": "something else"}, "rubbish"),
         ({"content": "x" * 401}, "rubbish"),
-        ({"content": "y" * 50_000}, "rubbish"),
         ({"content": " \n"}, "nothing_said"),
     ],
 )
@@ -172,18 +170,9 @@ def test_two_are_merged(target: int, content: str, gone: int) -> None:
     ("decision", "fallback"),
     [
         ({"action": "keep"}, "unknown_action"),
-        ({"action": ""}, "unknown_action"),
-        ({"action": "delete", "target": 0}, "unknown_memory"),
-        ({"action": "delete", "target": 12}, "unknown_memory"),
-        ({"action": "edit", "target": 999, "new_content": "x"}, "unknown_memory"),
-        ({"action": "edit", "target": 3}, "empty_content"),
-        ({"action": "edit", "target": 3, "new_content": "  "}, "empty_content"),
-        ({"action": "edit", "target": 3, "new_content": "x" * 401}, "too_long"),
         ({"action": "edit", "target": 3, "new_content": "x" * 50_000}, "too_long"),
         ({"action": "delete", "target": 2}, "pinned"),
         ({"failure": "timeout"}, "timeout"),
-        ({"failure": "llm_error"}, "llm_error"),
-        ({"failure": "rubbish"}, "rubbish"),
         ({"failure": "\N{GRINNING FACE}"}, "rubbish"),
     ],
 )

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from models.errors import RecoveryFailed
 from models.events import ExtractedFact, FactCategory, Retraction
 from models.policy import FactPolicy
 from models.state.parts import Parts
 from models.user.fact import Fact, FactChange, FactProvenance
-from models.user.facts import RETRACTED, Facts, part_of
+from models.user.facts import Facts
 from tests.support.user_driver import NOON, fact
 
 IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE
@@ -214,13 +213,3 @@ def test_beyond_the_bound_past_facts_go_first_then_the_least_important() -> None
     assert kept.take(fact("e", "5", importance=0.8)) == ["stored 5", "evicted 2"]
     assert kept.take(fact("f", "6", importance=0.3)) == ["stored 6", "evicted 6"]
     assert [key for _, key, _ in kept.facts.all()] == ["c", "d", "e"]
-
-
-@pytest.mark.parametrize("part", [part_of(FactCategory.IDENTITY, "name"), RETRACTED])
-def test_a_part_that_cannot_be_read_is_refused(part: str) -> None:
-    """The role stops and says what to do."""
-    kept = Kept()
-    kept.parts.put(part, b"\xc1")
-
-    with pytest.raises(RecoveryFailed, match=r"part \S+ is unreadable"):
-        kept.take(fact("name", "Alex"))

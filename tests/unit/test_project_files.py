@@ -36,6 +36,8 @@ from models.project.saved import (
     SavedProject,
     batches,
 )
+from tests.support.blank_events import blank
+from tests.support.project_found import memory
 
 AT = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
@@ -94,10 +96,10 @@ def _numbered(letter: str, made: list[Any]) -> list[Any]:
 def projects(draw: st.DrawFn) -> SavedProject:
     """Any project; relationships lead to later memories, so that none goes in a circle; a conversation may be gone."""
     memories = _numbered("m", draw(st.lists(any_of(ProjectMemory), max_size=4)))
-    for memory, later in pairwise(memories):
+    for kept, later in pairwise(memories):
         if draw(st.booleans()):
             edge = Relationship(target_id=later.id, type="depends_on", strength=draw(st.floats(0, 1)), created_at=AT)
-            memory.relationships.append(edge)
+            kept.relationships.append(edge)
     conversations = ["s1", "s2"][: draw(st.integers(1, 2))]
     talks = [msgspec.structs.replace(draw(any_of(ProjectConversation)), id=name) for name in conversations]
     messages = st.lists(any_of(SavedMessage), min_size=1, max_size=2)
@@ -136,10 +138,10 @@ def test_pieces_have_all_and_each_finds_what_it_refers_to(project: SavedProject,
     placed: set[str] = set()
     unmet: dict[str, bool] = {}
     for piece in pieces:
-        for memory in piece.get("memories", []):
-            assert isinstance(memory, ProjectMemory)
-            placed.add(memory.id)
-            unmet[memory.id] = any(each.target_id not in placed for each in memory.relationships)
+        for kept in piece.get("memories", []):
+            assert isinstance(kept, ProjectMemory)
+            placed.add(kept.id)
+            unmet[kept.id] = any(each.target_id not in placed for each in kept.relationships)
 
     assert all(sum(map(len, piece.values())) <= most for piece in pieces)
     assert len(last) == project.count
@@ -149,38 +151,23 @@ def test_pieces_have_all_and_each_finds_what_it_refers_to(project: SavedProject,
     assert not any(unmet.values())
 
 
-def saved(**more: Any) -> SavedProject:
+def saved() -> SavedProject:
     """One memory, said in a conversation that is kept, and a fact of one that is not."""
     source = MemorySource(conversation_id="s1", turn=2, role="user", user_id="u", said_at=AT)
-    fields: dict[str, Any] = {"recorded_at": AT, "created_at": AT, "updated_at": AT, "last_accessed_at": AT}
-    memory = ProjectMemory(
-        id="m0-0",
-        type=MemoryType.DECISION,
-        content="We use PostgreSQL.",
-        importance=0.7,
-        valid_from=AT,
-        sources=[source],
-        **{**fields, **more},
-    )
-    fact = PendingFact(
-        id="p0-0",
-        content="Maybe Redis.",
-        type=MemoryType.FACT,
-        confidence=0.5,
-        source=msgspec.structs.replace(source, conversation_id="gone"),
-        extracted_at=AT,
-    )
-    return SavedProject(memories=[memory], pending=[fact])
+    said = memory(0, "We use PostgreSQL.", kind=MemoryType.DECISION, at=AT, id="m0-0", importance=0.7, sources=[source])
+    elsewhere = msgspec.structs.replace(source, conversation_id="gone")
+    fact = blank(PendingFact, id="p0-0", content="Maybe Redis.", source=elsewhere, extracted_at=AT)
+    return SavedProject(memories=[said], pending=[fact])
 
 
 def test_the_names_are_the_seeds() -> None:
     """camelCase; metadata, source and access nested as `LongTermMemory` and `ItemMetadata` have them."""
     files = written(saved(), "web")
-    (memory,) = json.loads(files[MEMORIES])
+    (kept,) = json.loads(files[MEMORIES])
     (rest,) = json.loads(files[CONVERSATIONS])
 
     assert set(files) == set(FILES)
-    assert {**memory["metadata"], "source": None} == {
+    assert {**kept["metadata"], "source": None} == {
         "source": None,
         "importance": 0.7,
         "accessCount": 0,
@@ -188,11 +175,16 @@ def test_the_names_are_the_seeds() -> None:
         "decayFactor": 1.0,
         "tokens": 0,
     }
-    assert memory["metadata"]["source"]["conversationId"] == "s1"
-    assert (memory["validFrom"], memory["formatVersion"]) == ("2026-01-05T09:30:00Z", FORMAT_VERSION)
-    assert "validUntil" not in memory
+    assert kept["metadata"]["source"]["conversationId"] == "s1"
+    assert (kept["validFrom"], kept["formatVersion"]) == ("2026-01-05T09:30:00Z", FORMAT_VERSION)
+    assert "validUntil" not in kept
     assert (rest["id"], [each["content"] for each in rest["pendingFacts"]]) == ("", ["Maybe Redis."])
     assert files[MEMORIES].startswith('[\n  {\n    "formatVersion"')
+
+
+def _leading_to(target: str) -> dict[str, Any]:
+    edge = {"targetId": target, "type": "depends_on", "createdAt": "2026-01-05T09:30:00Z"}
+    return {"relationships": [edge]}
 
 
 def _changed(file: str, change: Any) -> dict[str, str]:
@@ -215,31 +207,13 @@ def _changed(file: str, change: Any) -> dict[str, str]:
         (_changed(MEMORIES, lambda items: items[0].update(type="opinion")), "item 1 is wrong: Invalid enum value"),
         (_changed(MEMORIES, lambda items: items[0].pop("content")), "missing required field `content`"),
         (_changed(MEMORIES, lambda items: items.append(items[0])), "the id m0-0 twice"),
-        (
-            _changed(MEMORIES, lambda items: items[0].update(validUntil="2020-01-01T00:00:00Z")),
-            "not after its validFrom",
-        ),
-        (
-            _changed(
-                MEMORIES,
-                lambda items: items[0].update(
-                    relationships=[{"targetId": "m0-0", "type": "related_to", "createdAt": "2026-01-05T09:30:00Z"}]
-                ),
-            ),
-            "a relationship to itself",
-        ),
+        (_changed(MEMORIES, lambda items: items[0].update(validUntil="2020-01-01T00:00:00Z")), "after its validFrom"),
+        (_changed(MEMORIES, lambda items: items[0].update(_leading_to("m0-0"))), "a relationship to itself"),
         (
             _changed(
                 MEMORIES,
                 lambda items: items.extend(
-                    {
-                        **items[0],
-                        "id": f"m{a}-0",
-                        "relationships": [
-                            {"targetId": f"m{b}-0", "type": "depends_on", "createdAt": "2026-01-05T09:30:00Z"}
-                        ],
-                    }
-                    for a, b in ((1, 2), (2, 1))
+                    {**items[0], "id": f"m{a}-0", **_leading_to(f"m{b}-0")} for a, b in ((1, 2), (2, 1))
                 ),
             ),
             "a circle of depends_on: m",

@@ -11,13 +11,13 @@ import pytest
 from jobs.demo.conversations import load_project_conversation
 from models.errors import BudgetTooSmall, ConfigurationError
 from models.events.ids import sortable_id
-from models.events.project_items import MemoryType, ProjectMemory
 from models.policy.project import ConsolidationPolicy, LongTermPolicy, NarrativePolicy, ProjectPolicy, ShortTermPolicy
 from models.project.files import written
 from models.project.saved import FILES, MEMORIES, SavedProject
 from models.text.words import estimate_tokens
 from streams.embedded.project_session import MemorySystem
 from tests.support.api_projects import SAID
+from tests.support.project_found import memory as memory_of
 
 QUESTION = "What was our database decision?"
 
@@ -209,28 +209,15 @@ def test_nothing_that_was_not_taken_in_is_written_over(tmp_path: Path, policy: P
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-def remembered(n: int, content: str) -> ProjectMemory:
-    """A memory of a year ago that nobody asked for since."""
-    at = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=n)
-    return ProjectMemory(
-        id=sortable_id(at, "k", str(n)),
-        type=MemoryType.FACT,
-        content=content,
-        importance=0.3,
-        valid_from=at,
-        recorded_at=at,
-        created_at=at,
-        updated_at=at,
-        last_accessed_at=at,
-    )
-
-
 def test_a_consolidation_goes_to_its_end(tmp_path: Path) -> None:
     """Also where one event does not write as much as it changes."""
     clock = Clock()
     fact = "Room {n} of the house has a lamp that is {n} years old, and a table beside it. "
     events = [fact.format(n=n) + "It was told at length. " * 39 for n in range(1_500)]
-    saved = SavedProject(memories=[remembered(n, text) for n, text in enumerate(events)])
+    saved = SavedProject(memories=[])
+    for n, text in enumerate(events):
+        at = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=n)
+        saved.memories.append(memory_of(n, text, at=at, id=sortable_id(at, "k", str(n)), importance=0.3))
     for name, text in written(saved, "P").items():
         (tmp_path / name).write_text(text)
     policy = ProjectPolicy(long_term=LongTermPolicy(most=2_000))

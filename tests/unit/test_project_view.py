@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from models.events.project_items import (
     ItemKind,
     MemoryRevision,
-    MemorySource,
     MemoryType,
     PendingFact,
     ProjectConversation,
@@ -22,6 +21,7 @@ from models.events.project_items import (
 from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
+from tests.support.blank_events import blank
 from tests.support.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, stats, told
 
 ASKED = RetrievalQuery(text="PostgreSQL", threshold=0.0)
@@ -43,23 +43,7 @@ def ids(view: ProjectView, query: RetrievalQuery, at: datetime = BEGIN) -> list[
 # --- events
 
 
-def conversation() -> ProjectConversation:
-    """Nine turns."""
-    return ProjectConversation(
-        id="s1", status="active", started_at=BEGIN, last_at=BEGIN, total_turns=9, recent=[], chunks=1
-    )
-
-
-def pending() -> PendingFact:
-    """Something that is not sure."""
-    return PendingFact(
-        id="p-1",
-        content="perhaps",
-        type=MemoryType.FACT,
-        confidence=0.5,
-        source=MemorySource(said_at=BEGIN),
-        extracted_at=BEGIN,
-    )
+CONVERSATION = blank(ProjectConversation, id="s1", total_turns=9)
 
 
 def held(view: ProjectView) -> list[list[ProjectItem]]:
@@ -71,7 +55,13 @@ def held(view: ProjectView) -> list[list[ProjectItem]]:
 
 def test_every_kind_is_held_and_goes() -> None:
     """Each in its own place; what went is counted no longer."""
-    items = (memory(1, "PostgreSQL"), episode(1, "PostgreSQL"), chunk(1, "PostgreSQL"), conversation(), pending())
+    items = (
+        memory(1, "PostgreSQL"),
+        episode(1, "PostgreSQL"),
+        chunk(1, "PostgreSQL"),
+        CONVERSATION,
+        blank(PendingFact, id="p-1"),
+    )
     view = view_of(*items)
 
     assert held(view) == [[item] for item in items]
@@ -227,7 +217,7 @@ def test_what_held() -> None:
 
 def test_the_arc_is_by_thirds_of_the_conversation() -> None:
     """Of nine turns, an episode of the first two is its beginning; another conversation has none."""
-    view = view_of(episode(1, "Chose PostgreSQL"), conversation())
+    view = view_of(episode(1, "Chose PostgreSQL"), CONVERSATION)
 
     assert [each.id for each in view.arc("s1").beginning] == ["e-1"]
     assert view.arc("s2").beginning == []
