@@ -20,6 +20,7 @@ from models.events import (
     Position,
     Retraction,
     Role,
+    UserErasure,
     UserEvent,
     UserTurnAdded,
 )
@@ -30,7 +31,7 @@ from models.wire.envelope import tag_of
 from tests.support.cut_log import assert_cuts_change_nothing
 from tests.support.entity_driver import Entities
 from tests.support.limits import too_large
-from tests.support.user_driver import NOON, User, added, fact, flat, summarised
+from tests.support.user_driver import NOON, User, added, fact, flat, session_erased, summarised, user_erased
 from tests.support.user_partition import commands, keep
 
 SMALL = UserPolicy(
@@ -68,10 +69,9 @@ OTHER = st.tuples(
     st.integers(-90, 90),
 )
 Step = tuple[str, int, int, int]
-STEPS = st.one_of(
-    st.lists(st.one_of(SAY, SAY, SAY, OTHER), max_size=15),
-    st.lists(st.one_of(SAY, SAY, SAY, OTHER), min_size=30, max_size=70),
-)
+ERASE = st.tuples(st.just("erase"), st.integers(0, 9), st.integers(0, 9), st.integers(-90, 90))
+STEP = st.one_of(SAY, SAY, SAY, OTHER)
+STEPS = st.one_of(st.lists(STEP, max_size=15), st.lists(STEP, min_size=30, max_size=70))
 
 
 class Speaker:
@@ -83,7 +83,7 @@ class Speaker:
         self.turns: list[UserTurnAdded] = []
         self._offsets = Counter[int]()
 
-    def events(self, step: Step) -> list[UserEvent]:
+    def events(self, step: Step) -> list[UserEvent | UserErasure]:  # noqa: PLR0911 - one for each kind
         """What one step puts on the log."""
         kind, pick, other, minutes = step
         self.now = max(NOON, self.now + timedelta(minutes=minutes))
@@ -100,6 +100,11 @@ class Speaker:
                 category = CATEGORIES[other % 4] if pick % 2 else None
                 retraction = Retraction(category=category, key=(*KEYS, None)[pick % 7], value=value)
                 return [self._found(retractions=[retraction], facts=[self._fact(other, other)] if pick > 6 else [])]
+            case "erase" if other == 9:
+                return [user_erased(timestamp=self.now, **self.ids)]
+            case "erase":
+                minute = round((self.now - NOON) / timedelta(minutes=1))
+                return [session_erased(f"s{pick}", minute - 60 * other, minute, timestamp=self.now, **self.ids)]
         # A crash of the sessions role: one partition's turns from somewhere to the end come again.
         again = [turn for turn in self.turns if turn.source.partition == pick % 2]
         return list(again[-other - 1 :])
@@ -121,7 +126,7 @@ class Speaker:
         return FactsExtracted(timestamp=self.now, extracted_by="llm", **self.ids, **found)  # type: ignore[arg-type]
 
 
-def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[UserEvent]:
+def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[UserEvent | UserErasure]:
     """The commands of three users, one step of each in turn."""
     speakers = [Speaker(app, user) for app, user in USERS]
     return [
@@ -132,11 +137,19 @@ def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[UserEvent]:
     ]
 
 
-@given(STEPS, st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(0, 9), min_size=1), st.booleans())
+@given(
+    st.one_of(STEPS, st.lists(st.one_of(STEP, STEP, STEP, ERASE), min_size=9, max_size=70)),
+    st.lists(st.integers(1, 9), min_size=1),
+    st.lists(st.integers(0, 9), min_size=1),
+    st.booleans(),
+)
 def test_batches_and_crashes_change_nothing(
     steps: list[Step], cuts: list[int], rewinds: list[int], small_chunks: bool
 ) -> None:
-    """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
+    """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost.
+
+    With erasures among them, too.
+    """
     assert_cuts_change_nothing(commands(*log_of(steps)), POLICY, cuts, rewinds, small_chunks=small_chunks)
 
 

@@ -1,10 +1,9 @@
-"""What is erased from a user's memory does not come back, and erasures are cut into batches like anything else."""
+"""What is erased from a user's memory does not come back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from random import Random
 
 import msgspec
 from hypothesis import given
@@ -22,10 +21,8 @@ from models.events import (
 )
 from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
-from tests.property.test_users import POLICY, STEPS, Speaker, Step
-from tests.support.cut_log import assert_cuts_change_nothing
 from tests.support.entity_driver import Entities
-from tests.support.user_driver import NOON, added, fact, session_erased, summarised, user_erased
+from tests.support.user_driver import NOON, added, fact, session_erased, summarised
 from tests.support.user_partition import commands, gather, keep
 
 CANARY = "Zanzibarcanary"
@@ -160,29 +157,3 @@ def test_the_erasure_s_own_outputs_are_without_it() -> None:
     changes = [msgspec.json.decode(data, type=FactChanged) for data in told_of]
     assert {(c.session_id, c.value, c.active, len(c.history)) for c in changes} == {(GONE, "", False, 0)}
     assert len(outputs) > len(told_of) > 0
-
-
-ERASURES = st.tuples(st.just("erase"), st.integers(0, 9), st.integers(0, 9), st.integers(-90, 90))
-
-
-@given(STEPS, st.lists(ERASURES, min_size=1, max_size=5), st.lists(st.integers(1, 9), min_size=1), st.randoms())
-def test_batches_change_nothing_with_erasures_among_them(
-    steps: list[Step], erasures: list[Step], cuts: list[int], random: Random
-) -> None:
-    """One call over the whole log equals many, each by a fresh fold, results being cut small."""
-    mixed = [*steps, *erasures]
-    random.shuffle(mixed)
-    assert_cuts_change_nothing(commands(*_events(mixed)), POLICY, cuts, [0], small_chunks=True)
-
-
-def _events(steps: Sequence[Step]) -> Iterator[CommandEvent]:
-    speaker = Speaker()
-    for step in steps:
-        kind, pick, other, _ = step
-        if kind != "erase":
-            yield from speaker.events(step)
-        elif other == 9:
-            yield user_erased(timestamp=speaker.now)
-        else:
-            minute = round((speaker.now - NOON) / timedelta(minutes=1))
-            yield session_erased(f"s{pick}", minute - 60 * other, minute, timestamp=speaker.now)
