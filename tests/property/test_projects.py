@@ -31,6 +31,7 @@ from models.events import (
     ProjectMemoryDeleted,
     ProjectMemoryEdited,
     ProjectSessionErased,
+    ProjectTurnAdded,
     ProjectWorkDue,
     RelationshipSet,
 )
@@ -72,8 +73,8 @@ STEPS = st.one_of(st.lists(STEP, max_size=10), st.lists(STEP, min_size=20, max_s
 class Log:
     """Makes commands of one project from steps. Ids that exist are found by folding along."""
 
-    def __init__(self) -> None:
-        self.project = Project(POLICY)
+    def __init__(self, project: Project | None = None) -> None:
+        self.project = project or Project(POLICY)
         self.commands: list[Command] = []
         self.outputs: list[OutputEvent] = []
         self.last: ProjectEvent | ProjectErasure | None = None
@@ -87,15 +88,23 @@ class Log:
             self.outputs += project.put(event)
             self.commands.append(Command(event, Position("commands", 5, project.offset - 1), project.now))
 
+    def session(self, pick: int) -> str:
+        """A name of a session."""
+        return f"s{pick % 4}"
+
+    def turn(self, session: str, other: int) -> ProjectTurnAdded:
+        """What somebody says in it."""
+        return self.project.turn(TEXTS[other], session)
+
     def _event(self, kind: str, pick: int, other: int) -> ProjectEvent | ProjectErasure | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
-        project, session = self.project, f"s{pick % 4}"
+        project, session = self.project, self.session(pick)
         common: dict[str, Any] = {"timestamp": project.now} | project.ids
         deed = common | {"request_id": f"r{other}"}
         names = [*project.items("memory"), "mf0k3x2a-0000000f"]
         one, two = names[pick % len(names)], names[other % len(names)]
         match kind:
             case "say":
-                return project.turn(TEXTS[other], session)
+                return self.turn(session, other)
             case "end" | "pause":
                 return project.ending(session, "ended" if kind == "end" else "paused")
             case "add":
