@@ -17,14 +17,6 @@ def kept(space: Space) -> dict[int, tuple[dict[str, str], ...] | None]:
     return {number: memory.facts for number, memory in space.memories.items()}
 
 
-def test_facts_are_kept_with_a_memory() -> None:
-    """One set for each sentence, also behind what the conversation was about."""
-    space = Space()
-    space.end(said=OSLO, key_topics=["moving"])
-
-    assert kept(space) == {1: ({}, {"identity location": "Oslo"})}
-
-
 def test_a_state_without_them_gives_the_same() -> None:
     """An older release kept none."""
     newer, older = Space(), Space()

@@ -30,27 +30,18 @@ def test_compacts_memories_when_limit_reached() -> None:
     assert (space.stats.created, space.stats.compactions) == (11, 1)
 
 
-def test_purges_memories_after_app_uninstall_if_asked() -> None:
-    """`purge_memories` (app memory, `uninstallApp`)."""
-    space = Space()
-    space.fill(3)
-    audited = space.command(AppUninstalled, purge_memories=True)
-
-    assert (audited.outcome, audited.count, space.active) == ("done", 3, {})
-    assert (space.stats.uninstalled, space.stats.memories) == (True, 0)
-
-
-def test_purges_memories_on_admin_request() -> None:
+@pytest.mark.parametrize("uninstalls", [False, True])
+def test_purges_memories_on_admin_request_or_uninstall(uninstalls: bool) -> None:
     """App memory: each is told gone without its text; again it finds nothing, which is no error; numbers go on."""
     space = Space()
     space.fill(8)
-    audited = space.command(MemoriesPurged)
+    audited = space.command(AppUninstalled, purge_memories=True) if uninstalls else space.command(MemoriesPurged)
     gone = space.outputs[-10:-2]
 
     assert (audited.outcome, audited.count, audited.by) == ("done", 8, "root")
     assert causes(gone) == [(number, "purged") for number in range(1, 9)]
     assert {(o.active, o.content, tuple(o.tags)) for o in gone if isinstance(o, AppMemoryChanged)} == {(False, "", ())}
-    assert (space.active, space.memories) == ({}, {})
+    assert (space.active, space.memories, space.stats.uninstalled) == ({}, {}, uninstalls)
     again = space.command(MemoriesPurged)
     assert (again.outcome, again.count) == ("unchanged", 0)
     space.end()

@@ -43,23 +43,17 @@ def test_every_project_of_a_session_is_told_of_its_end() -> None:
     ]
 
 
-def test_a_time_out_pauses() -> None:
-    """Nobody said that it ended."""
-    session = Session()
-    session.say(0, project_id="web")
-    session.put(SessionTimedOut("s", session.deadline))
+def test_a_time_out_pauses_and_an_erased_session_tells_nobody_of_its_end() -> None:
+    """Nobody said that the one ended; what erases the other tells the project too."""
+    silent, erased = Session(), Session()
+    for session in (silent, erased):
+        session.say(0, project_id="web")
+    silent.put(SessionTimedOut("s", silent.deadline))
+    erased.put(SessionErased(session_id="s", timestamp=NOON, request_id="e"))
+    erased.end()
 
-    assert ["paused"] == [event.status for event in sent(session)[1]]
-
-
-def test_an_erased_session_tells_nobody_of_its_end() -> None:
-    """What erases it tells the project too."""
-    session = Session()
-    session.say(0, project_id="web")
-    session.put(SessionErased(session_id="s", timestamp=NOON, request_id="e"))
-    session.end()
-
-    assert [] == sent(session)[1]
+    assert ["paused"] == [event.status for event in sent(silent)[1]]
+    assert [] == sent(erased)[1]
 
 
 def test_projects_that_are_switched_off_hear_nothing() -> None:

@@ -9,6 +9,7 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
+from models.events import ProjectErased, ProjectMemoryAdded
 from models.events.project_items import (
     ItemKind,
     MemoryRevision,
@@ -18,7 +19,9 @@ from models.events.project_items import (
     ProjectItem,
     ProjectMemory,
 )
+from models.policy import Policy
 from models.policy.project import ProjectPolicy
+from models.project.fold import FoldedProject
 from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
 from tests.support.blank_events import blank
@@ -222,3 +225,17 @@ def test_the_arc_is_by_thirds_of_the_conversation() -> None:
     assert [each.id for each in view.arc("s1").beginning] == ["e-1"]
     assert view.arc("s2").beginning == []
     assert [each.id for each in view.arc().key_moments] == ["e-1"]
+
+
+def test_the_first_event_of_a_new_life_is_seen() -> None:
+    """In a project without a log nothing of the life before, and everything that comes after it."""
+    web = {"app_id": "shop", "project_id": "web"}
+    folded, sizes = FoldedProject(**web, policy=Policy()), []
+    for n in (1, 2, 3, 0, 9):
+        fact = blank(ProjectMemoryAdded, **web, memory_type=MemoryType.FACT, content=f"Fact {n}.")
+        folded.take(fact if n else blank(ProjectErased, **web), BEGIN + timedelta(seconds=n))
+        sizes.append(folded.view.size)
+
+    assert ([1, 2, 3, 0, 1], ["Fact 9."]) == (sizes, [each.content for each in folded.view.memories.values()])
+    assert folded.view.stats is not None
+    assert 1 == folded.view.stats.memories

@@ -114,23 +114,16 @@ def test_without_any_answer_the_oldest_request_is_summarised_here() -> None:
     assert user.answer(1, 20, "Too late.") == []
 
 
-def test_a_request_has_the_turns_as_they_were_said() -> None:
-    """In order, with who spoke, each cut to `asked_chars`."""
-    user = User(high_turns=2, keep_turns=0, asked_chars=100)
-    user.say("Hello")
-    outputs = user.say("x" * 101, role=Role.ASSISTANT)
-    (request,) = [o for o in outputs if isinstance(o, EpisodeRequested)]
+def test_a_request_has_the_turns_as_they_were_said_and_names_their_sessions() -> None:
+    """In order, who spoke, each cut to `asked_chars`; by the sessions, each once, an erasure finds what it tells."""
+    user = User(high_turns=3, keep_turns=0, asked_chars=100)
+    for session, content, role in (("t", "Hello", Role.USER), ("s", "x" * 101, Role.ASSISTANT), ("t", "", Role.USER)):
+        user.say(content, session=session, role=role)
+    (request,) = user.of(EpisodeRequested)
 
-    assert [(t.role, t.content) for t in request.turns] == [(Role.USER, "Hello"), (Role.ASSISTANT, "x" * 100)]
-
-
-def test_a_request_names_the_sessions_of_its_turns() -> None:
-    """Each once, in order of arrival: by them an erasure finds what the request tells."""
-    user = User(high_turns=3, keep_turns=0)
-    for session in ("t", "s", "t"):
-        user.say("Hello", session=session)
-    (request,) = [o for o in user.outputs if isinstance(o, EpisodeRequested)]
-
+    assert [(t.role, t.content) for t in request.turns] == [
+        (Role.USER, "Hello"), (Role.ASSISTANT, "x" * 100), (Role.USER, ""),
+    ]  # fmt: skip
     assert (["t", "s"], "t") == (request.session_ids, request.session_id)
 
 
