@@ -39,17 +39,15 @@ class Forgetting(IndexedMemories):
 
     def let_weakest_go(self, shard: int) -> StoredMemory | None:
         """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
-        changes = self._changes
-        there = [changes.get(memory_id) for memory_id in changes.memories.shard_ids(shard)]
-        ranked = sorted(
-            (not kept.memory.archived, kept.memory.importance * decay_at(kept.memory, changes.now, changes.policy), n)
-            for n, kept in enumerate(there)
-            if kept is not None
-        )
-        weakest = there[ranked[0][2]] if ranked else None
+        there = (self._changes.get(memory_id) for memory_id in self._changes.memories.shard_ids(shard))
+        weakest = min((kept for kept in there if kept is not None), key=self._worth, default=None)
         if weakest is not None:
             self.drop(weakest, "displaced")
         return weakest
+
+    def _worth(self, kept: StoredMemory) -> tuple[bool, float]:
+        memory, changes = kept.memory, self._changes
+        return not memory.archived, memory.importance * decay_at(memory, changes.now, changes.policy)
 
     def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""

@@ -105,7 +105,9 @@ class Learning:
         known = self._pending_like(found, named)
         if known is None:
             if not self.long_term.knows(_new(found, source, found.confidence)):
-                self._keep(_pending(named, found, source, self._emission.now), "created")
+                fields = same_fields(found, PendingFact)
+                fact = PendingFact(**fields, id=named, source=source, extracted_at=self._emission.now)
+                self._keep(fact, "created")
                 self._let_weakest_go()
             return ""
         sure = 1.0 - (1.0 - known.fact.confidence) * (1.0 - found.confidence)
@@ -123,11 +125,8 @@ class Learning:
         return sortable_id(source.said_at, self._state.key, PENDING, *parts)
 
     def _pending_like(self, found: ExtractedStatement, named: str) -> KeptFact | None:
-        said = canonical(found.content)
-        for kept in self._state.pending.alike(suffix_of(named)):
-            if kept.fact.type == found.type and canonical(kept.fact.content) == said:
-                return kept
-        return None
+        said, alike = (found.type, canonical(found.content)), self._state.pending.alike(suffix_of(named))
+        return next((each for each in alike if (each.fact.type, canonical(each.fact.content)) == said), None)
 
     def _keep(self, fact: PendingFact, cause: ItemCause) -> None:
         self._state.head.pending += self._state.pending.get(fact.id) is None
@@ -165,10 +164,6 @@ class Learning:
 def _new(said: ExtractedStatement | PendingFact, source: MemorySource, confidence: float) -> New:
     same = same_fields(said, New, "confidence", "source")
     return New(**same, confidence=confidence, source=source, valid_from=source.said_at)
-
-
-def _pending(pending_id: str, found: ExtractedStatement, source: MemorySource, now: datetime) -> PendingFact:
-    return PendingFact(**same_fields(found, PendingFact), id=pending_id, source=source, extracted_at=now)
 
 
 def _cut(content: str, most_chars: int) -> str:

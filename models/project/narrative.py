@@ -110,10 +110,8 @@ def narrative_arc(
         (each for each in episodes if conversation_id is None or each.conversation_id == conversation_id), key=_order
     )
     thirds: tuple[list[ProjectEpisode], ...] = ([], [], [])
-    first, last = turns or (
-        min((each.first_turn for each in in_order), default=0),
-        max((each.last_turn for each in in_order), default=0),
-    )
+    ends = [turn for each in in_order for turn in (each.first_turn, each.last_turn)]
+    first, last = turns or (min(ends, default=0), max(ends, default=0))
     for place, episode in enumerate(in_order):
         if conversation_id is None:
             third = _THIRDS * place // len(in_order)
@@ -154,11 +152,8 @@ def _merged(a: ProjectEpisode, b: ProjectEpisode, policy: NarrativePolicy) -> Pr
     A solution's summary says already what its issue was.
     """
     best, other = sorted((a, b), key=lambda each: (-each.significance, each.kind == "issue_identified", _order(each)))
-    is_known = best.id == other.id or best.kind != other.kind
-    summary = (
-        best.summary if is_known else " ".join(dict.fromkeys([each.summary for each in sorted((a, b), key=_order)]))
-    )
-    summary = clipped(summary, policy.summary_chars)
+    of_both = [best] if best.id == other.id or best.kind != other.kind else sorted((a, b), key=_order)
+    summary = clipped(" ".join(dict.fromkeys(each.summary for each in of_both)), policy.summary_chars)
     outcome = best.outcome or other.outcome
     ids = [*best.merged_ids, *other.merged_ids, other.id]
     return msgspec.structs.replace(

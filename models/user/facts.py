@@ -97,17 +97,16 @@ class Facts:
         """
         write_part(self._parts, RETRACTED, [each for each in self._retracted() if not first <= each.at <= last])
         known = self.all()
-        of_it = [f.session_id == session_id or first <= f.valid_from <= last for _, _, f in known]
-        gone = [(category, key) for (category, key, _), goes in zip(known, of_it, strict=True) if goes]
+        gone = [(c, k) for c, k, f in known if f.session_id == session_id or first <= f.valid_from <= last]
         for category, key in gone:
             self._parts.drop(part_of(category, key))
         nothing = Fact("", 0.0, 0.0, False, at, at, session_id, -1, "")
         changes = [FactChange(category, key, nothing, "erased") for category, key in gone]
-        kept = [each for each, goes in zip(known, of_it, strict=True) if not goes]
         shortened = [
             (category, key, msgspec.structs.replace(fact, history=history))
-            for category, key, fact in kept
-            if len(history := tuple(past for past in fact.history if not first <= past[2] <= last)) < len(fact.history)
+            for category, key, fact in known
+            if (category, key) not in gone
+            and len(history := tuple(past for past in fact.history if not first <= past[2] <= last)) < len(fact.history)
         ]
         if sum(len(encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
             shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]

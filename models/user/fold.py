@@ -81,12 +81,8 @@ FOLDING: Final = Folding(
 
 def _begins(event: UserEvent | UserErasure) -> bool:
     """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
-    match event:
-        case UserTurnAdded():
-            return True
-        case FactsExtracted():
-            return bool(event.facts or event.retractions)
-    return False
+    found = isinstance(event, FactsExtracted) and bool(event.facts or event.retractions)
+    return found or isinstance(event, UserTurnAdded)
 
 
 class _UserStep(Emission[UserOutput]):
