@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.app.composing import compose
 from models.app.rules import decide, merged_into, oldest, refusal
 from models.events import Position, Role
-from models.events.app import MemoryToKeep, NotableKind, NotableSentence
+from models.events.app import NotableKind, NotableSentence
 from models.language.notable import notables_of
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from tests.support.app_driver import ended
 from tests.support.session_driver import NOON
+from tests.unit.test_app_memories import memory
 
 PHRASES = (
     "I", "I've", "we", "decided", "to", "prefer", "let's", "go with", "not", "my", "deadline", "is", "Nov 1", "2pm",
@@ -60,14 +59,7 @@ def test_memories_fit_and_ask_nothing(spoken: list[tuple[Role, str]], summary: s
 def test_decisions_can_be_carried_out(kept: list[tuple[str, float, bool, int]], policy: AppPolicy) -> None:
     """Whatever the memories say; only where two are free, as the policy of pins ensures."""
     memories = [
-        MemoryToKeep(
-            memory_id=number,
-            content=content,
-            importance=importance,
-            pinned=pinned and number < 9,
-            created_at=NOON - timedelta(days=days),
-            updated_at=NOON - timedelta(days=days),
-        )
+        memory(number, content, importance=importance, pinned=pinned and number < 9, days=days)
         for number, (content, importance, pinned, days) in enumerate(kept, 1)
     ]
     known, new = memories[:10], memories[10]

@@ -10,21 +10,9 @@ from models.language.statements.extraction import MAX_CONTENT_CHARS, MAX_FOUND, 
 from models.language.statements.spoken import written_out
 from models.language.statements.subjects import MAX_SUBJECT_CHARS, MAX_TAGS
 from models.policy.project import LongTermPolicy
+from tests.support.data_files import data_file
 
-_STATEMENTS = st.sampled_from(
-    [
-        "We decided to use PostgreSQL",
-        "the API must respond within 200 ms",
-        "I prefer tabs",
-        "our goal is a beta in May",
-        "Dana is our designer",
-        "to deploy, run make release",
-        "We have 3 services",
-        "Roof: clay tiles, max 40",
-        "Vendors: Ines (cake), Ben (light)",
-        "cant use gpl in here",
-    ]
-)
+_STATEMENTS = st.sampled_from(data_file("project_statements")["plain"])
 _PIECES = st.one_of(
     st.text(max_size=40), _STATEMENTS, st.sampled_from(["\n", "```", "> ", '"', ". ", ", and ", "İ", "?"])
 )

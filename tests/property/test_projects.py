@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from itertools import islice
-from random import Random
 from typing import Any
 
 import msgspec
@@ -35,14 +33,12 @@ from models.events import (
     ProjectWorkDue,
     RelationshipSet,
 )
-from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
 from models.project.state import ProjectState
 from models.wire.arrival import Command
-from tests.support.entity_driver import Entities
+from tests.support.cut_log import assert_cuts_change_nothing
 from tests.support.project_driver import Project
-from tests.support.user_partition import gather, keep, keep_result
 
 SMALL = {
     "short_term": {
@@ -146,31 +142,15 @@ def logged(steps: Sequence[Step]) -> Log:
     return log
 
 
-@given(STEPS, st.integers(0, 2**32), st.booleans())
-def test_how_the_log_is_cut_changes_nothing(steps: list[Step], seed: int, small_writes: bool) -> None:
+@given(STEPS, st.lists(st.integers(1, 5), min_size=1), st.lists(st.integers(0, 7), min_size=1), st.booleans())
+def test_how_the_log_is_cut_changes_nothing(
+    steps: list[Step], cuts: list[int], rewinds: list[int], small_writes: bool
+) -> None:
     """Any cuts, recoveries, crashes and repeats give the same outputs and the same bytes of state."""
-    random = Random(seed)
-    found: list[dict[str, bytes]] = [{}, {}]
-    states: list[Entities] = [{}, {}]
     with pytest.MonkeyPatch.context() as patch:
         if small_writes:
             patch.setattr("models.project.state.EVENT_STATE_BYTES", 2_000)
-        log = logged(steps)
-        gather(found[0], keep(states[0], MemoryPartitionFold(states[0], POLICY), log.commands))
-        fold = MemoryPartitionFold(states[1], POLICY)
-        start = 0
-        while start < len(log.commands):
-            end = start + random.randint(1, 5)
-            piece = log.commands[max(0, start - random.randint(0, 2)) : end]
-            if random.random() < 0.3:
-                for result in islice(fold.fold(piece), random.randint(0, 2)):
-                    gather(found[1], keep_result(states[1], result))
-                fold = MemoryPartitionFold(states[1], POLICY)
-            gather(found[1], keep(states[1], fold, piece))
-            start = end
-
-    assert found[0] == found[1]
-    assert states[0] == states[1]
+        assert_cuts_change_nothing(logged(steps).commands, POLICY, cuts, rewinds, small_chunks=small_writes)
 
 
 @given(STEPS)

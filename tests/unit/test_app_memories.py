@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,25 +16,12 @@ POLICY = AppPolicy()
 HOBBIES = ["chess", "sailing", "pottery", "judo", "baking", "opera", "skiing", "poker", "yoga", "surfing", "fencing"]
 
 
-def memory(
-    number: int,
-    content: str = "",
-    *,
-    importance: float = 0.5,
-    pinned: bool = False,
-    at: datetime = NOON,
-    days: float = 0,
-) -> MemoryToKeep:
+def memory(number: int, content: str | None = None, *, days: float = 0, **more: Any) -> MemoryToKeep:
     """A memory that was last changed so many days ago."""
-    at -= timedelta(days=days)
-    return MemoryToKeep(
-        memory_id=number,
-        content=content or f"User enjoys {HOBBIES[number % 11]}.",
-        importance=importance,
-        pinned=pinned,
-        created_at=at,
-        updated_at=at,
-    )
+    at = NOON - timedelta(days=days)
+    content = f"User enjoys {HOBBIES[number % 11]}." if content is None else content
+    fields: dict[str, Any] = {"importance": 0.5, "pinned": False} | more
+    return MemoryToKeep(memory_id=number, content=content, created_at=at, updated_at=at, **fields)
 
 
 def decision(action: str, target: int, content: str | None = None, merged: int | None = None) -> CompactionDecision:

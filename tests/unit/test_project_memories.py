@@ -98,13 +98,7 @@ def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int
     assert left == (project.stats.pending, project.stats.memories)
 
 
-@pytest.mark.parametrize(
-    ("fields", "outcome"),
-    [
-        ({}, "done"),
-        ({"content": "x" * 1_001}, "too_long"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "outcome"), [({}, "done"), ({"content": "x" * 1_001}, "too_long")])
 def test_adding_by_hand(fields: dict[str, Any], outcome: str) -> None:
     """Each is audited and answered; a refused one says why and keeps nothing."""
     project = Project()
