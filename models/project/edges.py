@@ -95,10 +95,8 @@ class Edges:
                 if edge.type == name and edge.target_id not in came_from:
                     came_from[edge.target_id] = memory_id
                     waiting.append(edge.target_id)
-        if last not in came_from:
-            return []
-        way = [last]
-        while came_from[way[-1]]:
+        way = [last] if last in came_from else []
+        while way and came_from[way[-1]]:
             way.append(came_from[way[-1]])
         return way[::-1]
 

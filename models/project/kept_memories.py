@@ -20,7 +20,7 @@ from models.events.project_items import (
     ProjectMemory,
 )
 from models.policy.project import LongTermPolicy, NarrativePolicy
-from models.project.shards import Gone, ShardedMemories, StoredMemory
+from models.project.shards import ShardedMemories, StoredMemory
 from models.state.entity import same_fields
 from models.text.words import fold_text
 
@@ -45,8 +45,8 @@ class New(Struct, frozen=True, kw_only=True):
     valid_until: datetime | None = None
 
 
-Emit = Callable[[StoredMemory | Gone, ItemCause], None]
-"""Hears of each memory that changed or went, once per operation."""
+Emit = Callable[[StoredMemory, ItemCause, bool], None]
+"""Hears of each memory that changed, or went (true), once per operation."""
 
 
 class MemoryChanges:
@@ -83,7 +83,7 @@ class MemoryChanges:
         """Let go of it; told at once, as its slot may be taken next."""
         self.memories.drop(kept.memory.id)
         self._changed.pop(kept.memory.id, None)
-        self._emit(Gone(kept.memory.id, kept.slot), cause)
+        self._emit(kept, cause, True)
 
     def emit(self) -> None:
         """End the operation."""
@@ -91,7 +91,7 @@ class MemoryChanges:
         for memory_id, cause in changed.items():
             kept = self.get(memory_id)
             if kept is not None:
-                self._emit(kept, cause)
+                self._emit(kept, cause, False)
 
     def listed(self, name: str, kept: StoredMemory, most: int) -> None:
         """List a memory under a name, the latest last; beyond `most` the oldest is left out."""

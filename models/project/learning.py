@@ -24,7 +24,7 @@ from models.policy import Policy
 from models.project.kept_memories import New, canonical, holder_of
 from models.project.long_term import LongTerm
 from models.project.outputs import ProjectEmission, said_first
-from models.project.shards import PENDING, Gone, KeptFact, StoredMemory, suffix_of
+from models.project.shards import PENDING, KeptFact, StoredMemory, suffix_of
 from models.project.short_term import cut_short
 from models.project.state import ProjectState
 from models.state.entity import same_fields
@@ -42,13 +42,11 @@ class Learning:
         self._policy = policy.projects.long_term
         self.long_term = LongTerm(state.memories, self._emit, state.key, self._policy, emission.now)
 
-    def _emit(self, kept: StoredMemory | Gone, cause: ItemCause) -> None:
-        if isinstance(kept, StoredMemory):
-            self._emission.item(kept.memory, kept.slot, cause)
+    def _emit(self, kept: StoredMemory, cause: ItemCause, gone: bool) -> None:
+        if gone:
+            self._emission.gone("memory", kept.slot, kept.memory.id, cause, said_first(kept.memory))
         else:
-            gone = self._state.memories.dropped.get(kept.memory_id)
-            named = ("", "") if gone is None else said_first(gone)
-            self._emission.gone("memory", kept.slot, kept.memory_id, cause, named)
+            self._emission.item(kept.memory, kept.slot, cause)
 
     def read(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
         """Learn from a message; gives the ids of memories that it made or strengthened.

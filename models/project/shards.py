@@ -54,13 +54,6 @@ class KeptFact(Struct, frozen=True, array_like=True):
     slot: int
 
 
-class Gone(Struct, frozen=True):
-    """A memory that went, and the place that is free."""
-
-    memory_id: str
-    slot: int
-
-
 class MemoryCounts(Struct, array_like=True):
     """Counts of memories, in the head."""
 

@@ -29,18 +29,15 @@ from models.events import (
 )
 from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
-from models.partition.commands import MemoryPartitionFold
-from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.policy.app import AppPolicy, EnergyPolicy
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from tests.support.app_driver import Space, ended
-from tests.support.cut_log import assert_cuts_change_nothing
-from tests.support.entity_driver import NOON, Entities
+from tests.support.cut_log import assert_cuts_change_nothing, come_of
+from tests.support.entity_driver import NOON
 from tests.support.limits import too_large
-from tests.support.user_partition import keep
 
 ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
 SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_content_chars=200, energy=ENERGY)
@@ -228,10 +225,6 @@ class Watched(Space):
         if level < ENERGY.floor_ratio * ENERGY.capacity_units - most - 1e-6:
             assert level_before < ENERGY.floor_ratio * ENERGY.capacity_units or self.state.queued == SMALL.waiting
 
-    def check_sizes(self) -> None:
-        """Parts, by the policy."""
-        assert len(self.stored) <= 2 + SMALL.most + SMALL.waiting
-
 
 @given(STEPS, POLICIES, st.data())
 @settings(max_examples=50)
@@ -244,13 +237,13 @@ def test_what_is_told_is_what_is_kept(steps: list[Step], policy: Policy, data: s
         if data.draw(st.booleans()):
             space.store()
             space.check()
-            space.check_sizes()
+            assert len(space.stored) <= 2 + SMALL.most + SMALL.waiting
 
 
 @given(STEPS, POLICIES)
 def test_ends_that_come_again_change_no_memory(steps: list[Step], policy: Policy) -> None:
     """After a crash of the sessions role: right behind each end all before it again, and nothing else comes of it."""
-    found: list[tuple[Entities, list[bytes]]] = []
+    found = []
     for repeats in (False, True):
         talker = Talker()
         log: list[tuple[CommandEvent, datetime]] = []
@@ -258,12 +251,8 @@ def test_ends_that_come_again_change_no_memory(steps: list[Step], policy: Policy
             log += talker.events(step)
             if repeats and step[0] == "end":
                 log += [(event, talker.now) for event in talker.ends[-4:]]
-        entities: Entities = {}
         commands = [Command(event, Position("commands", 5, n), at) for n, (event, at) in enumerate(log)]
-        outputs = keep(entities, MemoryPartitionFold(entities, policy), commands)
-        entities.pop(PARTITION_ENTITY, None)
-        told = [encode(msgspec.structs.replace(o, id="", source=Position("", 0, 0))) for o in outputs]
-        found.append((entities, told))
+        found.append(come_of(commands, policy))
 
     assert found[0] == found[1]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,6 @@ from models.events import (
     FactCategory,
     FactChanged,
     FactsExtracted,
-    OutputEvent,
     Position,
     Retraction,
     Role,
@@ -24,15 +22,12 @@ from models.events import (
     UserEvent,
     UserTurnAdded,
 )
-from models.partition.commands import MemoryPartitionFold
-from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.envelope import tag_of
-from tests.support.cut_log import assert_cuts_change_nothing
-from tests.support.entity_driver import Entities
+from tests.support.cut_log import assert_cuts_change_nothing, come_of
 from tests.support.limits import too_large
 from tests.support.user_driver import NOON, User, added, fact, flat, session_erased, summarised, user_erased
-from tests.support.user_partition import commands, keep
+from tests.support.user_partition import commands
 
 SMALL = UserPolicy(
     high_turns=4,
@@ -153,21 +148,12 @@ def test_batches_and_crashes_change_nothing(
     assert_cuts_change_nothing(commands(*log_of(steps)), POLICY, cuts, rewinds, small_chunks=small_chunks)
 
 
-def _placeless(outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
-    return [msgspec.structs.replace(o, id="", source=Position("", 0, 0)) for o in outputs]
-
-
 @given(STEPS)
 def test_turns_that_come_again_change_nothing(steps: list[Step]) -> None:
     """After a crash of the sessions role: the same turns at later offsets leave the same memory and no events."""
-    found: list[tuple[Entities, list[OutputEvent]]] = []
-    for repeats in (False, True):
-        entities: Entities = {}
-        outputs = keep(entities, MemoryPartitionFold(entities, POLICY), commands(*log_of(steps, repeats=repeats)))
-        entities.pop(PARTITION_ENTITY, None)
-        found.append((entities, _placeless(outputs)))
+    once, again = (come_of(commands(*log_of(steps, repeats=repeats)), POLICY) for repeats in (False, True))
 
-    assert found[0] == found[1]
+    assert once == again
 
 
 class Watched(User):

@@ -8,9 +8,12 @@ from datetime import timedelta
 from itertools import islice
 
 import pytest
+from msgspec import structs
 
 from models.entities import entity_key
+from models.events import OutputEvent, Position
 from models.partition.commands import MemoryPartitionFold
+from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.codec import encode
@@ -63,6 +66,14 @@ def assert_cuts_change_nothing(
     for kind, progress in fold.progress.items():
         assert anew.progress[kind].totals == progress.totals
         assert anew.progress[kind].due(FAR_AHEAD) == progress.due(FAR_AHEAD)
+
+
+def come_of(log: Sequence[Command], policy: Policy) -> tuple[Entities, list[OutputEvent]]:
+    """What a log comes to but for places in it: states without the partition's clock, outputs without id and source."""
+    entities: Entities = {}
+    outputs = keep(entities, MemoryPartitionFold(entities, policy), log)
+    entities.pop(PARTITION_ENTITY, None)
+    return entities, [structs.replace(output, id="", source=Position("", 0, 0)) for output in outputs]
 
 
 def assert_entities_are_apart(log: Sequence[Command], policy: Policy, keys: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from models.events.project_items import MemorySource, MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy
 from models.project.kept_memories import New
 from models.project.long_term import LongTerm
-from models.project.shards import Gone, MemoryCounts, ShardedMemories, StoredMemory
+from models.project.shards import MemoryCounts, ShardedMemories, StoredMemory
 from models.project.store import Slots, Store
 from models.state.parts import Parts
 from tests.support.session_driver import NOON
@@ -57,8 +57,8 @@ class Project:
         """As of the clock."""
         return LongTerm(self.memories, self._tell, KEY, self.policy, now or self.now)
 
-    def _tell(self, kept: StoredMemory | Gone, cause: ItemCause) -> None:
-        self.told.append((kept.memory_id if isinstance(kept, Gone) else kept.memory.id, cause))
+    def _tell(self, kept: StoredMemory, cause: ItemCause, _gone: bool) -> None:
+        self.told.append((kept.memory.id, cause))
 
     def say(  # what the tests vary
         self,
