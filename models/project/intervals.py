@@ -33,6 +33,7 @@ from models.language.contradiction import contradicting, denies, opposed
 from models.project.edges import Edges, relationship
 from models.project.kept_memories import MemoryChanges, holder, revised
 from models.project.shards import StoredMemory
+from models.project.validity import is_valid
 
 SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})
 """Types of which a newer memory of the same subject closes the older one."""
@@ -145,7 +146,7 @@ class Intervals:
         """
         result = list(group)
         for kept in group:
-            if _holds_over(kept.memory, draft.valid_from) and supersedes(draft, kept.memory):
+            if is_valid(kept.memory, draft.valid_from) and supersedes(draft, kept.memory):
                 later = self._second_half(kept, draft.valid_from)
                 if later is not None:
                     result = [self._changes.get(each.memory.id) or each for each in result] + [later]
@@ -246,8 +247,3 @@ class Intervals:
 def by_begin(kept: StoredMemory) -> tuple[datetime, str]:
     """Order of memories in time."""
     return kept.memory.valid_from, kept.memory.id
-
-
-def _holds_over(memory: ProjectMemory, at: datetime) -> bool:
-    """Whether it holds before and at a time."""
-    return memory.valid_from < at and (memory.valid_until is None or at < memory.valid_until)

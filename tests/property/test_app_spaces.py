@@ -273,7 +273,7 @@ def test_nothing_of_an_erased_session_is_left(steps: list[Step], policy: Policy)
                 event = msgspec.structs.replace(event, notables=notables, summary=canary)  # noqa: PLW2901
             space.now = max(space.now, at)
             space.put(event)  # type: ignore[arg-type]
-    space.put(SpaceSessionErased(app_id="a", timestamp=space.now, session_ids=["s1"], request_id="e"))
+    space.erase("s1")
     after = len(space.outputs)
     for _ in range(5):
         space.wait(hours=1)

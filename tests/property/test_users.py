@@ -200,11 +200,6 @@ class Watched(User):
         assert len(list(self.state.facts.all())) <= SMALL.facts.most
         assert len(kept) == self.state.head.facts
 
-    def check_sizes(self) -> None:
-        """Parts and outputs, by the policy."""
-        assert [output for output in self.outputs if too_large(output)] == []
-        assert len([part for part in self.stored if part[0] == "t"]) <= SMALL.most_turns
-
 
 @given(STEPS, st.data())
 def test_no_turn_is_lost_or_doubled_and_facts_never_overlap(steps: list[Step], data: st.DataObject) -> None:
@@ -216,7 +211,8 @@ def test_no_turn_is_lost_or_doubled_and_facts_never_overlap(steps: list[Step], d
         user.check(speaker.turns)
         if data.draw(st.booleans()):
             user.store()
-            user.check_sizes()
+            assert len([part for part in user.stored if part[0] == "t"]) <= SMALL.most_turns
+    assert [output for output in user.outputs if too_large(output)] == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, "name", "age", "age"])), max_size=12), st.randoms())

@@ -29,7 +29,7 @@ from models.events import (
     SpaceOutput,
     space_key,
 )
-from models.events.erase import SpaceErasure
+from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
 from models.policy import Policy
 from models.policy.app import AppPolicy
 from tests.support.entity_driver import MemoryDriver
@@ -93,6 +93,13 @@ class Space(MemoryDriver):
             request=request or self.state.head.requests, action=action, target_memory_id=target, **fields
         )
         return self.put(decided)
+
+    def erase(self, *session_ids: str) -> list[SpaceOutput]:
+        """Sessions are erased, or without any the space; gives the outputs."""
+        fields: dict[str, Any] = {"timestamp": self.now, "request_id": "e"} | self.ids
+        if session_ids:
+            return self.put(SpaceSessionErased(session_ids=list(session_ids), **fields))
+        return self.put(SpaceErased(**fields))
 
     def command(self, kind: type[Any], **fields: Any) -> AppMemoryAudited:
         """An admin's command; gives what the audit says of it."""

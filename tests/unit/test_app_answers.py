@@ -9,7 +9,6 @@ import pytest
 
 from models.events import MemoryRequested, RequestedTurn, Role
 from models.events.app import MemoryDeleted, MemoryEdited
-from models.events.erase import SpaceSessionErased
 from tests.support.app_driver import THINGS, Space
 
 
@@ -197,7 +196,7 @@ def test_what_was_let_go_does_not_come_back_with_an_answer(kind: str) -> None:
     space.end(session="a", first_turn=5, last_turn=9)
     before = space.state.head.requests
     if kind == "erase":
-        space.put(SpaceSessionErased(session_ids=["a"], request_id="r", timestamp=space.now, **space.ids))
+        space.erase("a")
     elif kind == "delete":
         space.command(MemoryDeleted, memory_id=1)
     else:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import SpaceOutput
 from models.events.app import AppUninstalled, MemoryEdited
-from models.events.erase import SpaceErased, SpaceSessionErased
+from models.events.erase import SpaceErased
 from models.partition.commands import MemoryPartitionFold
 from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
@@ -16,24 +15,13 @@ from tests.support.entity_driver import NOON, Entities
 from tests.support.user_partition import commands
 
 
-def erase_sessions(space: Space, *session_ids: str) -> list[SpaceOutput]:
-    """Erase sessions; gives the outputs."""
-    ids = list(session_ids)
-    return space.put(SpaceSessionErased(timestamp=space.now, session_ids=ids, request_id="e", **space.ids))
-
-
-def erase_space(space: Space) -> list[SpaceOutput]:
-    """Erase the space; gives the outputs."""
-    return space.put(SpaceErased(timestamp=space.now, request_id="e", **space.ids))
-
-
 def test_an_erased_space_leaves_nothing() -> None:
     """No part, no count; what comes next begins a new one."""
     space = Space()
     space.fill(12)
     space.command(AppUninstalled)
     space.store()
-    assert erase_space(space) == []
+    assert space.erase() == []
     space.store()
     assert space.stored == {}
     space.told.clear()
@@ -46,8 +34,8 @@ def test_an_erased_space_leaves_nothing() -> None:
 def test_nothing_is_written_of_a_space_that_nobody_knows() -> None:
     """Nor by a late answer, work that is due, or sessions that were never here: a forgotten name does not come back."""
     space = Space()
-    assert [erase_space(space), space.propose(request=1), space.decide(request=1), space.wait()] == [[], [], [], []]
-    assert erase_sessions(space, "s1") == []
+    assert [space.erase(), space.propose(request=1), space.decide(request=1), space.wait()] == [[], [], [], []]
+    assert space.erase("s1") == []
     assert space.state.changed_parts() == {}
     entities: Entities = {}
     erased = SpaceErased(timestamp=NOON, request_id="e", app_id="shop")
@@ -63,7 +51,7 @@ def test_what_is_asked_of_others_is_still_waited_for() -> None:
         space.propose(f"User bought {THINGS[n]}.")
     request = space.state.head.requests
     space.end(session="s3")
-    erase_sessions(space, "s3")
+    space.erase("s3")
     space.decide("delete", 1, request=request)
 
     assert (sorted(space.active), space.stats.waiting) == ([2, 3], 0)
@@ -79,7 +67,7 @@ def test_a_memory_of_too_many_conversations_goes_with_any() -> None:
             space.decide("edit", 1, new_content="User buys a lot.")
     space.store()
     assert max(map(len, space.stored.values())) < 2_000
-    erase_sessions(space, "of another")
+    space.erase("of another")
 
     assert sorted(space.active) == [2]
 
@@ -89,7 +77,7 @@ def test_erasing_does_not_undo_what_admins_did() -> None:
     space = Space()
     space.fill(3)
     space.command(MemoryEdited, memory_id=2, pinned=True)
-    erase_sessions(space, "s0")
+    space.erase("s0")
 
     assert [(m.memory_id, m.pinned) for m in space.active.values()] == [(2, True), (3, False)]
     assert (space.stats.created, space.stats.edited) == (3, 1)
@@ -105,6 +93,6 @@ def test_conversations_beyond_those_that_are_named_are_found() -> None:
             space.decide("edit", 1, new_content=f"User bought {THINGS[0]} and {THINGS[n]}.")
     assert space.active[1].related_conversations == ["s4"]
     assert sorted(space.active) == [1, 2]
-    erase_sessions(space, "s2")
+    space.erase("s2")
 
     assert sorted(space.active) == [2]
