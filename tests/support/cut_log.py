@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from datetime import timedelta
 from itertools import islice
@@ -10,13 +10,11 @@ from itertools import islice
 import pytest
 from msgspec import structs
 
-from models.entities import entity_key
 from models.events import OutputEvent, Position
 from models.partition.commands import MemoryPartitionFold
 from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.wire.arrival import Command
-from models.wire.codec import encode
 from tests.support.entity_driver import NOON, Entities
 from tests.support.user_partition import gather, keep, keep_result
 
@@ -74,16 +72,3 @@ def come_of(log: Sequence[Command], policy: Policy) -> tuple[Entities, list[Outp
     outputs = keep(entities, MemoryPartitionFold(entities, policy), log)
     entities.pop(PARTITION_ENTITY, None)
     return entities, [structs.replace(output, id="", source=Position("", 0, 0)) for output in outputs]
-
-
-def assert_entities_are_apart(log: Sequence[Command], policy: Policy, keys: Iterable[str]) -> None:
-    """An entity's memory and events are what they would be without any other one on the partition."""
-    together: Entities = {}
-    outputs = keep(together, MemoryPartitionFold(together, policy), log)
-    for key in keys:
-        alone: Entities = {}
-        own = [command for command in log if entity_key(command.event) == key]
-        expected = keep(alone, MemoryPartitionFold(alone, policy), own)
-
-        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]
-        assert alone.get(key, {}) == together.get(key, {})
