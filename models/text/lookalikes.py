@@ -11,6 +11,7 @@ import unicodedata
 from itertools import chain
 
 from models.text.look import Look, characters_in
+from models.text.tables import read_table
 
 _MARKS = r"\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
 """Marks that combine with letters of any script; part of a character class."""
@@ -26,30 +27,8 @@ _HEAPED = re.compile(rf"[{_LATIN_LETTERS}][{_MARKS}]{{{_MOST_MARKS + 1},}}|(?:[A
 _ALL_MARKS = characters_in(_MARKS)
 _MARKS_ON_LATIN = re.compile(rf"(?<=[{_LATIN_LETTERS}])[{_MARKS}]+")
 
-_CYRILLIC = dict(
-    zip(
-        "\u0430\u0435\u0451\u043e\u0440\u0441\u0445\u0443\u0456\u0457\u0458\u0455\u04bb\u0501\u051b\u051d\u043a\u043c\u0442"
-        "\u043d\u043f\u0433\u044c\u0475\u04cf\u04af\u0410\u0412\u0415\u0401\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
-        "\u0423\u0406\u0407\u0408\u0405\u04ae\u0474\u050c\u051a\u051c\u04c0",
-        "aeeopcxyiijshdqwkmthnrbvlyABEEKMHOPCTXYIIJSYVGQWI",
-        strict=True,
-    )
-)
-_GREEK = dict(
-    zip(
-        "\u03b1\u03bf\u03bd\u03c1\u03c5\u03b9\u03ba\u03c7\u03b5\u03b7\u03c4\u03c9\u03b3\u03b2\u03f2\u03f3\u03ac\u03cc\u03af"
-        "\u03ad\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f9\u037f",
-        "aovpuikxentwybcjaoieABEZHIKMNOPTYXCJ",
-        strict=True,
-    )
-)
-_SMALL_CAPITALS = dict(
-    zip(
-        "\u1d00\u0299\u1d04\u1d05\u1d07\ua730\u0262\u029c\u026a\u1d0a\u1d0b\u029f\u1d0d\u0274\u1d0f\u1d18\ua7af\u0280\ua731"
-        "\u1d1b\u1d1c\u1d20\u1d21\u028f\u1d22\u0251\u0261",
-        "abcdefghijklmnopqrstuvwyzag",
-        strict=True,
-    )
+_CYRILLIC, _GREEK, _SMALL_CAPITALS = (
+    dict(zip(pairs["characters"], pairs["read_as"], strict=True)) for pairs in read_table("lookalikes", "text").values()
 )
 _STYLED_RANGES = (
     range(0x2B0, 0x2B9), range(0x1D2C, 0x1D6B), range(0x2090, 0x209D), range(0x2100, 0x2150), range(0x249C, 0x24EA),

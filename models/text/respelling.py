@@ -11,19 +11,7 @@ from itertools import product
 from models.text.known_words import ENGLISH_WORDS, is_known
 from models.text.look import Look
 
-_READINGS = {
-    "0": "o",
-    "1": "il",
-    "3": "e",
-    "4": "a",
-    "5": "s",
-    "7": "t",
-    "8": "b",
-    "@": "a",
-    "$": "s",
-    "!": "il",
-    "|": "li",
-}
+_READINGS = dict(zip("034578@$", "oeastbas", strict=True)) | {"1": "il", "!": "il", "|": "li"}
 _SIGNS = "".join(_READINGS)
 _MOST_AMBIGUOUS = 4
 _LONGEST_WORD = 20

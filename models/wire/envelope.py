@@ -8,7 +8,7 @@ and the content type.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
 
 from msgspec import Struct
 
@@ -69,25 +69,15 @@ def _rfc3339(time: datetime) -> bytes:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z").encode()
 
 
-_constants: dict[type[Any], tuple[tuple[str, bytes], ...]] = {}
-
-
+@cache
 def _constant_headers(event: type[Struct]) -> tuple[tuple[str, bytes], ...]:
-    """What is the same for every event of a type, made once."""
-    known = _constants.get(event)
-    if known is None:
-        known = _constants[event] = tuple(_describe(event))
-    return known
-
-
-def _describe(event: type[Struct]) -> Headers:
+    """What is the same for every event of a type."""
     schema = schema_of(event)
     headers = [("content-type", CONTENT_TYPE.encode()), (SCHEMA_HEADER, schema.encode())]
     if issubclass(event, Output | DeadLetter):
-        source = f"/turntide/{TOPIC_OF[event].owner}"
         headers += [
             ("ce_specversion", b"1.0"),
             ("ce_type", f"turntide.{schema}".encode()),
-            ("ce_source", source.encode()),
+            ("ce_source", f"/turntide/{TOPIC_OF[event].owner}".encode()),
         ]
-    return headers
+    return tuple(headers)

@@ -41,6 +41,7 @@ class Cusum(Struct, array_like=True, gc=False):
         since: Turn from which it is above 0.
     """
 
+    why = "risk has added up since turn {0.since} to {0.value:.2f} of the most that is counted"
     total: float = 0.0
     since: int = 0
 
@@ -61,10 +62,6 @@ class Cusum(Struct, array_like=True, gc=False):
         """0-1."""
         return self.total / FULL_SUM
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"risk has added up since turn {self.since} to {self.value:.2f} of the most that is counted"
-
 
 class PageHinkley(Struct, array_like=True, gc=False):
     """Page-Hinkley: cumulative sum of the risk over its own running mean (Page 1954, Hinkley 1971).
@@ -78,6 +75,7 @@ class PageHinkley(Struct, array_like=True, gc=False):
         since: Turn from which the sum is above 0.
     """
 
+    why = "risk is above this session's own mean since turn {0.since}, by {0.total:.2f} in all"
     total: float = 0.0
     mean: float = 0.0
     turns: int = 0
@@ -100,10 +98,6 @@ class PageHinkley(Struct, array_like=True, gc=False):
         """0-1: 0.5 for a sum of 1, such as two turns that each exceed the mean by 0.55."""
         return self.total / (self.total + 1.0)
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"risk is above this session's own mean since turn {self.since}, by {self.total:.2f} in all"
-
 
 class Jump(Struct, array_like=True, gc=False):
     """Largest rise of the risk over the decayed mean before it, halved for every `JUMP_HALF_LIFE_TURNS` turns since.
@@ -115,6 +109,7 @@ class Jump(Struct, array_like=True, gc=False):
         turn: Of the rise.
     """
 
+    why = "risk jumped at turn {0.turn}, by {0.rise:.2f} as it counts by now"
     rise: float = 0.0
     mean: float = 0.0
     weight: float = 0.0
@@ -133,7 +128,3 @@ class Jump(Struct, array_like=True, gc=False):
     def value(self) -> float:
         """0-1."""
         return self.rise
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"risk jumped at turn {self.turn}, by {self.rise:.2f} as it counts by now"

@@ -27,6 +27,7 @@ class SetupDrift(Struct, array_like=True, gc=False):
         turn: Of the set-up.
     """
 
+    why = "risk rose by {0.drift:.2f} since a role or a story was set up, last at turn {0.turn}"
     drift: float = 0.0
     base: float = 0.0
     force: float = 0.0
@@ -49,31 +50,23 @@ class SetupDrift(Struct, array_like=True, gc=False):
         """0-1."""
         return self.drift
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"risk rose by {self.drift:.2f} since a role or a story was set up, last at turn {self.turn}"
-
 
 class Instructions(Occurrences, array_like=True, gc=False):
     """How often the user tried to rewrite the assistant's rules or probed its limits."""
+
+    why = "instructs the assistant about its rules or probes its limits {0.often}, last at turn {0.turn}"
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         features = seen.features
         self.fade_and_add(1.0 if features.meta_instruction or features.probing else 0.0, seen.turn)
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"instructs the assistant about its rules or probes its limits {self.at()}"
-
 
 class Demands(ShareOfTurns, array_like=True, gc=False):
     """Share of the user turns that order something."""
 
+    why = "{0.times} of {0.turns} turns are orders, the last is turn {0.turn}"
+
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.count(seen.features.imperative, seen.turn)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"{self.times} of {self.turns} turns are orders, the last is turn {self.turn}"

@@ -17,15 +17,13 @@ something of itself."""
 class RephrasedProbing(Occurrences, array_like=True, gc=False):
     """How often the same was asked again: what was risky, refused or probing counts 1, the harmless a tenth."""
 
+    why = "asked the same again in other words {0.often}, last at turn {0.turn}"
+
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         marks = seen.marks
         weight = 1.0 if marks & TurnMark.REPHRASED else HARMLESS_REPEAT if marks & TurnMark.REPEATED else 0.0
         self.fade_and_add(weight, seen.turn)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"asked the same again in other words {self.at()}"
 
 
 class RefusedRephrased(Occurrences, array_like=True, gc=False):
@@ -38,6 +36,7 @@ class RefusedRephrased(Occurrences, array_like=True, gc=False):
         before: Risk of the turn before.
     """
 
+    why = "asked on after a refusal {0.often}, last at turn {0.turn}"
     before: float = 0.0
 
     def observe(self, seen: Observation) -> None:
@@ -52,10 +51,6 @@ class RefusedRephrased(Occurrences, array_like=True, gc=False):
         self.fade_and_add(weight, seen.turn)
         self.before = seen.risk
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"asked on after a refusal {self.at()}"
-
 
 class Refusals(Occurrences, array_like=True, gc=False):
     """How often the assistant refused something risky, each known with the user turn after it.
@@ -64,16 +59,13 @@ class Refusals(Occurrences, array_like=True, gc=False):
         before: Risk of the turn before.
     """
 
+    why = "the assistant refused {0.often}, last before turn {0.turn}"
     before: float = 0.0
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.fade_and_add(_weight_of(self.before) if seen.refused else 0.0, seen.turn)
         self.before = seen.risk
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"the assistant refused {self.at('before')}"
 
 
 def _weight_of(risk: float) -> float:

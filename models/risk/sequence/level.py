@@ -26,6 +26,7 @@ class Level(Struct, array_like=True, gc=False):
         turn: The last one.
     """
 
+    why = "the latest turns up to {0.turn} are of risk {0.value:.2f} on average"
     mean: float = 0.0
     weight: float = 0.0
     turn: int = 0
@@ -41,10 +42,6 @@ class Level(Struct, array_like=True, gc=False):
         """The mean as a risk, 0-1; 0 before the first turn."""
         return 1.0 / (1.0 + math.exp(-self.mean)) if self.weight else 0.0
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"the latest turns up to {self.turn} are of risk {self.value:.2f} on average"
-
 
 class Peak(Struct, array_like=True, gc=False):
     """Highest risk so far; what it exceeds the present risk by is halved for every `PEAK_HALF_LIFE_TURNS` turns.
@@ -54,6 +51,7 @@ class Peak(Struct, array_like=True, gc=False):
         turn: Of it.
     """
 
+    why = "the riskiest turn is {0.turn}, at {0.risk:.2f} by now"
     risk: float = 0.0
     turn: int = 0
 
@@ -69,10 +67,6 @@ class Peak(Struct, array_like=True, gc=False):
         """0-1."""
         return self.risk
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"the riskiest turn is {self.turn}, at {self.risk:.2f} by now"
-
 
 class SecondPeak(Struct, array_like=True, gc=False):
     """Second highest risk, both fading as the peak: one outlier is no pattern, two are.
@@ -84,6 +78,7 @@ class SecondPeak(Struct, array_like=True, gc=False):
         second_turn: Its turn.
     """
 
+    why = "two turns stand out, {0.turns[0]} and {0.turns[1]}, the lower at {0.second:.2f} by now"
     highest: float = 0.0
     second: float = 0.0
     highest_turn: int = 0
@@ -105,7 +100,7 @@ class SecondPeak(Struct, array_like=True, gc=False):
         """0-1."""
         return self.second
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        turns = sorted((self.highest_turn, self.second_turn))
-        return f"two turns stand out, {turns[0]} and {turns[1]}, the lower at {self.second:.2f} by now"
+    @property
+    def turns(self) -> list[int]:
+        """Both turns, in order."""
+        return sorted((self.highest_turn, self.second_turn))

@@ -32,13 +32,11 @@ _MATTER_FADE = fade(MATTER_HALF_LIFE_TURNS)
 class TopicCycling(Occurrences, array_like=True, gc=False):
     """How often a risky matter was returned to after a detour (`TurnMark.RETURNED`)."""
 
+    why = "returned to a risky matter after a detour {0.often}, last at turn {0.turn}"
+
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.fade_and_add(1.0 if seen.marks & TurnMark.RETURNED else 0.0, seen.turn)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"returned to a risky matter after a detour {self.at()}"
 
 
 class InformationGathering(Struct, array_like=True, gc=False):
@@ -52,6 +50,7 @@ class InformationGathering(Struct, array_like=True, gc=False):
         turn: The last of them.
     """
 
+    why = "asks for particulars of one matter, {0.questions} questions up to turn {0.turn}"
     row: float = 0.0
     questions: int = 0
     turn: int = 0
@@ -75,10 +74,6 @@ class InformationGathering(Struct, array_like=True, gc=False):
         """0-1."""
         return self.row / (self.row + FULL_ROW)
 
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"asks for particulars of one matter, {self.questions} questions up to turn {self.turn}"
-
 
 class OneMatter(Struct, array_like=True, gc=False):
     """Exponentially weighted mean of the nearness of each user turn to the one before it, shrunk towards 0.
@@ -89,6 +84,7 @@ class OneMatter(Struct, array_like=True, gc=False):
         turn: The last one compared.
     """
 
+    why = "stays on one matter up to turn {0.turn}, turns are {0.mean:.2f} alike on average"
     mean: float = 0.0
     weight: float = 0.0
     turn: int = 0
@@ -105,7 +101,3 @@ class OneMatter(Struct, array_like=True, gc=False):
     def value(self) -> float:
         """0-1; one pair of turns counts half, four pairs three quarters."""
         return self.mean * self.weight / (self.weight + 1.0)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"stays on one matter up to turn {self.turn}, turns are {self.mean:.2f} alike on average"

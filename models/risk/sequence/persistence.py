@@ -16,13 +16,11 @@ SUSPECT = 0.35
 class Persistence(ShareOfTurns, array_like=True, gc=False):
     """Share of the turns of risk `RISKY` or more."""
 
+    why = f"{{0.times}} of {{0.turns}} turns are of risk {RISKY} or more, the last is turn {{0.turn}}"
+
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.count(seen.risk >= RISKY, seen.turn)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"{self.times} of {self.turns} turns are of risk {RISKY} or more, the last is turn {self.turn}"
 
 
 class SuspectRun(Struct, array_like=True, gc=False):
@@ -33,6 +31,7 @@ class SuspectRun(Struct, array_like=True, gc=False):
         first: Its first turn.
     """
 
+    why = f"risk {SUSPECT} or more for {{0.length}} turns without a break, since turn {{0.first}}"
     length: int = 0
     first: int = 0
 
@@ -49,7 +48,3 @@ class SuspectRun(Struct, array_like=True, gc=False):
     def value(self) -> float:
         """0-1: 0.33 for one turn, 0.6 for three."""
         return self.length / (self.length + PRIOR_TURNS)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"risk {SUSPECT} or more for {self.length} turns without a break, since turn {self.first}"

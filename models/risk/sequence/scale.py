@@ -78,9 +78,10 @@ class Occurrences(Struct, array_like=True, gc=False):
             self.times += 1
             self.turn = turn
 
-    def at(self, place: str = "at") -> str:
-        """How often and when last: `3 times, last at turn 12`."""
-        return f"{self.times} {'time' if self.times == 1 else 'times'}, last {place} turn {self.turn}"
+    @property
+    def often(self) -> str:
+        """`3 times`."""
+        return "1 time" if self.times == 1 else f"{self.times} times"
 
 
 PRIOR_TURNS = 2

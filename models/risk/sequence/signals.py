@@ -27,15 +27,15 @@ from models.risk.sequence.trend import RiskTrend
 class Signal(Protocol):
     """One way to see that a conversation escalates; itself the state it needs for that."""
 
+    why: str
+    """Why the value is what it is: one clause with numbers and turn numbers, never text; `{0}` is the signal."""
+
     def observe(self, seen: Observation) -> None:
         """Take one user turn in, in place, in O(1)."""
 
     @property
     def value(self) -> float:
         """0-1; 0 before anything was observed."""
-
-    def phrase(self) -> str:
-        """Why the value is what it is: one clause with numbers and turn numbers, never text."""
 
 
 class SequenceSignals(Struct, array_like=True, gc=False):
@@ -71,7 +71,7 @@ class SequenceSignals(Struct, array_like=True, gc=False):
 
     def phrases(self) -> dict[str, str]:
         """Why each value is what it is, by name; of a signal at 0 it says nothing of use."""
-        return {name: signal.phrase() for name, signal in zip(SIGNAL_NAMES, _all_of(self), strict=True)}
+        return {name: signal.why.format(signal) for name, signal in zip(SIGNAL_NAMES, _all_of(self), strict=True)}
 
 
 SIGNAL_NAMES: tuple[str, ...] = SequenceSignals.__struct_fields__

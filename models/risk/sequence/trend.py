@@ -64,6 +64,7 @@ class RiskTrend(Struct, array_like=True, gc=False):
         turn: The last one.
     """
 
+    why = "risk rises by {0.slope:.3f} ± {0.error:.3f} a turn up to turn {0.turn}"
     turns: int = 0
     risks: float = 0.0
     products: float = 0.0
@@ -103,7 +104,3 @@ class RiskTrend(Struct, array_like=True, gc=False):
         about_mean = self.squares - self.risks * self.risks / design.total
         unexplained = max(0.0, about_mean - self.slope**2 * design.spread)
         return math.sqrt(unexplained / design.freedom * design.slope_variance)
-
-    def phrase(self) -> str:
-        """Why it is as high as it is."""
-        return f"risk rises by {self.slope:.3f} ± {self.error:.3f} a turn up to turn {self.turn}"
