@@ -40,10 +40,6 @@ DEFAULT_APP = "default"
 def session_key(app_id: str, session_id: str) -> str:
     """Key of everything about a session: an id is unique within its app alone.
 
-    Args:
-        app_id: The app.
-        session_id: The session in it.
-
     >>> session_key("shop/eu", "chat/1")
     'session:shop%2Feu/chat/1'
     """

@@ -54,14 +54,7 @@ class AppWindows:
         return None if first is None else first[0]
 
     def observe(self, turn: Turn, watermark: datetime, risk: float | None, raised: int) -> None:
-        """Count a turn for its app.
-
-        Args:
-            turn: The turn.
-            watermark: Event time of the partition at its arrival.
-            risk: Its risk as it was counted, None if it was not.
-            raised: Alerts that it raised.
-        """
+        """Count a turn for its app, with its risk as it was counted."""
         app_id = turn.app_id
         if app_id not in self._apps and len(self._apps) >= self._policy.open_apps:
             app_id = OTHER_APPS

@@ -284,10 +284,6 @@ class Policy(PolicySection, frozen=True, kw_only=True):
 def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:
     """Read a policy file; what it does not name keeps its default.
 
-    Args:
-        data: The file's bytes.
-        kind: Its format.
-
     Raises:
         ConfigurationError: Not readable, an unknown field, or a value out of range; names the field.
     """

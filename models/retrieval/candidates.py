@@ -73,11 +73,7 @@ class Scored(Struct, frozen=True):
 
 
 class Candidates:
-    """Memories, episodes and chunks of one project, a row each; rows of what went are used again.
-
-    Args:
-        policy: Half-life and boost of long-term memories, and retrieval's weights.
-    """
+    """Memories, episodes and chunks of one project, a row each; rows of what went are used again."""
 
     def __init__(self, policy: ProjectPolicy) -> None:
         self._policy = policy

@@ -151,11 +151,6 @@ def speaker_bonuses(query: str, contents: Sequence[str], bonus: float) -> list[f
     """What each turn gets for being said by whom the query names.
 
     Nothing where the query names none of the speakers, or more than one: then it is about both.
-
-    Args:
-        query: The question.
-        contents: Of the turns that are ranked.
-        bonus: For a turn of the speaker that is named.
     """
     speakers = [speaker_of(content) for content in contents]
     asked = f" {' '.join(words_of(fold_text(query)))} "

@@ -40,11 +40,7 @@ class Neighbour(Struct, frozen=True, gc=False):
 
 
 class Graph:
-    """Memories and episodes with their edges, kept as they come, change and go.
-
-    Args:
-        items: To begin with.
-    """
+    """Memories and episodes with their edges, kept as they come, change and go."""
 
     def __init__(self, items: Iterable[ProjectMemory | ProjectEpisode] = ()) -> None:
         self._edges: dict[str, tuple[RelationshipEdge, ...]] = {}
@@ -87,13 +83,7 @@ class Graph:
     def edges(
         self, item_id: str, types: Collection[str] | None = None, direction: Direction = "both"
     ) -> list[RelationshipEdge]:
-        """Edges of an item whose other end is there, in order.
-
-        Args:
-            item_id: The item.
-            types: Of these names; None: of all.
-            direction: Going out, coming in, or both.
-        """
+        """Edges of an item whose other end is there, in order."""
         if item_id not in self._edges:
             return []
         found = set(self._out.get(item_id, ()) if direction != "in" else ())

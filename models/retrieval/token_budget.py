@@ -39,10 +39,6 @@ class TokenBudget(Struct, frozen=True, kw_only=True, gc=False):
 def budget_of(policy: ContextPolicy, system_tokens: int = 0) -> TokenBudget:
     """How a window is divided, with nothing in it yet.
 
-    Args:
-        policy: Total, reserves and shares.
-        system_tokens: Of the system prompt.
-
     Raises:
         BudgetTooSmall: The total does not hold the system prompt and the reserve of the current turn.
 

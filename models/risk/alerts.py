@@ -84,12 +84,6 @@ def after_turn(
     """The alert after a counted turn, and what changed; None while it goes on as it was (de-duplicated).
 
     A resolved alert comes back with the cause "resolved" and is then forgotten by the caller.
-
-    Args:
-        alert: Before the turn.
-        situation: After it.
-        policy: Thresholds.
-        new_id: Names an alert that is raised here.
     """
     demanded = demanded_severity(situation, policy)
     now = situation.now

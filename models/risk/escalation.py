@@ -65,13 +65,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Escalating:
-    """The judgement of one session as it goes on. Reads and writes its own part.
-
-    Args:
-        parts: Of the session.
-        model: That judges.
-        policy: Rules of the judgement.
-    """
+    """The judgement of one session as it goes on. Reads and writes its own part."""
 
     def __init__(self, parts: Parts, model: CombinationModel, policy: EscalationPolicy) -> None:
         self._parts = parts
@@ -203,11 +197,7 @@ class Escalating:
         return judge(self._grounds(), self._model, self._policy)
 
     def escalation(self, threshold: float) -> Escalation:
-        """The judgement as alerts tell it, the strongest contribution first.
-
-        Args:
-            threshold: Probability from which an alert is raised.
-        """
+        """The judgement as alerts tell it, the strongest contribution first."""
         kept, grounds, whole = self._kept, self._grounds(), self.judgement()
         phrases = self._present_signals().phrases()
         phrases[UPSTREAM] = (

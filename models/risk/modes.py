@@ -16,13 +16,6 @@ def next_mode(mode: Mode, score: float, turns_in_mode: int, policy: ModePolicy, 
     A mode is entered when the score reaches its `enter`, also over several steps at once. It is left when the score is
     below its `leave` and it has lasted `dwell_turns`; then for the highest mode whose `leave` still holds.
 
-    Args:
-        mode: Before the turn.
-        score: Combined score, 0-1.
-        turns_in_mode: Counted turns since the mode was entered.
-        policy: Thresholds.
-        app_id: Whose thresholds count, if it has its own.
-
     >>> policy = ModePolicy()
     >>> next_mode(Mode.CALM, 0.6, 0, policy), next_mode(Mode.ELEVATED, 0.5, 9, policy)
     (<Mode.ELEVATED: 'elevated'>, <Mode.ELEVATED: 'elevated'>)

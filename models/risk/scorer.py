@@ -85,12 +85,7 @@ def score_text(content: str) -> float:
 
 
 def score_folded(folded: str, words: Words) -> float:
-    """`score_text` of a text that is folded already.
-
-    Args:
-        folded: The text as `fold_text` gives it.
-        words: Its distinct words.
-    """
+    """`score_text` of a text that is folded already (`fold_text`), with its distinct words."""
     clean = 1.0 - _matter(folded, words)
     if rewrites_rules(folded, words):
         clean *= 1.0 - _META

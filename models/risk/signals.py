@@ -105,15 +105,6 @@ def combine(
 
     So each can raise the score alone and none lowers it, and a signal's share is its part of `-log(1 - score)`. A value
     is the source's, so that of the trajectory can exceed 1; bounded, and less its error, it is only in the combination.
-
-    Args:
-        risks: The window of risks, in order.
-        slope: Fitted to them.
-        behaviour: The profile's counts.
-        turn_count: All counted turns.
-        repeated_topics: Topic to turns.
-        patterns: The detectors' signals.
-        policy: Weights and defaults.
     """
     level = risk_level(risks, policy.level_half_life_turns)
     persistence = topic_persistence_risk(repeated_topics, policy)

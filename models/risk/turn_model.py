@@ -212,10 +212,6 @@ def write_model(file: ScorerFile) -> bytes:
 def read_model(data: bytes, named: str) -> TurnModel:
     """Read a scorer's file.
 
-    Args:
-        data: Its bytes.
-        named: What messages call it.
-
     Raises:
         ConfigurationError: No scorer's file, one of another format, a damaged one, or weights that cannot be meant.
     """

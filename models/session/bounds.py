@@ -61,11 +61,7 @@ _SHARE = 12
 
 
 class Footprint:
-    """What folds add to one write of the changelog, counted while they happen, never too low.
-
-    Args:
-        policy: Sizes of what a turn can change.
-    """
+    """What folds add to one write of the changelog, counted while they happen, never too low."""
 
     def __init__(self, policy: Policy) -> None:
         memory = policy.memory

@@ -77,13 +77,6 @@ def evidence(
     A turn weighs what it added to the log-odds, or its risk where no model judges, and half for each pattern it belongs
     to. Only turns whose share is kept, or of the risk window, and of the remembered vectors can be named; older ones
     are in the archive.
-
-    Args:
-        session_id: Of the session.
-        head: Its head.
-        ring: Its remembered vectors.
-        limit: Turns at most.
-        shares: What turns added to the log-odds; None where no model judges.
     """
     risks = dict(zip(head.risk_turns, head.risks, strict=True))
     marks = dict(zip(ring.turns, ring.marks, strict=True))

@@ -42,15 +42,7 @@ class Effects(Struct, frozen=True, gc=False):
 
 
 class RiskStep:
-    """One input on its way through the risk of a session.
-
-    Args:
-        state: The session.
-        head: Its head.
-        item: The input.
-        timestamp: Event time of what it causes.
-        policy: The rules.
-    """
+    """One input on its way through the risk of a session."""
 
     def __init__(
         self, state: SessionState, head: Open, item: SessionInput, timestamp: datetime, policy: Policy

@@ -245,13 +245,6 @@ def digest_of(name: str) -> str:
 class Emission(Generic[_Output]):
     """What one event makes an entity emit, in order, with deterministic ids.
 
-    Args:
-        key: The entity's key.
-        app_id: Its app.
-        user_id: Its user, where all outputs are one user's.
-        position: The record that carried the event.
-        timestamp: The event's time.
-
     Attributes:
         outputs: What was emitted so far.
         timestamp: The event's time.

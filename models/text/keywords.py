@@ -52,13 +52,7 @@ def _topic_of(risky: tuple[str, ...], word: str) -> str:
 
 
 def topics_of(words: Iterable[str], risky: tuple[str, ...], limit: int) -> list[str]:
-    """Topics of one turn, each once: the risky ones, then up to `limit` others, the longest (most specific) first.
-
-    Args:
-        words: The turn's words in order, folded.
-        risky: Stems that are always kept.
-        limit: Ordinary topics at most.
-    """
+    """Topics of one turn, each once: the risky ones, then up to `limit` others, the longest (most specific) first."""
     found = distinct_topics(words, risky)
     named = [topic for topic in risky if found.pop(topic, True) is None]
     return named + sorted(found, key=len, reverse=True)[:limit]

@@ -43,9 +43,6 @@ def schema_of(event: type[Struct]) -> str:
 def headers_for(event: Struct) -> Headers:
     """Headers of the record that carries the event.
 
-    Args:
-        event: Any event of `models.events` that travels on a topic.
-
     Returns:
         For outputs and dead letters the CloudEvents attributes (`ce_id` is the deterministic event id), for all
         events `content-type` and `schema`. A new list each time: callers may add to it.

@@ -59,13 +59,7 @@ class CountedMessage(Struct, frozen=True, gc=False):
 
 
 class ConversationTopics:
-    """Working copy of a session's topics over its parts; `flush` before the parts are read.
-
-    Args:
-        parts: Of the session.
-        policy: The rules.
-        risky: Stems that summaries keep under one name (`RiskPolicy.risky_topics`).
-    """
+    """Working copy of a session's topics over its parts; `flush` before the parts are read."""
 
     def __init__(self, parts: Parts, policy: TopicPolicy, risky: tuple[str, ...] = ()) -> None:
         self.store = TopicStore(parts, policy, risky)
@@ -84,13 +78,7 @@ class ConversationTopics:
     # --- a message
 
     def add(self, message: CountedMessage, new_id: Callable[[], str], emit: Announcer) -> None:
-        """Add a message to the topic that it belongs to, then compact, merge and evict what is due.
-
-        Args:
-            message: The turn.
-            new_id: Makes the id of a topic that starts here.
-            emit: Who is told of changes.
-        """
+        """Add a message to the topic that it belongs to, then compact, merge and evict what is due."""
         store, active = self.store, self.active
         user = message.turn.role is Role.USER
         slot = self._match(message.vector) if user else active

@@ -38,13 +38,7 @@ _decode_summary = msgspec.msgpack.Decoder(TopicSummary).decode
 
 
 class TopicStore:
-    """Topics of one session as working copies over their parts; `flush` writes what was changed.
-
-    Args:
-        parts: Of the session.
-        policy: The rules.
-        risky: Stems that summaries keep under one name (`RiskPolicy.risky_topics`).
-    """
+    """Topics of one session as working copies over their parts; `flush` writes what was changed."""
 
     def __init__(self, parts: Parts, policy: TopicPolicy, risky: tuple[str, ...] = ()) -> None:
         self.policy = policy
