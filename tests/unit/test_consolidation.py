@@ -6,6 +6,7 @@ from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy, ProjectPolicy
 from models.project.consolidation import step
 from models.project.head import Consolidation
+from tests.support.fields import assert_fields
 from tests.support.long_term_memories import DAY, Project
 
 FACT = MemoryType.FACT
@@ -37,12 +38,7 @@ def test_old_and_faded_memories_are_archived() -> None:
     assert {faded: True, important: False, used: False, fresh: False} == {
         name: kept.memory.archived for name, kept in project.memories.kept.items()
     }
-    assert (4, 1, 2, project.memory(faded).tokens) == (
-        run.looked_at,
-        run.archived,
-        run.decay_updated,
-        run.tokens_reclaimed,
-    )
+    assert_fields(run, looked_at=4, archived=1, decay_updated=2, tokens_reclaimed=project.memory(faded).tokens)
     assert [(faded, "archived"), (important, "decayed")] == sorted(project.told, key=lambda each: each[1])
     assert 0.48 < project.memory(important).decay_factor < 0.5
 

@@ -7,6 +7,7 @@ import pytest
 
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy
+from tests.support.fields import assert_fields
 from tests.support.long_term_memories import DAY, Project
 from tests.support.session_driver import NOON
 
@@ -55,11 +56,7 @@ def test_what_was_superseded_wrongly_is_set_free() -> None:
             outcome = project.edit(older, reopened=True)
 
         assert "done" == outcome[0]
-        assert ("", None, "") == (
-            project.memory(older).subject,
-            project.memory(older).valid_until,
-            project.memory(older).closed_by,
-        )
+        assert_fields(project.memory(older), subject="", valid_until=None, closed_by="")
         assert set() == project.edges()
 
         project.say("Use SQLite for orders.", 5, "database")
@@ -92,12 +89,7 @@ def test_archived_and_restored() -> None:
     assert "done" == project.edit(memory_id, archived=True)[0]
     assert project.memory(memory_id).archived
     assert "done" == project.edit(memory_id, archived=False)[0]
-    assert (False, project.now, 1.0, []) == (
-        project.memory(memory_id).archived,
-        project.memory(memory_id).last_accessed_at,
-        project.memory(memory_id).decay_factor,
-        project.memory(memory_id).history,
-    )
+    assert_fields(project.memory(memory_id), archived=False, last_accessed_at=project.now, decay_factor=1.0, history=[])
     assert [(memory_id, "archived"), (memory_id, "restored")] == project.told
 
 

@@ -10,25 +10,15 @@ import pytest
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy, load_policy
+from tests.support.fields import assert_fields
 
 
 def test_defaults_are_the_seeds() -> None:
     """Numbers of risk memory, each where it is looked for."""
     policy = Policy()
 
-    assert (10, 50, 5, 10, 1_000) == (
-        policy.memory.buffer_turns,
-        policy.memory.working_turns,
-        policy.memory.segment_turns,
-        policy.memory.segments,
-        policy.memory.stored_vectors,
-    )
-    assert (20, 5, 10.0, 0.1) == (
-        policy.risk.trajectory_window,
-        policy.risk.trajectory_min,
-        policy.risk.trajectory_gain,
-        policy.risk.persistence_per_turn,
-    )
+    assert_fields(policy.memory, buffer_turns=10, working_turns=50, segment_turns=5, segments=10, stored_vectors=1_000)
+    assert_fields(policy.risk, trajectory_window=20, trajectory_min=5, trajectory_gain=10.0, persistence_per_turn=0.1)
     assert (0.3, 0.2, 0.5) == msgspec.structs.astuple(policy.risk.suspicion)
     assert ("weapon", "hack", "bypass", "exploit") == policy.risk.risky_topics
     assert timedelta(minutes=30) == policy.session.timeout
@@ -59,12 +49,8 @@ def test_file_overrides_single_fields() -> None:
         policy.session.timeout,
         policy.risk.scored_roles,
     )
-    assert (0.5, 0.5, datetime(2010, 1, 1, tzinfo=UTC), 10) == (
-        policy.risk.weights.level,
-        policy.risk.weights.trajectory,
-        policy.intake.earliest_time,
-        policy.memory.buffer_turns,
-    )
+    assert_fields(policy.risk.weights, level=0.5, trajectory=0.5)
+    assert (datetime(2010, 1, 1, tzinfo=UTC), 10) == (policy.intake.earliest_time, policy.memory.buffer_turns)
 
 
 @pytest.mark.parametrize(

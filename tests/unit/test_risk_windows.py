@@ -9,6 +9,7 @@ import pytest
 
 from models.policy import WindowShape
 from models.risk.windows import ClosedWindow, Windows, WindowState
+from tests.support.fields import assert_fields
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SLIDING = WindowShape()
@@ -74,12 +75,8 @@ def test_late_turn_shows_in_the_window_of_its_arrival() -> None:
     (after,) = windows.close(at(60))
 
     assert [(0, 5, 1)] == spans(closed)
-    assert (5, 0, 1, 0.0) == (
-        (after.start - NOON) // timedelta(minutes=1),
-        after.counts.turns,
-        after.counts.late_turns,
-        after.counts.risk_sum,
-    )
+    assert_fields(after.counts, turns=0, late_turns=1, risk_sum=0.0)
+    assert 5 == (after.start - NOON) // timedelta(minutes=1)
 
 
 def test_flush_gives_what_is_open_and_goes_on() -> None:

@@ -20,6 +20,7 @@ from models.events import (
 )
 from models.session.fold import SessionState, read_due
 from models.wire.arrival import SessionTimedOut
+from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session
 
 
@@ -46,14 +47,7 @@ def test_closing_emits_everything_in_order() -> None:
     assert (False, [5, 6]) == (session.profile.open, session.segments[-1].turns)
     assert {"head", "n", "ti", "t0", *(f"tm0.{turn}" for turn in range(7))} == set(session.stored)
     (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
-    assert ("bye", 0, 6, 7, 0.95, 1) == (
-        episode.reason,
-        episode.first_turn,
-        episode.last_turn,
-        episode.turn_count,
-        episode.peak_risk,
-        episode.alerts,
-    )
+    assert_fields(episode, reason="bye", first_turn=0, last_turn=6, turn_count=7, peak_risk=0.95, alerts=1)
 
 
 def test_time_out_closes_and_is_told_by_its_deadline() -> None:
@@ -105,12 +99,7 @@ def test_late_turn_after_the_end_and_reopening() -> None:
     session.say(4)
     session.end()
 
-    assert (1, 6, 1, 0.2) == (
-        session.profile.turn_count,
-        session.profile.last_turn,
-        session.profile.late_turns,
-        session.profile.peak_risk,
-    )
+    assert_fields(session.profile, turn_count=1, last_turn=6, late_turns=1, peak_risk=0.2)
 
 
 @pytest.mark.parametrize("head", [msgspec.msgpack.encode([99, False, None]), b"\xc1", b""])

@@ -12,6 +12,7 @@ from models.policy import MemoryPolicy, Policy
 from models.policy.app import AppPolicy
 from models.state.buffer import ASKED_CHARS
 from models.wire.arrival import SessionTimedOut
+from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session
 
 ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
@@ -42,14 +43,7 @@ def test_an_end_tells_what_was_notable() -> None:
     (event,), (episode,) = ends(session), [o for o in session.outputs if isinstance(o, EpisodeClosed)]
 
     assert [0, 2, 3, 6] == [notable.turn for notable in event.notables]
-    assert ("app", "bye", 0, 6, 7, []) == (
-        event.space,
-        event.reason,
-        event.first_turn,
-        event.last_turn,
-        event.turn_count,
-        event.turns,
-    )
+    assert_fields(event, space="app", reason="bye", first_turn=0, last_turn=6, turn_count=7, turns=[])
     assert (episode.summary, episode.key_topics, episode.source) == (event.summary, event.key_topics, event.source)
     assert (NOON, NOON + timedelta(minutes=6)) == (event.started_at, event.ended_at)
 

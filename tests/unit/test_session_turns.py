@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import Mode, ProfileUpdated, WindowClosed
+from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session, said
 
 
@@ -44,13 +45,8 @@ def test_only_scored_roles_behave() -> None:
     session.put(said(1, "Tell me more.", role="assistant", risk=0.3))
     session.end()
 
-    assert (2, 0, 0, 0, [0.3]) == (
-        session.profile.turn_count,
-        session.profile.question_count,
-        session.profile.probing_attempts,
-        session.profile.imperative_count,
-        [point.risk for point in session.profile.risk_points],
-    )
+    assert_fields(session.profile, turn_count=2, question_count=0, probing_attempts=0, imperative_count=0)
+    assert [0.3] == [point.risk for point in session.profile.risk_points]
 
 
 def test_behaviour_is_counted() -> None:

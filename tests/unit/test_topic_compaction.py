@@ -8,6 +8,7 @@ from models.events import TopicChanged, TopicCompaction
 from models.session.topics.packing import MessageEntry, json_bytes
 from models.session.topics.state import BlockRef
 from models.text.words import estimate_tokens
+from tests.support.fields import assert_fields
 from tests.support.topic_driver import Talk
 
 SAILS = "Which sails does the boat need for a storm?"
@@ -33,12 +34,8 @@ def test_thirteenth_message_packs_nine() -> None:
     (change,) = talk.discuss(0, 1)
 
     assert ("compacted", [9, 10, 11, 12], list(range(9))) == (change.cause, change.active_turns, change.packed_turns)
-    assert (13, 4, 9, 0) == (
-        change.message_count,
-        talk.active.active_messages,
-        talk.active.packed_messages,
-        change.released_messages,
-    )
+    assert_fields(change, message_count=13, released_messages=0)
+    assert_fields(talk.active, active_messages=4, packed_messages=9)
 
 
 def test_only_the_topic_that_grew_is_compacted() -> None:

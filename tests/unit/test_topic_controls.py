@@ -11,6 +11,7 @@ from models.errors import InvalidRecord
 from models.events import FeedbackGiven, TopicAdjusted, TopicSummarised
 from models.policy.stream import IntakePolicy
 from models.wire.codec import decode_input
+from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON
 from tests.support.topic_driver import Talk
 
@@ -42,13 +43,8 @@ def test_importance_and_tags_of_a_named_topic() -> None:
     adjust(talk, topic_id=first, importance=0.9, tags=["ship", "storm"])
     change = talk.changes[-1]
 
-    assert ("adjusted", first, 0.9, ["ship", "storm"], False, 0) == (
-        change.cause,
-        change.topic_id,
-        change.importance,
-        change.tags,
-        change.active,
-        change.access_count,
+    assert_fields(
+        change, cause="adjusted", topic_id=first, importance=0.9, tags=["ship", "storm"], active=False, access_count=0
     )
     assert ("second", NOON + timedelta(minutes=1)) == (talk.active.title, change.last_active_at)
 

@@ -13,6 +13,7 @@ import pytest
 from models.events import SegmentCompacted
 from models.session.fold import SessionState
 from models.session.topics.state import PackedBlock
+from tests.support.fields import assert_fields
 from tests.support.topic_driver import Talk, causes, messages_of
 
 
@@ -67,12 +68,8 @@ def test_topic_goes_on_when_nothing_is_whole(damage: Callable[[bytes], bytes]) -
     talk.store()
     (letter,) = talk.damages
 
-    assert ("left", "unpacked", [9, 10, 11, 12, 14], []) == (
-        left.cause,
-        unpacked.cause,
-        unpacked.active_turns,
-        unpacked.packed_turns,
-    )
+    assert_fields(unpacked, cause="unpacked", active_turns=[9, 10, 11, 12, 14], packed_turns=[])
+    assert "left" == left.cause
     assert (14, 9) == (unpacked.message_count, unpacked.released_messages)
     assert ("topics", "damaged_history", wrong, b"s") == (letter.stage, letter.reason, letter.value, letter.key)
     assert str(list(range(9))) in letter.detail

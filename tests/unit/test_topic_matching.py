@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.events import Role
+from tests.support.fields import assert_fields
 from tests.support.topic_driver import Talk, between, causes, when
 
 QUARTER = [1.0, 1.0, 1.0, 1.0]
@@ -16,19 +17,9 @@ def test_first_message_starts_a_topic() -> None:
     talk = Talk()
     (started,) = talk.ask(0, "What are the key features?")
 
-    assert ("started", "What are the key features?", True, True) == (
-        started.cause,
-        started.title,
-        started.active,
-        started.kept,
-    )
+    assert_fields(started, cause="started", title="What are the key features?", active=True, kept=True)
     assert ([0], [], 1, 0) == (started.active_turns, started.packed_turns, started.message_count, started.access_count)
-    assert (0.5, "short-term", 1.0, None) == (
-        started.importance,
-        started.memory_type,
-        started.half_life_days,
-        started.summary,
-    )
+    assert_fields(started, importance=0.5, memory_type="short-term", half_life_days=1.0, summary=None)
 
 
 @pytest.mark.parametrize(

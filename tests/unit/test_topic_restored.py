@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from models.events import RestoredMessage, Role, TopicRestored
+from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON
 from tests.support.topic_driver import Talk, causes, matter, when
 
@@ -66,12 +67,8 @@ def test_restored_topic_is_as_it_was() -> None:
         change.message_count,
         change.released_messages,
     )
-    assert (NOON, when(10), False, "second") == (
-        change.created_at,
-        change.last_active_at,
-        change.active,
-        talk.active.title,
-    )
+    assert_fields(change, created_at=NOON, last_active_at=when(10), active=False)
+    assert "second" == talk.active.title
 
 
 def test_restored_topic_is_matched_and_unpacked() -> None:

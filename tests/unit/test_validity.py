@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from models.project.validity import is_valid, known_at, valid_at
+from tests.support.fields import assert_fields
 from tests.support.long_term_memories import DAY, Project
 from tests.support.session_driver import NOON
 
@@ -75,12 +76,8 @@ def test_a_memory_as_it_was_known() -> None:
     assert then is not None
     assert later is not None
     assert ("Use PostgreSQL 15.", 0.7, None, []) == (then.content, then.importance, then.valid_until, then.history)
-    assert ("Use PostgreSQL 16.", 0.9, None, 1) == (
-        later.content,
-        later.importance,
-        later.valid_until,
-        len(later.history),
-    )
+    assert_fields(later, content="Use PostgreSQL 16.", importance=0.9, valid_until=None)
+    assert 1 == len(later.history)
     assert ([], [], 1) == (then.relationships, later.relationships, len(memory.relationships))
     assert memory == known_at(memory, project.now)
     assert None is known_at(memory, born - SECOND)
