@@ -8,10 +8,11 @@ from math import prod
 import networkx as nx  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from models.events.project_items import ProjectMemory
 from models.retrieval.relations import Graph, dependents, neighbours, path
-from tests.support.project_found import vertex
+from tests.support.project_found import episode, vertex
 
 NAMES = "abcdef"
 EDGES = st.lists(
@@ -102,3 +103,15 @@ def test_a_graph_that_was_changed_is_one_built_anew(
             anew.put(memory(name, after))
 
     assert [anew.edges(name) for name in NAMES] == [changed.edges(name) for name in NAMES]
+
+
+def test_linked_memories_are_part_of_their_episode() -> None:
+    """An episode brings memories together."""
+    told_of = episode(1, "t", linked=("a", "b"))
+    graph = Graph([vertex("a"), vertex("b"), told_of])
+
+    assert [("e-1", 1), ("b", 2)] == [(each.id, each.distance) for each in neighbours(graph, "a", 2)]
+
+    graph.put(replace(told_of, linked_memories=["a"]))
+
+    assert ["e-1"] == [each.id for each in neighbours(graph, "a", 2)]

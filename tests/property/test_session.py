@@ -25,6 +25,7 @@ from models.events import (
     SessionEnded,
     SessionErased,
     Turn,
+    TurnsJudged,
 )
 from models.events.ids import named_id
 from models.policy import Policy, SessionPolicy
@@ -33,6 +34,7 @@ from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.text.words import word_set
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
 from tests.support.entity_driver import keep_parts
+from tests.support.escalation_driver import judged_by
 from tests.support.session_driver import NOON, said
 
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=8), closed_retention=timedelta(minutes=30)))
@@ -57,7 +59,7 @@ TURN = st.tuples(
     st.integers(-90, 150),
 )
 OTHER = st.tuples(
-    st.sampled_from(["end", "acknowledge", "summarise", "time out"]),
+    st.sampled_from(["end", "acknowledge", "judge", "summarise", "time out"]),
     st.integers(0, 60),
     st.integers(0, 3),
     st.none(),
@@ -77,11 +79,15 @@ def turn(number: int, text: str, risk: float | None, time: datetime) -> Turn:
 
 
 def inputs(steps: Sequence[Step]) -> list[SessionInput]:
-    """A log of one session: times go forth and back, the watermark never back, offsets with gaps."""
+    """A log of one session: times go forth and back, the watermark never back, offsets with gaps.
+
+    Scores of turns are their own, whether a risk came with them or not.
+    """
     watermark, log = NOON, []
     for n, (kind, number, pick, risk, seconds) in enumerate(steps):
         time = watermark + timedelta(seconds=seconds)
         watermark = max(watermark, time)
+        alert = named_id("alert", "s", "t", "0", str(2 * number))
         event: SessionEvent
         match kind:
             case "turn":
@@ -91,9 +97,9 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
             case "erase":
                 event = SessionErased(session_id="s", timestamp=time, request_id="r")
             case "acknowledge":
-                event = AlertAcknowledged(
-                    session_id="s", timestamp=time, alert_id=named_id("alert", "s", "t", "0", str(2 * number))
-                )
+                event = AlertAcknowledged(session_id="s", timestamp=time, alert_id=alert)
+            case "judge":
+                event = TurnsJudged(session_id="s", timestamp=time, alert_id=alert, judge="j", probability=pick / 3)
             case "summarise":
                 event = SegmentSummarised(
                     session_id="s",
@@ -106,7 +112,9 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
             case _:
                 event = SessionTimedOut("s", watermark + timedelta(hours=1))
         vector = VECTORS[(number + pick) % 5] if kind == "turn" and number % 2 == 0 and pick % 4 else None
-        log.append(SessionInput(event, Position("t", 0, 2 * n), watermark, (number % 10) / 10, vector))
+        log.append(
+            SessionInput(event, Position("t", 0, 2 * n), watermark, (37 * number + 11 * pick) % 101 / 100, vector)
+        )
     return log
 
 
@@ -138,12 +146,12 @@ def last_profile(outputs: Sequence[OutputEvent]) -> ProfileUpdated:
     return [output for output in outputs if isinstance(output, ProfileUpdated)][-1]
 
 
-@given(STEPS_WITH_ERASURES, st.lists(st.integers(0, 60)))
-def test_batches_do_not_show(steps: list[Step], cuts: list[int]) -> None:
-    """However a log is cut into batches, the stored bytes and the outputs are the same."""
+@given(STEPS_WITH_ERASURES, st.lists(st.integers(0, 60)), st.sampled_from((POLICY, judged_by())))
+def test_batches_do_not_show(steps: list[Step], cuts: list[int], policy: Policy) -> None:
+    """However a log is cut into batches, the stored bytes and the outputs are the same, where a model judges too."""
     log = inputs(steps)
 
-    assert run(log) == run(log, cuts)
+    assert run(log, policy=policy) == run(log, cuts, policy)
 
 
 @given(STEPS, st.integers(0, 60), st.integers(0, 60))

@@ -86,3 +86,14 @@ def test_it_is_scikit_learns_but_for_its_idf(documents: list[list[int]], query: 
     expected = (vectorizer.transform(documents) @ vectorizer.transform([query]).T).toarray()  # of length 1: cosines
 
     assert np.allclose(expected[:, 0], index.match(query, len(documents)).similarity, atol=1e-9)
+
+
+def test_what_comes_and_goes_leaves_nothing_behind() -> None:
+    """A project that lives for years has as many entries and terms as it has memories, not as it ever had."""
+    index = TfIdf()
+    for number in range(20_000):
+        index.put(number % 50, [number, number + 1, number + 2])
+
+    assert index._used <= 3 * 50 + 2 * 1_024
+    assert len(index._columns) <= index._used
+    assert index.match([20_001], 50).share.tolist() == [0.0] * 49 + [1.0]

@@ -43,15 +43,6 @@ def counts(context: BuiltContext) -> dict[str, int]:
     return {section: sections.count(section) for section in ("recent", "memories", "chunks")}
 
 
-def test_the_seeds_budget() -> None:
-    """128K: 2K and 8K reserved, 118K available, of it 60 % and 40 %."""
-    budget = build_context(ContextInputs(system_prompt="Be brief."), ContextPolicy(), estimate_tokens).budget
-
-    assert (budget.total, budget.system_prompt, budget.working_memory) == (128_000, 2_000, 8_000)
-    assert (budget.available, budget.recent_messages, budget.retrieved_context) == (118_000, 70_800, 47_200)
-    assert budget.used == 3
-
-
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
 
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy, load_policy
 from tests.support.fields import assert_fields
-
-
-def test_defaults_are_the_seeds() -> None:
-    """Numbers of risk memory, each where it is looked for."""
-    policy = Policy()
-
-    assert_fields(policy.memory, buffer_turns=10, working_turns=50, segment_turns=5, segments=10, stored_vectors=1_000)
-    assert_fields(policy.risk, trajectory_window=20, trajectory_min=5, trajectory_gain=10.0, persistence_per_turn=0.1)
-    assert (0.3, 0.2, 0.5) == msgspec.structs.astuple(policy.risk.suspicion)
-    assert ("weapon", "hack", "bypass", "exploit") == policy.risk.risky_topics
-    assert timedelta(minutes=30) == policy.session.timeout
 
 
 def test_empty_file_is_the_default() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import Slope
 from models.policy import Policy, RiskPolicy, SuspicionWeights
 from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.signals import (
@@ -24,44 +23,38 @@ POLICY = RiskPolicy()
 
 
 def _combine(
-    risks: list[float], behaviour: Behaviour | None = None, patterns: PatternSignals = NO_PATTERN, turns: int = 10
+    risks: list[float], patterns: PatternSignals = NO_PATTERN, policy: RiskPolicy = POLICY
 ) -> SignalCombination:
     return combine(
         risks=risks,
         slope=fit_slope(risks),
-        behaviour=behaviour or Behaviour(),
-        turn_count=turns,
+        behaviour=Behaviour(),
+        turn_count=10,
         repeated_topics={},
         patterns=patterns,
-        policy=POLICY,
+        policy=policy,
     )
 
 
-def test_trajectory_of_a_steady_rise() -> None:
-    """Five turns that rise by 0.05 give a trajectory of 0.5."""
-    slope = fit_slope([0.1, 0.15, 0.2, 0.25, 0.3])
+@pytest.mark.parametrize(
+    ("risks", "trajectory", "certain"),
+    [
+        ([0.1, 0.15, 0.2, 0.25, 0.3], 0.5, 0.5),
+        ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], 2.0, 1.0),  # can exceed 1, and is bounded only where it is combined
+        ([0.1, 0.5, 0.0, 0.4, 0.2, 0.3], 1 / 7, 0.0),  # a slope smaller than its own error adds nothing
+        ([0.0, 0.3, 0.6, 0.9], 0.0, 0.0),  # fewer than five scored turns
+        ([0.9, 0.7, 0.5, 0.3, 0.1], 0.0, 0.0),
+        ([], 0.0, 0.0),
+    ],
+)
+def test_trajectory(risks: list[float], trajectory: float, certain: float) -> None:
+    """Ten times the slope, 0 for few turns and for a fall."""
+    slope = fit_slope(risks)
 
-    assert 0.5 == pytest.approx(trajectory_risk(slope, POLICY), abs=1e-12)
-
-
-def test_trajectory_can_exceed_one_and_is_bounded_only_in_combination() -> None:
-    """A rise of 0.2 per turn is 2 by the source formula and 1 where it is combined."""
-    slope = fit_slope([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-
-    assert pytest.approx((2.0, 1.0)) == (trajectory_risk(slope, POLICY), certain_trajectory_risk(slope, POLICY))
-
-
-@pytest.mark.parametrize("risks", [[0.0, 0.3, 0.6, 0.9], [0.9, 0.7, 0.5, 0.3, 0.1], []])
-def test_no_trajectory_from_few_turns_or_a_fall(risks: list[float]) -> None:
-    """Fewer than five scored turns, or falling risk, is no escalation."""
-    assert 0.0 == trajectory_risk(fit_slope(risks), POLICY)
-
-
-def test_noise_is_no_trend() -> None:
-    """A slope smaller than its own error adds nothing to the score."""
-    slope = fit_slope([0.1, 0.5, 0.0, 0.4, 0.2, 0.3])
-
-    assert (True, 0.0) == (slope.per_turn != 0.0, certain_trajectory_risk(slope, POLICY))
+    assert pytest.approx((trajectory, certain)) == (
+        trajectory_risk(slope, POLICY),
+        certain_trajectory_risk(slope, POLICY),
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,14 +116,6 @@ def test_shares_name_the_cause() -> None:
 def test_full_weight_stays_finite() -> None:
     """A weight of 1 on a signal of 1 is a score of almost 1, not an infinite one."""
     policy = RiskPolicy(weights=type(POLICY.weights)(level=1.0))
-    combination = combine(
-        risks=[1.0],
-        slope=Slope(0.0, 0.0, 1),
-        behaviour=Behaviour(),
-        turn_count=1,
-        repeated_topics={},
-        patterns=NO_PATTERN,
-        policy=policy,
-    )
+    combination = _combine([1.0], policy=policy)
 
     assert pytest.approx((1.0, 1.0)) == (combination.score, sum(s.share for s in combination.shares()))
