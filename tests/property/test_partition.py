@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, SessionErased
+from models.events import ClockTicked, InputEvent, Mode, Position, Role, SessionEnded, SessionErased
+from models.partition.log_fold import PARTITION_ENTITY
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
+from models.session.fold import SessionState
+from models.session.state import Open
 from models.wire.codec import encode
 from tests.support.entity_driver import Entities, keep_entities
 from tests.support.session_driver import said
@@ -52,12 +56,18 @@ def arrivals(events: Sequence[Event]) -> list[DecodedArrival]:
     return log
 
 
+def modes_in(entities: Entities) -> dict[Mode, int]:
+    """Open sessions by mode, by decoding every session."""
+    heads = [SessionState.load(parts).head for key, parts in entities.items() if key != PARTITION_ENTITY]
+    return dict.fromkeys(Mode, 0) | Counter(head.mode for head in heads if isinstance(head, Open))
+
+
 def fold_and_keep(
     log: Sequence[DecodedArrival], policy: Policy, cuts: Sequence[int], rewinds: Sequence[int] = (0,)
 ) -> tuple[Entities, dict[str, bytes], PartitionFold]:
     """Fold and keep in batches of these sizes, each by a fresh fold from some records before it, as the role does.
 
-    A repeated id must say the same.
+    A repeated id must say the same, and what is shown of the state is what it holds, for a worker that takes over too.
     """
     entities: Entities = {}
     outputs: dict[str, bytes] = {}
@@ -70,6 +80,7 @@ def fold_and_keep(
             for event in folded.outputs:
                 assert outputs.setdefault(event.id, encode(event)) == encode(event)
             keep_entities(entities, folded.changed)
+        assert modes_in(entities) == fold.open_by_mode == PartitionFold(entities, policy).open_by_mode
         position, step = position + size, step + 1
     return entities, outputs, fold
 

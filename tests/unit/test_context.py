@@ -12,6 +12,7 @@ from models.events.user import EpisodeCompressed, FactChanged
 from models.retrieval.context import MIN_TOKENS, fit_prompt, format_for_injection, long_term_prompt
 from models.text.words import estimate_tokens
 from streams.index import collections
+from tests.support.golden_text import assert_text
 
 
 def fact(key: str, value: str) -> FactChanged:
@@ -38,23 +39,6 @@ EPISODES = [
     episode("turns 21-30", "Conversation about retrieval systems and embeddings"),
 ]
 RECENT = [Said("user", "What did we discuss about databases?"), Said("assistant", "...")]
-SEED_PROMPT = """\
-# Long-term Memory
-## User Profile
-- name: Alex
-- language: Python
-- coding_style: black with line length 100
-
-## Recent Context
-- turns 1-10: User asked about vector databases. Discussed FAISS vs pgvector...
-- turns 21-30: Conversation about retrieval systems and embeddings...
-
-# Recent Conversation
-user: What did we discuss about databases?
-assistant: ...
-
-Answer consistently using the memory and conversation above."""
-
 texts = st.text(max_size=300)
 facts_of = st.lists(st.builds(fact, st.text(max_size=64), texts), max_size=6)
 episodes_of = st.lists(st.builds(episode, st.just("turns 1-20"), texts), max_size=4)
@@ -64,7 +48,7 @@ budgets = st.integers(MIN_TOKENS, 700)
 
 def test_the_prompt_is_the_seeds() -> None:
     """User memory, "Final Prompt Injection", with its own example."""
-    assert long_term_prompt(FACTS, EPISODES, RECENT) == SEED_PROMPT
+    assert_text("user-prompt", long_term_prompt(FACTS, EPISODES, RECENT))
 
 
 def test_the_injection_is_the_seeds() -> None:

@@ -11,6 +11,7 @@ from models.events.project_items import MemoryType
 from models.policy.project import ContextPolicy
 from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, build_context
 from models.text.words import estimate_tokens
+from tests.support.golden_text import assert_text
 from tests.support.project_found import BEGIN, chunk, episode, found, memory
 
 
@@ -99,16 +100,7 @@ def test_the_layout() -> None:
         chunks=[chunk(0, "They met.")],
     )
 
-    assert build_context(inputs, ContextPolicy(), estimate_tokens).text == (
-        "Be brief.\n\n"
-        "## Project memory\n"
-        "- [decision, 2026-03-01] Use ## SQLite (another memory contradicts this)\n"
-        "- [decision made, 2026-03-02] Chose a store: Chose a store\n\n"
-        "## Earlier in the conversation\n"
-        "- turns 0-9: They met.\n\n"
-        "## Conversation\n"
-        "user: Hi\nthere"
-    )
+    assert_text("project-context", build_context(inputs, ContextPolicy(), estimate_tokens).text)
 
 
 def test_a_chunk_that_was_retrieved_is_not_told_twice() -> None:

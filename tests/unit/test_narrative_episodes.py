@@ -44,23 +44,20 @@ def test_a_solution_spans_from_its_issue() -> None:
     assert len(found.merged_ids) == 1
 
 
-def test_a_solution_finds_its_own_issue_among_several() -> None:
-    """By topics, not by recency: an open issue of something else stays."""
-    said = [turn(3, CRASH), turn(8, "There is an issue with the colours of the logo."), turn(20, SOLVED)]
+@pytest.mark.parametrize(
+    ("said", "ranges"),
+    [
+        ({3: CRASH, 8: "There is an issue with the colours of the logo.", 20: SOLVED}, [(3, 20), (8, 8)]),
+        ({1: CRASH, 30: "The colours of the logo are fixed."}, [(1, 1), (30, 30)]),
+        ({1: CRASH, 5: CRASH, 9: CRASH}, [(1, 1)]),
+    ],
+    ids=["its own among several", "of nothing known", "told again"],
+)
+def test_a_solution_finds_its_own_issue(said: dict[int, str], ranges: list[tuple[int, int]]) -> None:
+    """By topics, not by recency; the same trouble in the same words makes no second episode."""
+    found = told(turn(number, content) for number, content in said.items())
 
-    assert [(3, 20), (8, 8)] == [(each.first_turn, each.last_turn) for each in told(said)]
-
-
-def test_a_solution_of_nothing_known_is_its_turn_alone() -> None:
-    """An issue far back that has nothing to do with it is not solved."""
-    said = [turn(1, CRASH), turn(30, "The colours of the logo are fixed.")]
-
-    assert [(1, 1), (30, 30)] == [(each.first_turn, each.last_turn) for each in told(said)]
-
-
-def test_an_issue_told_again_is_one() -> None:
-    """The same trouble in the same words makes no second episode."""
-    assert 1 == len(told([turn(1, CRASH), turn(5, CRASH), turn(9, CRASH)]))
+    assert ranges == [(each.first_turn, each.last_turn) for each in found]
 
 
 def test_a_long_struggle_matters_more() -> None:

@@ -21,7 +21,6 @@ from models.events import (
 from models.partition.log_fold import PARTITION_ENTITY
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
-from models.session.bounds import CHUNK_STATE_BYTES
 from models.wire.codec import encode
 from tests.support.entity_driver import Entities, keep_entities
 
@@ -45,12 +44,10 @@ class Kept:
         self.entities: Entities = {}
         self.fold = PartitionFold(self.entities, policy or Policy())
         self.outputs: list[object] = []
-        self.results = 0
 
     def take(self, arrivals: list[DecodedArrival]) -> None:
         """Fold and keep."""
         for folded in self.fold.fold(arrivals):
-            self.results += 1
             self.outputs += folded.outputs
             keep_entities(self.entities, folded.changed)
 
@@ -122,16 +119,6 @@ def test_windows_of_apps_close_by_the_watermark() -> None:
 
     assert [(w.app_id, w.window_start, w.turns) for w in windows] == [("x", START, 2), ("y", START, 1)]
     assert "app:y" not in kept.entities[PARTITION_ENTITY]
-
-
-def test_results_are_cut_by_size() -> None:
-    """Large turns make several results, each small enough for one record batch."""
-    kept = Kept()
-    large = "x" * (CHUNK_STATE_BYTES // 4)
-    kept.take(log(*(turn(f"s{n}", 0, START, content=large) for n in range(12))))
-
-    assert kept.results == 3
-    assert len(kept.entities) == 13
 
 
 def test_the_session_silent_longest_is_evicted_beyond_the_bound() -> None:

@@ -9,6 +9,7 @@ import pytest
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy, load_policy
+from tests.support.examples import examples
 from tests.support.fields import assert_fields
 
 
@@ -41,29 +42,7 @@ def test_file_overrides_single_fields() -> None:
     assert (datetime(2010, 1, 1, tzinfo=UTC), 10) == (policy.intake.earliest_time, policy.memory.buffer_turns)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("[session]\ntimout = 'PT1M'", "timout"),
-        ("[session]\ntimeout = 'PT0S'", "timeout"),
-        ("[session]\ntimeout = 'soon'", "session.timeout"),
-        ("[session]\nreorder_reach_turns = 65", "reorder_reach_turns"),
-        ("[memory]\nbuffer_turns = 0", "memory.buffer_turns"),
-        ("[risk]\ntrajectory_min = 30", "trajectory_min"),
-        ("[risk]\nrisky_topics = ['Hack']", "risky_topics"),
-        ("[risk.weights]\nlevel = 1.5", "risk.weights.level"),
-        ("[modes.watch]\nenter = 0.2\nleave = 0.3", "leave"),
-        ("[modes.watch]\nenter = 0.9\nleave = 0.1", "thresholds must rise"),
-        ("[alerts]\nrenotify_after = '-PT1M'", "renotify_after"),
-        ("[window]\nslide = 'PT7M'", "length"),
-        ("[window]\nlength = 'PT24H'", "slides"),
-        ("[partition]\nwatermark_lateness = '-PT1S'", "watermark_lateness"),
-        ("[intake]\nmax_content_bytes = 99999999", "intake.max_content_bytes"),
-        ("[intake]\nearliest_time = 2010-01-01T00:00:00", "earliest_time"),
-        ("version = ''", "version"),
-        ("x = ", "policy (toml)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "named"), examples("policies")["refused"])
 def test_errors_name_the_field(text: str, named: str) -> None:
     """A wrong file is refused with what is wrong and where."""
     with pytest.raises(ConfigurationError) as caught:

@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 
 from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
-from models.retrieval.fusion import (
-    Place,
-    carried,
-    fuse,
-    lifted,
-    of_sessions,
-    ranked,
-    speaker_bonuses,
-    speaker_of,
-)
+from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked, speaker_bonuses, speaker_of
 
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)

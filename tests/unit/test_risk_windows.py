@@ -27,15 +27,28 @@ def spans(closed: list[ClosedWindow]) -> list[tuple[int, int, int]]:
     return [((w.start - NOON) // minute, (w.end - NOON) // minute, w.counts.turns) for w in closed]
 
 
-def test_tumbling_window_closes_after_grace() -> None:
-    """A window stays open until the watermark reaches its end and the grace."""
-    windows = Windows(TUMBLING, WindowState(), NOON)
-    windows.observe(at(1), at(1), 0.5)
-    windows.observe(at(4, 59), at(4, 59), None, alerts=1)
-    early = windows.close(at(5, 29))
-    closed = windows.close(at(5, 30))
+@pytest.mark.parametrize(
+    ("shape", "turns", "watermark", "expected"),
+    [
+        (TUMBLING, [(at(1), at(1)), (at(4, 59), at(4, 59))], at(5, 29), []),
+        (TUMBLING, [(at(1), at(1)), (at(4, 59), at(4, 59))], at(5, 30), [(0, 5, 2)]),
+        (TUMBLING, [(at(4), at(4)), (at(4, 30), at(5, 29))], at(6), [(0, 5, 2)]),
+        (SLIDING, [(at(10), at(10))], at(30), [(first, first + 5, 1) for first in range(6, 11)]),
+    ],
+    ids=["within the grace", "after it", "out of order within it", "sliding ones overlap"],
+)
+def test_what_the_watermark_closes(
+    shape: WindowShape,
+    turns: list[tuple[datetime, datetime]],
+    watermark: datetime,
+    expected: list[tuple[int, int, int]],
+) -> None:
+    """A window stays open until the watermark reaches its end and the grace; a turn is in each that covers it."""
+    windows = Windows(shape, WindowState(), NOON)
+    for time, arrival in turns:
+        windows.observe(time, arrival, None)
 
-    assert ([], [(0, 5, 2)]) == (early, spans(closed))
+    assert expected == spans(windows.close(watermark))
 
 
 def test_counts_of_a_window() -> None:
@@ -47,23 +60,6 @@ def test_counts_of_a_window() -> None:
 
     assert (3, 2, 1.0, 0.75, 1, 0) == msgspec.structs.astuple(closed.counts)
     assert 0.6 == pytest.approx(closed.turns_per_minute)
-
-
-def test_sliding_windows_overlap() -> None:
-    """One turn is in every window that covers it: five, one each minute."""
-    windows = Windows(SLIDING, WindowState(), NOON)
-    windows.observe(at(10), at(10), None)
-
-    assert [(6, 11, 1), (7, 12, 1), (8, 13, 1), (9, 14, 1), (10, 15, 1)] == spans(windows.close(at(30)))
-
-
-def test_out_of_order_turn_within_grace_is_counted() -> None:
-    """A turn from before the end that comes within the grace belongs to its window."""
-    windows = Windows(TUMBLING, WindowState(), NOON)
-    windows.observe(at(4), at(4), None)
-    windows.observe(at(4, 30), at(5, 29), None)
-
-    assert [(0, 5, 2)] == spans(windows.close(at(6)))
 
 
 def test_late_turn_shows_in_the_window_of_its_arrival() -> None:

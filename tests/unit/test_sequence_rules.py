@@ -14,32 +14,60 @@ from tests.support.sequence_sessions import after, risky, value_after
 ASKS = Features(question=True, wh_question=True)
 TELLS = Features()
 
-# --- how risky the turns are -------------------------------------------------------------------------------
+# --- how risky the turns are, and whether they change -------------------------------------------------------
+
+TOLERANCES = {"level": 5e-3, "trend": 0.02, "jump": 1e-2}
 
 
 @pytest.mark.parametrize(
-    ("risks", "expected"),
+    ("name", "risks", "expected"),
     [
-        ([0.5] * 9, 0.5),
-        ([0.9], 0.9),
-        ([0.9, 0.1], 0.437),  # the newer one weighs more
-        ([0.9, 0.9, 0.9, 0.1], 0.666),
-        ([0.1] * 30 + [0.9] * 3, 0.5),  # half of the weight is in the last three
-        ([1.0] * 20 + [0.5] * 30, 0.502),  # log-odds are bounded, so certainty fades as well
+        # The mean is that of log-odds, and follows within a few turns.
+        ("level", [0.5] * 9, 0.5),
+        ("level", [0.9], 0.9),
+        ("level", [0.9, 0.1], 0.437),  # the newer one weighs more
+        ("level", [0.9, 0.9, 0.9, 0.1], 0.666),
+        ("level", [0.1] * 30 + [0.9] * 3, 0.5),  # half of the weight is in the last three
+        ("level", [1.0] * 20 + [0.5] * 30, 0.502),  # log-odds are bounded, so certainty fades as well
+        # What exceeds the present risk halves in eight turns.
+        ("peak", [0.3, 0.8], 0.8),
+        ("peak", [0.8, *[0.0] * 8], 0.4),
+        ("peak", [0.8, *[0.2] * 8], 0.5),
+        ("peak", [0.8, 0.2, 0.9], 0.9),
+        # Sum of the log-odds over those of 0.3, bounded above, below and per turn.
+        ("cusum", [0.29] * 100, 0.0),
+        ("cusum", [0.77] * 3, 1.0),
+        ("cusum", [0.99], 2.5 / 6),
+        ("cusum", [0.0] * 50 + [0.99, 0.99], 5 / 6),  # a calm past is no credit
+        ("cusum", [0.99, 0.99, 0.0], 4 / 6),  # and small talk takes little back
+        ("cusum", [0.99] * 500 + [0.0] * 6, 0.0),  # nor is a risky past for ever
+        # A certain rise of 0.1 per turn is 1.
+        ("trend", [0.1, 0.9], 0.0),  # two points are no trend
+        ("trend", [0.1 + 0.05 * n for n in range(10)], 0.5),
+        ("trend", [0.9 - 0.05 * n for n in range(10)], 0.0),
+        ("trend", [0.1, 0.3] * 8, 0.0),  # less than its error
+        ("trend", [0.0, 0.25, 0.5, 0.75, 1.0], 1.0),
+        # Over the mean of the turns before it, halved in eight turns.
+        ("jump", [0.8], 0.0),  # nothing before it
+        ("jump", [0.8] * 20, 0.0),
+        ("jump", [0.1] * 10 + [0.8], 0.7),
+        ("jump", [0.1] * 10 + [0.8] + [0.1] * 8, 0.35),
+        ("jump", [0.1] * 10 + [0.8] + [0.1] * 30 + [0.4], 0.3),  # a later, smaller one counts when the first has faded
+        ("jump", [0.9, 0.1], 0.0),
+        # A share of the whole session from 0.5, and the present run from 0.35 without a break.
+        ("persistence", [0.5], 1 / 3),
+        ("persistence", [0.4] * 6, 0.0),
+        ("persistence", [0.9] * 6 + [0.1], 6 / 9),
+        ("persistence", [0.2, 0.8, 0.8], 2 / 5),
+        ("run", [0.5], 1 / 3),
+        ("run", [0.4] * 6, 6 / 8),
+        ("run", [0.9] * 6 + [0.1], 0.0),
+        ("run", [0.2, 0.8, 0.8], 2 / 4),
     ],
 )
-def test_level(risks: Sequence[float], expected: float) -> None:
-    """The mean is that of log-odds, and follows within a few turns."""
-    assert pytest.approx(expected, abs=5e-3) == value_after("level", risky(risks))
-
-
-@pytest.mark.parametrize(
-    ("risks", "expected"),
-    [([0.3, 0.8], 0.8), ([0.8, *[0.0] * 8], 0.4), ([0.8, *[0.2] * 8], 0.5), ([0.8, 0.2, 0.9], 0.9)],
-)
-def test_peak(risks: Sequence[float], expected: float) -> None:
-    """What exceeds the present risk halves in eight turns."""
-    assert pytest.approx(expected) == value_after("peak", risky(risks))
+def test_what_risks_alone_show(name: str, risks: Sequence[float], expected: float) -> None:
+    """Each signal of the turns' risks, at what it counts and at what it does not."""
+    assert pytest.approx(expected, abs=TOLERANCES.get(name, 1e-9)) == value_after(name, risky(risks))
 
 
 def test_one_outlier_is_no_pattern() -> None:
@@ -50,71 +78,10 @@ def test_one_outlier_is_no_pattern() -> None:
     assert value_after("second_peak", risky([*once, 0.9])) > 0.55
 
 
-# --- change ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("risks", "expected"),
-    [
-        ([0.29] * 100, 0.0),
-        ([0.77] * 3, 1.0),
-        ([0.99], 2.5 / 6),
-        ([0.0] * 50 + [0.99, 0.99], 5 / 6),  # a calm past is no credit
-        ([0.99, 0.99, 0.0], 4 / 6),  # and small talk takes little back
-        ([0.99] * 500 + [0.0] * 6, 0.0),  # nor is a risky past for ever
-    ],
-)
-def test_cusum(risks: Sequence[float], expected: float) -> None:
-    """Sum of the log-odds over those of 0.3, bounded above, below and per turn."""
-    assert pytest.approx(expected, abs=1e-9) == value_after("cusum", risky(risks))
-
-
 def test_page_hinkley_sees_a_change_and_not_a_level() -> None:
     """Risky from the start is no change; risky after a calm start is one."""
     assert value_after("page_hinkley", risky([0.8] * 20)) == 0.0
     assert value_after("page_hinkley", risky([0.1] * 10 + [0.7] * 2)) > 0.5
-
-
-@pytest.mark.parametrize(
-    ("risks", "expected"),
-    [
-        ([0.1, 0.9], 0.0),  # two points are no trend
-        ([0.1 + 0.05 * n for n in range(10)], 0.5),
-        ([0.9 - 0.05 * n for n in range(10)], 0.0),
-        ([0.1, 0.3] * 8, 0.0),  # less than its error
-        ([0.0, 0.25, 0.5, 0.75, 1.0], 1.0),
-    ],
-)
-def test_trend(risks: Sequence[float], expected: float) -> None:
-    """A certain rise of 0.1 per turn is 1."""
-    assert pytest.approx(expected, abs=0.02) == value_after("trend", risky(risks))
-
-
-@pytest.mark.parametrize(
-    ("risks", "expected"),
-    [
-        ([0.8], 0.0),  # nothing before it
-        ([0.8] * 20, 0.0),
-        ([0.1] * 10 + [0.8], 0.7),
-        ([0.1] * 10 + [0.8] + [0.1] * 8, 0.35),
-        ([0.1] * 10 + [0.8] + [0.1] * 30 + [0.4], 0.3),  # a later, smaller one counts when the first has faded
-        ([0.9, 0.1], 0.0),
-    ],
-)
-def test_jump(risks: Sequence[float], expected: float) -> None:
-    """Over the mean of the turns before it, halved in eight turns."""
-    assert pytest.approx(expected, abs=1e-2) == value_after("jump", risky(risks))
-
-
-@pytest.mark.parametrize(
-    ("risks", "share", "run"),
-    [([0.5], 1 / 3, 1 / 3), ([0.4] * 6, 0.0, 6 / 8), ([0.9] * 6 + [0.1], 6 / 9, 0.0), ([0.2, 0.8, 0.8], 2 / 5, 2 / 4)],
-)
-def test_persistence_and_run(risks: Sequence[float], share: float, run: float) -> None:
-    """One is of the whole session from 0.5, the other the present one from 0.35 without a break."""
-    actual = after(risky(risks)).values()
-
-    assert pytest.approx((share, run)) == (actual["persistence"], actual["run"])
 
 
 # --- the matter --------------------------------------------------------------------------------------------

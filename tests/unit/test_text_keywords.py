@@ -7,36 +7,15 @@ import pytest
 from models.text import words as words_module
 from models.text.keywords import count_topics, topic_names, topics_of
 from models.text.words import estimate_tokens, fold_text, utf8_bytes, words_of
+from tests.support.examples import examples
 
 RISKY = ("weapon", "hack", "bypass", "exploit")
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("weapons", "weapon"),
-        ("weaponized", "weapon"),
-        ("hacking", "hack"),
-        ("hackers", "hack"),
-        ("bypassed", "bypass"),
-        ("exploitation", "exploit"),
-        ("exploitable", "exploit"),
-        ("hackathon", "hackathon"),
-        ("hackney", "hackney"),
-        ("cities", "city"),
-        ("boxes", "box"),
-        ("glass", "glass"),
-        ("because", ""),
-        ("2024abcd", ""),
-        ("ab", ""),
-        ("x" * 33, ""),
-    ],
-)
+@pytest.mark.parametrize(("word", "expected"), examples("keywords")["topics"])
 def test_topic_of_a_word(word: str, expected: str) -> None:
     """Inflections of a risky stem are that stem; other words are lightly stemmed; stop words and noise are none."""
-    actual = topic_names(RISKY)(word)
-
-    assert expected == actual
+    assert expected == topic_names(RISKY)(word)
 
 
 def test_remembered_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,16 +150,3 @@ def test_topics_outlive_the_sessions_end() -> None:
 
     assert ("closed", [0, 1, 2], True) == (closed.cause, closed.active_turns, closed.active)
     assert (1, 4) == (len(talk.titles), talk.active.message_count)
-
-
-def test_topics_go_when_the_session_is_forgotten() -> None:
-    """After the retention nothing is left; who comes back starts anew."""
-    talk = Talk()
-    talk.discuss(0, 3)
-    talk.time_out()
-    talk.time_out()
-    talk.store()
-    assert {} == talk.stored
-    talk.ask(1)
-
-    assert 1 == len(talk.titles)

@@ -15,42 +15,29 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from models.events import Role, Turn
+from tests.support.examples import examples
 from tests.support.fault_driver import said
 from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 
-_SUBJECTS = ("the garden", "a bicycle", "bread", "databases", "the violin")
-_ASKED = {
-    "the garden": "When should I prune the {n}th rose in the garden, before or after the frost?",
-    "a bicycle": "The chain of my bicycle rattles in gear {n}, what do I adjust on the bicycle?",
-    "bread": "How long does sourdough bread number {n} rise, and how hot must the oven be for bread?",
-    "databases": "Which of the databases keeps table {n} fast, and how are databases backed up?",
-    "the violin": "How do I hold the violin bow in bar {n}, and which violin strings sound warm?",
-}
-_ANSWERED = {
-    "the garden": "Prune the rose in the garden after the last frost, above a bud.",
-    "a bicycle": "Turn the barrel adjuster of the bicycle until the chain runs quietly.",
-    "bread": "Let the sourdough bread rise until it doubled; bake the bread at 230 degrees.",
-    "databases": "Databases with an index on that column; databases are backed up by a nightly dump.",
-    "the violin": "Hold the bow lightly; on a violin gut strings sound warm.",
-}
+_SUBJECTS = examples("five_subjects")
 _FIRST = "Hello! My name is Alex, I prefer Python and I'm vegetarian."
 
 
 def turns() -> Iterator[Turn]:
     """Five sessions of twenty turns on a subject each, one after the other; databases are turns 61-80."""
     began = datetime.now(UTC) - timedelta(hours=6)
-    for number, subject in enumerate(_SUBJECTS):
+    for number, said_of in enumerate(_SUBJECTS.values()):
         for turn in range(20):
-            asked = _FIRST if (number, turn) == (0, 0) else _ASKED[subject].format(n=turn)
+            asked = _FIRST if (number, turn) == (0, 0) else said_of["asked"].format(n=turn)
             yield said(
                 turn,
                 session_id=f"s-{number}",
                 user_id="alex",
                 app_id="assistant",
                 role=Role.ASSISTANT if turn % 2 else Role.USER,
-                content=_ANSWERED[subject] if turn % 2 else asked,
+                content=said_of["answered"] if turn % 2 else asked,
                 at=began + timedelta(hours=number, minutes=turn),
             )
 
