@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,18 +42,16 @@ def replayed(*batches: list[ConsumerRecord]) -> Replayed:
 
 @pytest.fixture(autouse=True)
 def _breaking(monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaking(state: Any, item: Any, policy: Policy) -> Any:
-        if getattr(item.event, "content", "") == BREAKS:
-            raise ZeroDivisionError
-        return fold(state, item, policy)
+    def breaking(fold: Callable[..., Any]) -> Callable[..., Any]:
+        def folding(state: Any, item: Any, *rest: Any) -> Any:
+            if getattr(getattr(item, "event", item), "content", "") == BREAKS:
+                raise ZeroDivisionError
+            return fold(state, item, *rest)
 
-    def breaking_user(state: Any, event: Any, position: Any, policy: Policy) -> Any:
-        if getattr(event, "content", "") == BREAKS:
-            raise ZeroDivisionError
-        return fold_user(state, event, position, policy)
+        return folding
 
-    monkeypatch.setattr("models.partition.sessions.fold", breaking)
-    monkeypatch.setattr("models.user.fold.fold", breaking_user)
+    monkeypatch.setattr("models.partition.sessions.fold", breaking(fold))
+    monkeypatch.setattr("models.user.fold.fold", breaking(fold_user))
 
 
 def test_a_record_that_breaks_the_fold_becomes_a_dead_letter() -> None:

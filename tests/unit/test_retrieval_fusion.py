@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked, speaker_bonuses, speaker_of
+from tests.support.examples import examples
 
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)
@@ -119,19 +120,7 @@ def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> 
 # --- speakers
 
 
-@pytest.mark.parametrize(
-    ("content", "speaker"),
-    [
-        ("Anna: at six?", "anna"),
-        ("  Dr. Mary-Jane O'Neil: come in", "dr. mary-jane o'neil"),
-        ("Anna said: at six?", "anna said"),
-        ("https://example.org: it works", ""),
-        ("12:30 is fine", ""),
-        ("At six", ""),
-        ("", ""),
-        (f"{'a' * 60}: too long for a name", ""),
-    ],
-)
+@pytest.mark.parametrize(("content", "speaker"), examples("speakers")["named"])
 def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
     """Addresses and times are nobody."""
     assert speaker_of(content) == speaker
@@ -140,17 +129,7 @@ def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
 SAID = ["Anna: I like tea.", "John: I like tea too.", "Tea for me."]
 
 
-@pytest.mark.parametrize(
-    ("query", "bonuses"),
-    [
-        ("What does John like?", [0.0, 1.5, 0.0]),
-        ("What is ANNA's tea?", [1.5, 0.0, 0.0]),
-        ("What do Anna and John like?", [0.0, 0.0, 0.0]),
-        ("What do Johnson and Ann like?", [0.0, 0.0, 0.0]),
-        ("Who likes tea?", [0.0, 0.0, 0.0]),
-        ("", [0.0, 0.0, 0.0]),
-    ],
-)
+@pytest.mark.parametrize(("query", "bonuses"), examples("speakers")["asked"])
 def test_turns_of_the_one_who_is_named_are_lifted(query: str, bonuses: list[float]) -> None:
     """Of one speaker only; a question about two is about both."""
     assert speaker_bonuses(query, SAID, 1.5) == bonuses

@@ -121,10 +121,13 @@ def test_after_an_erasure_a_turn_begins_a_new_session() -> None:
     """Also one with a low number, in the same batch; it knows nothing of before."""
     session = Session()
     talk(session, *["I decided to sail."] * 7)
+    session.say(7)
     session.put(ERASED)
     session.say(3, "I prefer oak.", timestamp=NOON + timedelta(minutes=10))
+    topics = [topic.title for _, topic in session.state.topics(session.policy).store.topics()] if session.state else []
     session.store()
     session.end()
     (event,) = ends(session)
 
     assert (3, 1, ["I prefer oak."]) == (event.first_turn, event.turn_count, [n.text for n in event.notables])
+    assert ["I prefer oak."] == topics
