@@ -244,22 +244,22 @@ def _ties(event: Struct) -> Iterator[str]:
     """Names of what an event tells of without naming a session."""
     if isinstance(event, _OfProject):
         # Not an item's own id while it is there: it names whose it is, and may be others' by now.
-        yield from (_item(event, item_id) for item_id in mentions(event).items)
+        yield from (_tie(event, "item", item_id) for item_id in mentions(event).items)
         return
     yield from _spread(event)
     match event:
         case events.AppMemoriesCompacted():
-            yield from (_memory(event, memory.memory_id) for memory in (*event.before, *event.after))
+            yield from (_tie(event, "memory", memory.memory_id) for memory in (*event.before, *event.after))
         case events.CompactionRequested():
-            yield from (_memory(event, memory.memory_id) for memory in (*event.memories, event.new_memory))
+            yield from (_tie(event, "memory", memory.memory_id) for memory in (*event.memories, event.new_memory))
         case events.CompactionDecided():
-            yield from (_request(event, event.request), _memory(event, event.target_memory_id))
+            yield from (_tie(event, "request", event.request), _tie(event, "memory", event.target_memory_id))
         case events.MemoryProposed():
-            yield _request(event, event.request)
+            yield _tie(event, "request", event.request)
         case events.MemoryEdited() | events.MemoryDeleted():
-            yield _memory(event, event.memory_id)
+            yield _tie(event, "memory", event.memory_id)
         case events.EpisodeSummarised():
-            yield _episode(event)
+            yield _tie(event, "episode", event.first_turn)
         case events.FactChanged():
             yield _value(event, event)
             yield from (_value(event, past) for past in event.history)
@@ -271,15 +271,15 @@ def _spread(event: Struct) -> Iterator[str]:
     """Names of what came of the event's own sessions, by which others may tell of it."""
     match event:
         case events.AppMemoryChanged():
-            yield _memory(event, event.memory_id)
+            yield _tie(event, "memory", event.memory_id)
         case events.MemoryRequested() | events.CompactionRequested():
-            yield _request(event, event.request)
+            yield _tie(event, "request", event.request)
         case events.EpisodeCompressed() | events.EpisodeRequested():
-            yield _episode(event)
+            yield _tie(event, "episode", event.first_turn)
         case events.FactChanged() if event.cause in TIED_FACTS:
             yield _value(event, event)
         case events.ProjectItemChanged():
-            yield _item(event, event.item_id)
+            yield _tie(event, "item", event.item_id)
         case _:
             pass
 
@@ -288,26 +288,13 @@ _KEYED = {kind.name for kind in REGISTRY.kinds if kind.folding}
 """With what keys of the memory role begin."""
 _SLOT = re.compile(r"memory/\d+")
 """Of an app's own space, what comes behind its key for a memory: no user of this name."""
-_OfSpace = events.SpaceOutput | events.SpaceEvent
 _OfProject = events.ProjectOutput | events.ProjectCommand
-_OfEpisode = events.EpisodeCompressed | events.EpisodeRequested | events.EpisodeSummarised
 
 
-def _memory(event: _OfSpace, memory_id: int) -> str:
-    return f"{entity_key(event)} memory {memory_id}"
-
-
-def _request(event: _OfSpace, request: int) -> str:
-    return f"{entity_key(event)} request {request}"
-
-
-def _episode(event: _OfEpisode) -> str:
-    return f"{entity_key(event)} episode {event.first_turn}"
+def _tie(event: Struct, what: str, name: object) -> str:
+    """Name of something of the event's entity."""
+    return f"{entity_key(event)} {what} {name}"
 
 
 def _value(event: events.FactChanged, said: events.FactChanged | events.PastFact) -> str:
-    return f"{entity_key(event)} {event.category}/{event.key} since {said.valid_from.isoformat()}"
-
-
-def _item(event: _OfProject, item_id: str) -> str:
-    return f"{entity_key(event)} item {item_id}"
+    return _tie(event, f"{event.category}/{event.key} since", said.valid_from.isoformat())

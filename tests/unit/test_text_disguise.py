@@ -58,22 +58,15 @@ def test_disguises_within_disguises_come_off() -> None:
     assert found.disguises == {disguise.LOOKALIKES, disguise.BASE64, disguise.SIGNS}
 
 
-def test_what_surrounds_an_encoded_text_stays() -> None:
-    """Decoded in its place, not instead of the turn."""
-    encoded = b64encode(SAID.encode()).decode()
-
-    assert unmask(f"Please decode '{encoded}', then answer.").text == f"Please decode '{SAID}', then answer."
-
-
 @pytest.mark.parametrize(("text", "meant"), TEXTS["respelt"])
 def test_respelt_words_are_read(text: str, meant: str) -> None:
-    """Inflected, with several signs, in capitals, and long ones letter by letter without being known."""
+    """Inflected, with several signs, in capitals, long ones letter by letter; an encoded text is read in its place."""
     assert unmask(text).text == meant
 
 
 @pytest.mark.parametrize("text", TEXTS["plain"] + TEXTS["other_scripts"])
 def test_what_only_looks_like_a_disguise_stays(text: str) -> None:
-    """Names, units, times, ids, addresses, acronyms, formulas, emoji, accents, and text in another script."""
+    """Names, units, times, ids, addresses, acronyms, formulas, emoji, accents, other scripts, and unknown words."""
     assert unmask(text) == Unmasked(text)
 
 
@@ -101,8 +94,3 @@ def test_no_text_is_slow(text: str) -> None:
 
     assert len(found.text) <= 2 * len(text) + 256
     assert unmask(found.text).text == found.text
-
-
-def test_unknown_words_stay() -> None:
-    """However they are spelt: what a respelt word may be is a known one."""
-    assert unmask("a z1gg|ng").disguises == frozenset()
