@@ -18,11 +18,12 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.log_read import log_extent
 from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.role_groups import commit_offsets, group_of, require_empty
+from jobs.shared.role_groups import commit_offsets, require_empty
 from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
+from streams.index.generations import group_of
 from streams.kafka.client import admin
 from streams.kafka.records import events_on
 from streams.oracle.replay import FOLDED

@@ -108,11 +108,10 @@ def operations() -> Mapping[str, Route]:
     from streams.api.apps.routes import AppMemoryAdmin
     from streams.api.apps.statistics import AppStatistics
     from streams.api.projects.commands import ProjectCommandRoutes
-    from streams.api.projects.files import ProjectFiles
     from streams.api.projects.graph import ProjectGraph
     from streams.api.projects.items import ProjectItems
     from streams.api.projects.reading import ProjectReader
-    from streams.api.projects.routes import ProjectStandings
+    from streams.api.projects.routes import ProjectFiles, ProjectStandings
     from streams.api.users.reading import MemoryReader
     from streams.http.route import routes_of
 

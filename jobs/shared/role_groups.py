@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.index.generations import generation_name
+from streams.index.generations import group_of
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 
@@ -36,12 +36,6 @@ class RoleGroup(NamedTuple):
     def known(self) -> bool:
         """True if a worker of the role has ever joined, or offsets were committed."""
         return self.state != "Dead"
-
-
-def group_of(settings: Settings, role: str) -> str:
-    """Name of the role's group; the index role has one for each generation of its collections."""
-    name = generation_name(role, settings.vectors.generation) if role == "index" else role
-    return f"{settings.topic_prefix}.{name}"
 
 
 async def role_groups(settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:

@@ -24,9 +24,8 @@ from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
-from streams.api.sessions.named import KnowsSessions
 from streams.api.sessions.topics import TopicReader
-from streams.api.sessions.turns import SessionReader
+from streams.api.sessions.turns import KnowsSessions, SessionReader
 from streams.api.users.reading import MemoryReader
 from streams.erase.record import KafkaEraseRequests
 from streams.http.answering import ServedRoute, served_routes

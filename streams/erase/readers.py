@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 
 from models.errors import StoreUnavailable
 from streams.erase.logs import Logs
-from streams.index.generations import generation_name
+from streams.index.generations import group_of
 from streams.kafka.client import Extent
 
 log = structlog.get_logger(__name__)
@@ -42,18 +42,12 @@ class Readers:
         self._landed = landed
         self._within_s = within.total_seconds()
 
-    def group_of(self, role: str) -> str:
-        """Name of a role's group; of the index role, that of the generation which these settings name."""
-        settings = self._logs.settings
-        name = generation_name(role, settings.vectors.generation) if role == "index" else role
-        return f"{settings.topic_prefix}.{name}"
-
     async def _groups_of(self, role: str) -> list[str]:
         """Its groups; of the index role those at work, one for each generation: the settings here may name an old one.
 
         If none is at work, the one that the settings name.
         """
-        own = self.group_of(role)
+        own = group_of(self._logs.settings, role)
         if role != "index":
             return [own]
         first = f"{self._logs.settings.topic_prefix}.{role}"
@@ -78,7 +72,7 @@ class Readers:
         groups = {group for role in roles for group in await self._groups_of(role)}
         others, sinks = await self._listed(), f"{self._logs.settings.topic_prefix}.notify."
         # What the archive commits is for those who watch the lag: its catalog is what counts.
-        for group in sorted((groups | others) - {self.group_of("archive")}):
+        for group in sorted((groups | others) - {group_of(self._logs.settings, "archive")}):
             theirs = {topic for topic, _ in await self._committed(group)}
             mine = {place: end for place, end in ends.items() if place.topic in theirs}
             ours = group in groups or group.startswith(sinks)

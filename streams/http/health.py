@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp
+from starlette.types import Receive, Scope, Send
 
 from models.errors import ConfigurationError
 from streams.http import openapi, pages, problems
@@ -56,9 +56,8 @@ class RoutedEndpoint(Endpoint, Protocol):
 
     path: str
 
-    @property
-    def app(self) -> ASGIApp:
-        """What answers at the path."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is asked there."""
         ...
 
 
@@ -133,7 +132,7 @@ def create_api(
             ServedRoute("/docs", docs, ["GET"], reach="open"),
             *served_routes(Operations(ready, registry, alive)),
             *routes,
-            *(ServedRoute(each.path, each.app, ["POST"]) for each in endpoints if isinstance(each, RoutedEndpoint)),
+            *(ServedRoute(each.path, each, ["POST"]) for each in endpoints if isinstance(each, RoutedEndpoint)),
         ],
         [
             Middleware(RequestMeasures),

@@ -2,47 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from importlib import metadata
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from streams.http import problems
 from streams.http.answering import ServedRoute
-from streams.http.examples import example_of
 from streams.http.field_rules import RULES
+from streams.http.pages import source
 from streams.http.route import Route, path_names, template
+
+_SAID, _LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:19:00Z"
+_EARLY = ("started_at", "created_at", "valid_from", "recorded_at", "said_at", "requested_at", "date_from", "born")
+_ITEM = "mjuohs00-9c1d22ab"
+_TEXTS = tomllib.loads(source("streams/http/contract.toml"))
+_NAMED = {name: value for value, names in _TEXTS["values"] for name in names.split()}
+"""Values by the names of fields; of a list those of its items."""
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def example_of(kind: Any, name: str = "") -> Any:
+    """An example of a type as it stands in JSON.
+
+    Args:
+        kind: Any that msgspec knows.
+        name: Of the field that holds it.
+
+    >>> example_of(int, "turn"), example_of(list[str], "keyTopics")
+    (20, ['databases'])
+    """
+    return _example(inspect.type_info(kind), name)
+
+
+def _example(info: inspect.Type, name: str) -> Any:
+    match info:
+        case inspect.Metadata():
+            given = (info.extra_json_schema or {}).get("examples", [])
+            return given[0] if given else _example(info.type, name)
+        case inspect.StructType() | inspect.DataclassType():
+            told = getattr(info.cls, RULES, {}).get("examples")
+            tag = {info.tag_field: info.tag} if isinstance(info, inspect.StructType) and info.tag_field else {}
+            made = {each.encode_name: _example(each.type, each.encode_name) for each in info.fields}
+            return told[0] if told else tag | made
+        case inspect.UnionType():
+            return _example(next(each for each in info.types if not isinstance(each, inspect.NoneType)), name)
+        case inspect.ListType() | inspect.SetType() | inspect.VarTupleType():
+            return [_example(info.item_type, name)]
+        case inspect.DictType():
+            return {_example(info.key_type, "key"): _example(info.value_type, "")}
+    return _single(info, _WORD.sub("_", name).lower())
+
+
+def _single(info: inspect.Type, word: str) -> Any:
+    named = _NAMED.get(word)
+    match info:
+        case inspect.EnumType() | inspect.LiteralType():
+            values = [each.value for each in info.cls] if isinstance(info, inspect.EnumType) else info.values
+            return named if named in values else values[0]
+        case inspect.DateTimeType():
+            return _SAID if word in _EARLY else _LATER
+        case inspect.IntType() | inspect.FloatType():
+            wanted = 1 if isinstance(info, inspect.IntType) else 0.5
+            if isinstance(named, int | float) and not isinstance(named, bool):
+                wanted = named
+            least = wanted if info.ge is None else max(wanted, info.ge)
+            return least if info.le is None else min(least, info.le)
+        case inspect.StrType():
+            likely = (named, _ITEM if word.endswith("id") else "…", _ITEM, "depends_on")
+            return next(each for each in likely if isinstance(each, str) and re.search(info.pattern or "", each))
+    return named is True if isinstance(info, inspect.BoolType) else None
+
 
 _SCHEMAS = "#/components/schemas/{name}"
 _JSON = "application/json"
 _TITLE = "Memory of conversations: facts, episodes, topics, turns, memories of apps and of projects."
-_PROBLEMS = {
-    HTTPStatus.BAD_REQUEST: "The request cannot be read.",
-    HTTPStatus.UNAUTHORIZED: "No token, or one that is not known.",
-    HTTPStatus.FORBIDDEN: "Another tenant's app or site, a role that is too low, or no permission to read text.",
-    HTTPStatus.NOT_FOUND: "There is no such thing, or none that the token reads.",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
-    HTTPStatus.MISDIRECTED_REQUEST: "Without tokens: another host is named than this machine.",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "A field is missing or wrong.",
-    HTTPStatus.TOO_MANY_REQUESTS: "Too many requests of this token, or wrong tokens of this address; see Retry-After.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The store does not answer, or too many requests are under way; see Retry-After.",
-    HTTPStatus.GATEWAY_TIMEOUT: "No answer in time, or the turn to wait for did not come.",
-}
-"""What every route for holders of tokens may answer."""
-_MORE_PROBLEMS = {
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not JSON by its Content-Type.",
-    HTTPStatus.CONFLICT: "What is there does not allow it; the detail says why.",
-}
-_PROBLEM_EXAMPLE = {
-    "type": "urn:turntide:problem:invalid_request",
-    "title": "Unprocessable Entity",
-    "status": 422,
-    "code": "invalid_request",
-    "detail": "query: Expected `str` of length >= 1",
-    "errors": [{"field": "query", "detail": "Expected `str` of length >= 1"}],
-}
 
 
 def document(endpoints: Iterable[ServedRoute]) -> dict[str, Any]:
@@ -85,7 +124,7 @@ def _components(routes: Iterable[Route]) -> dict[str, Any]:
     for kind in types:
         if isinstance(kind, type):
             schemas[kind.__name__] |= getattr(kind, RULES, {})
-    schemas[problems.ProblemDetails.__name__]["examples"] = [_PROBLEM_EXAMPLE]
+    schemas[problems.ProblemDetails.__name__]["examples"] = [_TEXTS["problem"]]
     return schemas
 
 
@@ -141,8 +180,8 @@ def _responses(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         yield str(status.value), {"description": status.phrase, "content": described | also}
     if route.reach == "token":
         more = route.errors if route.method == "GET" else (*route.errors, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        meanings: Mapping[HTTPStatus, str] = _PROBLEMS | {each: _MORE_PROBLEMS[each] for each in more}
+        meanings = _TEXTS["problems"] | {f"{code:d}": _TEXTS["more_problems"][f"{code:d}"] for code in more}
         schema = {"$ref": _SCHEMAS.format(name=problems.ProblemDetails.__name__)}
         content = {problems.MEDIA_TYPE: {"schema": schema}}
         for status, meaning in meanings.items():
-            yield str(status.value), {"description": meaning, "content": content}
+            yield status, {"description": meaning, "content": content}

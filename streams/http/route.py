@@ -15,10 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from http import HTTPStatus
 from types import UnionType
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Union, Unpack, get_args, get_origin
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, Union, Unpack, get_args, get_origin
 from typing import get_type_hints as hints_of
 from urllib.parse import quote
 
@@ -46,21 +45,14 @@ class RouteAnswer(Generic[_Answer]):
 
     body: _Answer
     headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def status(self) -> HTTPStatus:
-        """With which it comes."""
-        return HTTPStatus.OK
+    status: ClassVar = HTTPStatus.OK
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted(RouteAnswer[_Answer]):
     """It is in the log and will be carried out; what comes of it is not seen yet."""
 
-    @property
-    def status(self) -> HTTPStatus:
-        """With which it comes."""
-        return HTTPStatus.ACCEPTED
+    status: ClassVar = HTTPStatus.ACCEPTED
 
 
 class RouteRules(TypedDict, total=False):
@@ -76,13 +68,6 @@ class RouteRules(TypedDict, total=False):
     also: Mapping[str, str]
 
 
-class _Parts(NamedTuple):
-    takes: type[Struct] | None
-    body: type[Struct] | None
-    request: bool
-    answers: Mapping[HTTPStatus, Any]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Route:
     """One route.
@@ -93,6 +78,10 @@ class Route:
         paths: As Starlette has them; `{name:path}` may hold slashes. The first is told to clients.
         operation: Its id, `snake_case`: what it does to what.
         function: What answers it, as the class has it.
+        takes: Parameters of its path and query; None for none.
+        body: Its body; None for none.
+        wants_request: Whether the function takes the request itself.
+        answers: Types of its answers by status; none where only other forms are given.
         role: Least role of a token that may ask it.
         audits: What is noted of each request; None: nothing.
         anonymous: Whether the note does not say whom the request is about: it would outlive an erasure.
@@ -108,6 +97,10 @@ class Route:
     paths: tuple[str, ...]
     operation: str
     function: Callable[..., Any]
+    takes: type[Struct] | None
+    body: type[Struct] | None
+    wants_request: bool
+    answers: Mapping[HTTPStatus, Any]
     role: TokenRole = TokenRole.READER
     audits: Audited | None = None
     anonymous: bool = False
@@ -123,26 +116,6 @@ class Route:
         text = _SECTIONS.split(self.function.__doc__ or "")[0]
         return "\n\n".join(" ".join(each.split()) for each in text.split("\n\n")).strip()
 
-    @property
-    def takes(self) -> type[Struct] | None:
-        """Parameters of its path and query; None for none."""
-        return self._parts.takes
-
-    @property
-    def body(self) -> type[Struct] | None:
-        """Its body; None for none."""
-        return self._parts.body
-
-    @property
-    def wants_request(self) -> bool:
-        """Whether the method takes the request itself."""
-        return self._parts.request
-
-    @property
-    def answers(self) -> Mapping[HTTPStatus, Any]:
-        """Types of its answers by status; none where only other forms are given."""
-        return self._parts.answers
-
     def target(self, asked: Struct | Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
         """Path and query with which a client asks it; parameters that are None or empty are left out.
 
@@ -154,14 +127,6 @@ class Route:
             raise TypeError(f"{self.operation} takes no {', '.join(sorted(unknown))}")
         path = _PARAMETER.sub(lambda found: path_part(str(given.pop(found[1]))), self.paths[0])
         return path, {name: value for name, value in given.items() if value not in (None, "")}
-
-    @cached_property
-    def _parts(self) -> _Parts:
-        hints = hints_of(self.function, include_extras=True)
-        answers = dict(_answers(hints.pop("return")))
-        body, request = hints.pop("body", None), hints.pop("request", None)
-        takes = next(iter(hints.values()), None)
-        return _Parts(takes, body, request is not None, answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +174,18 @@ class Group:
             declared: RouteRules = {"role": self.role, **rules}
             paths = [f"{self.prefix}{each}" for each in (path, *others)]
             old = (f"{self.formerly}{path}",) if self.formerly else ()
+            hints = hints_of(function, include_extras=True)
             route = Route(
-                group=self, method=method, paths=(*paths, *old), operation=operation, function=function, **declared
+                group=self,
+                method=method,
+                paths=(*paths, *old),
+                operation=operation,
+                function=function,
+                answers=dict(_answers(hints.pop("return"))),
+                body=hints.pop("body", None),
+                wants_request=hints.pop("request", None) is not None,
+                takes=next(iter(hints.values()), None),
+                **declared,
             )
             setattr(function, _DECLARED, route)
             return function

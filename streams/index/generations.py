@@ -22,6 +22,7 @@ from streams.index.collections import COLLECTIONS, EPISODES, OF_SESSIONS, TURNS
 from streams.index.event_points import Collection
 from streams.index.user_memory import episode_rows
 from streams.ports import Condition, Embedder, PayloadValue, Point, SearchHit, StoredPoint, VectorStore
+from streams.settings import Settings
 
 Where = Mapping[str, Condition]
 
@@ -126,6 +127,12 @@ def generation_name(name: str, generation: str) -> str:
     ('turns-minilm', 'turns')
     """
     return f"{name}-{generation}" if generation else name
+
+
+def group_of(settings: Settings, role: str) -> str:
+    """Name of a role's group; the index role has one for each generation of its collections."""
+    name = generation_name(role, settings.vectors.generation) if role == "index" else role
+    return f"{settings.topic_prefix}.{name}"
 
 
 class CopyProgress(Struct, frozen=True, kw_only=True):

@@ -171,7 +171,7 @@ class Erasures(KafkaEraseRequests):
 
 
 class Sessions:
-    """Knows no session (`streams.api.sessions.named.KnowsSessions`)."""
+    """Knows no session (`streams.api.sessions.turns.KnowsSessions`)."""
 
     async def app_of(self, _session_id: str) -> str | None:
         """As the port says."""

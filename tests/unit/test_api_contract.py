@@ -13,7 +13,7 @@ from streams.api.apps.messages import Exported
 from streams.api.erase.routes import ErasureStanding
 from streams.api.projects.messages import ProjectContext
 from streams.api.users.messages import AssembledContext, Found, Retrieve
-from streams.http.examples import example_of
+from streams.http.openapi import example_of
 from tests.support.api_doubles import Log, Served
 
 

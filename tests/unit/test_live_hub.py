@@ -15,7 +15,7 @@ from streams.api.live import hub as hubs
 from streams.api.live.board import LiveBoard
 from streams.api.live.hub import Apps, Hub
 from streams.api.live.messages import RoleRow
-from streams.api.live.stream import PING_S, LiveStream
+from streams.api.live.routes import PING_S, LiveStream
 from streams.http.problems import Problem
 from streams.observe.telemetry import metrics
 from streams.settings.live import LiveSettings

@@ -21,7 +21,7 @@ from models.events import Mode, ProfileUpdated, RiskPoint
 from models.policy import Policy
 from streams.api.live.board import LiveBoard
 from streams.api.live.hub import Hub
-from streams.api.live.stream import LiveStream
+from streams.api.live.routes import LiveStream
 from streams.settings.live import LiveSettings
 
 STEPS_PER_S = 20

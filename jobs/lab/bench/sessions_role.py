@@ -15,11 +15,11 @@ from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Say, Timing, cpu_s
-from jobs.shared.role_groups import group_of
 from jobs.shared.role_process import RoleProcess
 from models.entities import REGISTRY
 from models.events.topics import COMMANDS, REQUESTS, SESSION_STATE, TURNS, Topic
 from models.metrics import STAGES
+from streams.index.generations import group_of
 from streams.kafka.client import admin, consumer, read_to_end
 from streams.observe.telemetry import PREFIX
 from streams.settings import Settings

@@ -6,15 +6,17 @@ written is in the log when it is answered, and as a rule also what came of it: w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
+from uuid import uuid4
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from models.events.app import AppUninstalled, CommandResult, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events.app import AppUninstalled, CommandResult, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
+from models.events.fields import Identifier, printable
 from models.policy.app import AppPolicy
 from streams.api.apps.messages import (
     EXPORT_FORMAT,
@@ -35,7 +37,6 @@ from streams.api.apps.messages import (
     memory_answer,
     now_utc,
 )
-from streams.api.apps.space import AskedSpace, OfSpace
 from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
 from streams.http.problems import Problem, invalid_field
@@ -43,6 +44,59 @@ from streams.http.route import Accepted, Group, RouteAnswer
 from streams.http.security import caller
 from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.settings.http import TokenRole
+
+_How = Literal["list", "one", "search", "export"]
+
+
+class OfSpace(Struct, frozen=True, kw_only=True):
+    """A request about a space of memories."""
+
+    app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
+    user_id: Annotated[
+        str, printable(0, 256), Meta(description="The space of this user in the app; none: the app's own.")
+    ] = ""
+
+
+class AskedSpace:
+    """The space of memories that a request is about.
+
+    Raises:
+        Problem: 403 another tenant's app.
+    """
+
+    def __init__(self, asked: OfSpace) -> None:
+        asked_by = caller()
+        asked_by.app_of(asked.app_id)
+        self.app_id, self.user_id, self._by = asked.app_id, asked.user_id, asked_by.name
+
+    def command(self, now: datetime) -> dict[str, Any]:
+        """What every command to the space begins with."""
+        return {
+            "app_id": self.app_id,
+            "user_id": self.user_id,
+            "timestamp": now,
+            "request_id": uuid4().hex,
+            "by": self._by,
+        }
+
+    def read(self, now: datetime, how: _How, found: Sized, memory_id: int | None = None) -> MemoriesRead:
+        """What is audited of a look at the space."""
+        return MemoriesRead(**self.command(now), how=how, count=len(found), memory_id=memory_id)
+
+    def pending(self, request_id: str) -> Accepted[Pending]:
+        """202: it is written, and will be seen."""
+        result = Pending(
+            success=False,
+            pending=True,
+            request_id=request_id,
+            hint="the command is in the log and will be carried out, once: look again at the Location; is the role "
+            "memory running, and the role index?",
+        )
+        place = f"/apps/{quote(self.app_id, safe='')}/memories"
+        if self.user_id:
+            place += f"?user_id={quote(self.user_id, safe='')}"
+        return Accepted(result, {"Location": place})
+
 
 APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
 
@@ -158,12 +212,7 @@ class AppMemoryAdmin:
         await self._commands.note(space.read(self._now(), "one", [found], asked.memory_id))
         return found
 
-    @APPS.put(
-        "/{app_id:path}/memories/{memory_id}",
-        "edit_app_memory",
-        audits="acted",
-        errors=(HTTPStatus.CONFLICT,),
-    )
+    @APPS.put("/{app_id:path}/memories/{memory_id}", "edit_app_memory", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def edit(self, asked: OfMemory, body: EditMemory) -> Edited | Accepted[Pending]:
         """Put a memory right by hand, pin it, or share it with other apps."""
         space = AskedSpace(asked)

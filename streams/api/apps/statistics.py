@@ -6,24 +6,218 @@ These routes come before those of single memories, which would take `stats` for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from models.events.app import AppMemoriesChanged
+from models.events.app import AppMemoriesChanged, AppMemoryChanged
+from models.events.fields import UtcTime
 from streams.api.answers import answered
-from streams.api.apps.figures import ListedSpace, ListedSpaces, SpaceStats, Statistics, space_stats, statistics
 from streams.api.apps.messages import now_utc
-from streams.api.apps.page import HEADERS, page
-from streams.api.apps.routes import APPS
-from streams.api.apps.space import AskedSpace, OfSpace
+from streams.api.apps.routes import APPS, AskedSpace, OfSpace
+from streams.http import pages
 from streams.http.route import RouteAnswer
 from streams.http.security import caller
 from streams.index.app_memory import AppMemoryIndex
+
+_COUNTS = ("created", "compactions", "skipped", "edited", "waiting")
+"""What the standing of a space has counted."""
+
+
+class EnergyStats(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What memory work cost and may cost (app memory, Energy Consumption)."""
+
+    level_units: float
+    """After the last event of the space; it has refilled since."""
+    capacity_units: float
+    spent_units: float
+    """Of all time."""
+    spent_since_units: float | None
+    """Since the `spent_units` that the request names (`getEnergyConsumedSinceLastPoll`)."""
+
+
+class SpaceStats(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Statistics of a space of memories."""
+
+    app_id: str
+    user_id: str
+    """Empty for the app's own."""
+    known: bool
+    """Whether anything ever happened in it."""
+    memories: int
+    pinned: int
+    shared: int
+    conflicting: int
+    """Memories that conflict with another."""
+    created: int
+    """Of all time, like the following three."""
+    compactions: int
+    skipped: int
+    edited: int
+    waiting: int
+    """Conversations that wait to become a memory."""
+    uninstalled: bool
+    energy: EnergyStats
+
+
+class ListedSpace(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A space of memories, without what is in it."""
+
+    app_id: str
+    user_id: str
+    """Empty for the app's own."""
+    memories: int
+    uninstalled: bool
+
+
+class ListedSpaces(Struct, frozen=True, kw_only=True):
+    """Spaces of memories, by app and user."""
+
+    spaces: list[ListedSpace]
+    more: bool
+    """Whether there are spaces beyond the limit."""
+
+
+class Totals(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of all spaces that are listed."""
+
+    spaces: int
+    with_memories: int
+    memories: int
+    conflicting: int
+    created: int
+    compactions: int
+    skipped: int
+    edited: int
+    waiting: int
+    spent_units: float
+
+
+class Statistics(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Spaces of memories, those that spent most first."""
+
+    at: UtcTime
+    totals: Totals
+    spaces: list[SpaceStats]
+    more: bool
+    """Whether there are spaces beyond the limit."""
+
+
+def space_stats(
+    app_id: str,
+    user_id: str,
+    space: AppMemoriesChanged | None,
+    memories: Sequence[AppMemoryChanged],
+    *,
+    since_units: float | None,
+) -> SpaceStats:
+    """Statistics of a space; zeros for one that nothing ever happened in.
+
+    Args:
+        app_id: Whose space.
+        user_id: Of which user in the app; empty for the app's own.
+        space: How far it is.
+        memories: What is in it.
+        since_units: `spentUnits` of the answer before.
+    """
+    spent = 0.0 if space is None else space.spent_units
+    # A space that was erased begins anew: then all that it spent is new.
+    since = None if since_units is None else spent - (since_units if since_units <= spent else 0.0)
+    return SpaceStats(
+        app_id=app_id,
+        user_id=user_id,
+        known=space is not None,
+        memories=len(memories),
+        pinned=sum(memory.pinned for memory in memories),
+        shared=sum(bool(memory.shared_with) for memory in memories),
+        conflicting=sum(bool(memory.conflicts_with) for memory in memories),
+        **{name: getattr(space, name, 0) for name in _COUNTS},
+        uninstalled=space is not None and space.uninstalled,
+        energy=EnergyStats(
+            level_units=0.0 if space is None else space.energy_units,
+            capacity_units=0.0 if space is None else space.energy_capacity_units,
+            spent_units=spent,
+            spent_since_units=since,
+        ),
+    )
+
+
+def statistics(at: datetime, spaces: Sequence[SpaceStats], *, more: bool) -> Statistics:
+    """All spaces with their sums, those that spent most first."""
+    return Statistics(
+        at=at,
+        totals=Totals(
+            spaces=len(spaces),
+            with_memories=sum(space.memories > 0 for space in spaces),
+            **{name: sum(getattr(space, name) for space in spaces) for name in ("memories", "conflicting", *_COUNTS)},
+            spent_units=sum(space.energy.spent_units for space in spaces),
+        ),
+        spaces=sorted(spaces, key=lambda space: (-space.energy.spent_units, space.app_id, space.user_id)),
+        more=more,
+    )
+
+
+HEADERS = {**pages.HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
+_MOST_BARS = 12
+
+
+class _Measure(NamedTuple):
+    title: str
+    means: str
+    of: Callable[[SpaceStats], float]
+
+
+_MEASURES = (
+    _Measure("Memories", "kept now", lambda space: space.memories),
+    _Measure("Created", "of all time", lambda space: space.created),
+    _Measure("Compactions", "an eleventh memory had to go, or be merged", lambda space: space.compactions),
+    _Measure("Energy spent", "units, of all time", lambda space: space.energy.spent_units),
+    _Measure("Skipped", "conversations that no memory was made of", lambda space: space.skipped),
+    _Measure("Conflicts", "memories that contradict another", lambda space: space.conflicting),
+)
+
+
+def page(counted: Statistics) -> str:
+    """The whole document. Names of apps and users are what producers sent: they are escaped."""
+    totals, spaces = counted.totals, counted.spaces
+    share = totals.with_memories / totals.spaces if totals.spaces else 0.0
+    sums = {
+        "spaces": totals.spaces,
+        "of them with memories": f"{share:.0%}",
+        "memories": totals.memories,
+        "created": totals.created,
+        "compactions": totals.compactions,
+        "skipped": totals.skipped,
+        "waiting": totals.waiting,
+        "energy units": f"{totals.spent_units:,.0f}",
+    }
+    left = f", the first {_MOST_BARS} of {len(spaces)}" if len(spaces) > _MOST_BARS else ""
+    pictures = []
+    for measure in _MEASURES if spaces else ():
+        ranked = sorted(((measure.of(space), _name(space)) for space in spaces), key=lambda bar: -bar[0])
+        pictures.append((measure.title, measure.means + left, ranked[:_MOST_BARS], ranked[0][0] or 1.0))
+    heads = ("App", *(measure.title for measure in _MEASURES), "Edited", "Waiting", "Energy left")
+    rows = [
+        (
+            _name(space) + (" (uninstalled)" if space.uninstalled else ""),
+            *(f"{measure.of(space):,.0f}" for measure in _MEASURES),
+            f"{space.edited:,}",
+            f"{space.waiting:,}",
+            f"{space.energy.level_units:,.0f} of {space.energy.capacity_units:,.0f}",
+        )
+        for space in spaces
+    ]
+    return pages.render(
+        "streams/api/apps/page.html.j2", counted=counted, sums=sums, pictures=pictures, heads=heads, rows=rows
+    )
+
+
+def _name(space: SpaceStats) -> str:
+    return f"{space.app_id} / {space.user_id}" if space.user_id else space.app_id
 
 
 class ListSpaces(Struct, frozen=True, kw_only=True):

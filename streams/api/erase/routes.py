@@ -15,7 +15,7 @@ from models.events.erase import EraseRequested, EraseScope, ErasureProved
 from models.events.fields import Identifier
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
-from streams.api.sessions.named import KnowsSessions
+from streams.api.sessions.turns import KnowsSessions
 from streams.erase.record import KafkaEraseRequests
 from streams.http.field_rules import Rules, given, never, some_of
 from streams.http.problems import Problem, invalid_field

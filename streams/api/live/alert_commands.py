@@ -71,10 +71,7 @@ class AlertCommands:
         self._now = now
 
     @LIVE.post(
-        "/alerts/{alert_id:path}/acknowledge",
-        "acknowledge_alert",
-        audits="acted",
-        errors=(HTTPStatus.CONFLICT,),
+        "/alerts/{alert_id:path}/acknowledge", "acknowledge_alert", audits="acted", errors=(HTTPStatus.CONFLICT,)
     )
     async def acknowledge(self, asked: OfAlert, body: Acknowledge) -> Accepted[Written]:
         """Say that somebody looks at an alert: it is not repeated until it grows worse or is resolved.

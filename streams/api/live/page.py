@@ -6,10 +6,10 @@ Names are looked up among the files that were there at the start: no path of a r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -36,19 +36,12 @@ _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
-    ".json": "application/json",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".woff2": "font/woff2",
-    ".webmanifest": "application/manifest+json",
 }
 """By the ending of a name; files that end otherwise are not served."""
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """One file of the page, as it is answered."""
 
     content: bytes
@@ -56,21 +49,14 @@ class StaticFile:
     etag: str
 
 
-def static_files(folder: Path = STATIC) -> dict[str, StaticFile]:
-    """Every file of the page, by its name below the folder."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        media_type = _MEDIA_TYPES.get(path.suffix)
-        if media_type is not None and path.is_file():
-            content = path.read_bytes()
-            etag = f'"{sha256(content).hexdigest()[:32]}"'
-            found[path.relative_to(folder).as_posix()] = StaticFile(content, media_type, etag)
-    return found
-
-
 def page_routes(folder: Path = STATIC) -> list[ServedRoute]:
     """Routes of the page's files; not part of the contract, which is about data."""
-    files = static_files(folder)
+    files = {}
+    for path in folder.rglob("*"):
+        if (media_type := _MEDIA_TYPES.get(path.suffix)) is not None:
+            content = path.read_bytes()
+            etag = f'"{sha256(content).hexdigest()[:32]}"'
+            files[path.relative_to(folder).as_posix()] = StaticFile(content, media_type, etag)
 
     async def moved(_request: Request) -> Response:
         return RedirectResponse(LIVE_PAGE, HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))

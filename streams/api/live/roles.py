@@ -17,7 +17,7 @@ from msgspec import structs
 from models.errors import TurntideError
 from streams.api.live.hub import Hub
 from streams.api.live.messages import RoleRow
-from streams.index.generations import generation_name
+from streams.index.generations import group_of
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
@@ -128,7 +128,7 @@ class KafkaLags:
 
     def __init__(self, settings: Settings, roles: Mapping[str, str]) -> None:
         self._settings = settings
-        self._groups = {role: f"{settings.topic_prefix}.{_group(settings, role)}" for role in roles if role != "api"}
+        self._groups = {role: group_of(settings, role) for role in roles if role != "api"}
 
     async def __call__(self) -> dict[str, int]:
         """Records that wait for each role that ever committed.
@@ -140,10 +140,6 @@ class KafkaLags:
         async with admin(kafka) as asked, consumer(kafka) as client:
             found = await asyncio.gather(*[_lag(asked, client, group) for group in self._groups.values()])
         return {role: lag for role, lag in zip(self._groups, found, strict=True) if lag is not None}
-
-
-def _group(settings: Settings, role: str) -> str:
-    return generation_name(role, settings.vectors.generation) if role == "index" else role
 
 
 async def _lag(asked: AIOKafkaAdminClient, client: AIOKafkaConsumer, group: str) -> int | None:

@@ -1,23 +1,139 @@
 """Routes of the live page's data: `/v1/live`, for operators; text only with the permission for it, and audited.
 
-Those of a session, of a search and of alerts stand beside what answers them (`timeline`, `searching`, `commands`). A
-session id may hold slashes, so it ends a path: text has a path of its own.
+Here who asks, and the stream of server-sent events; those of a session, of a search and of alerts stand beside what
+answers them (`timeline`, `searching`, `alert_commands`). A session id may hold slashes, so it ends a path.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from time import monotonic
 from typing import Annotated
 
+import structlog
 from msgspec import Meta, Struct
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from models.events.fields import Identifier
 from streams.api.answers import answered
-from streams.api.live import stream
-from streams.api.live.hub import Hub
+from streams.api.live.hub import Apps, Hub, ReaderPosition
 from streams.api.live.messages import Me
+from streams.http.problems import Problem
 from streams.http.route import Group
 from streams.http.security import caller
+from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
+
+log = structlog.get_logger(__name__)
+
+PING_S = 15.0
+SEND_BYTES = 64 * 1024
+"""Handed to the socket at once; then it is waited for."""
+_PING = b": ping\n\n"
+
+
+class LiveStream(Response):
+    """Events until the reader leaves, stalls or falls too far behind, or the hub ends.
+
+    Args:
+        hub: What makes the frames.
+        apps: Whose rows are read; None for all.
+        token: Name of the reader's; empty where none are asked for.
+        clock: Seconds, never going back.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, hub: Hub, apps: Apps, *, token: str = "", clock: Callable[[], float] = monotonic) -> None:
+        # No `Response.__init__`: it would give the answer a length.
+        self.status_code = 200
+        self.background = None
+        self.body = b""
+        self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"})
+        del self.headers["content-length"]
+        self._hub = hub
+        self._apps = apps
+        self._token = token
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        try:
+            self._hub.require_room(self._token)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+            return
+        with self._hub.watching(self._token) as place:  # nothing is waited for in between: no two take the last place
+            await self._until_it_leaves(place, receive, send)
+
+    async def _until_it_leaves(self, place: ReaderPosition, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send_events(place, send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send_events(self, at: ReaderPosition, send: Send) -> None:
+        try:
+            await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            sent_s = self._clock()
+            while not self._hub.ended:
+                ticked = self._hub.ticked
+                step = self._hub.next(at, self._apps)
+                if step is None:
+                    self._drop("behind")
+                    break
+                at, content, again = step
+                if content:
+                    await self._give(send, content)
+                    sent_s = self._clock()
+                if not again and not await _within(ticked, sent_s + PING_S - self._clock()):
+                    await self._give(send, _PING)
+                    sent_s = self._clock()
+            await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            self._drop("stalled")  # the answer is not finished: the server closes the connection
+
+    async def _give(self, send: Send, content: bytes) -> None:
+        for start in range(0, len(content), SEND_BYTES):
+            body = content[start : start + SEND_BYTES]
+            await self._send(send, {"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _send(self, send: Send, message: dict[str, object]) -> None:
+        """Hand over.
+
+        Raises:
+            TimeoutError: The reader takes nothing.
+        """
+        async with asyncio.timeout(self._hub.stall_s):
+            await send(message)
+
+    def _drop(self, reason: str) -> None:
+        metrics.counter("live_stream_drops_total").inc()
+        log.debug("live_stream_dropped", reason=reason)
+
+
+async def _within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether the event came in time."""
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
 
 LIVE = Group(
     "live", "Sessions, alerts and roles as they are now, for operators.", prefix="/v1/live", role=TokenRole.OPERATOR
@@ -55,10 +171,10 @@ class LiveData:
         apps = None if asked_by.apps is None else sorted(asked_by.apps)
         return answered(Me, asked_by, role=asked_by.role.value, apps=apps, tokens=self._tokens)
 
-    @LIVE.get("/stream", "stream_changes", lasting=True, also={stream.LiveStream.media_type: _STREAM})
-    async def stream(self, asked: OfApp) -> stream.LiveStream:
+    @LIVE.get("/stream", "stream_changes", lasting=True, also={LiveStream.media_type: _STREAM})
+    async def stream(self, asked: OfApp) -> LiveStream:
         """Sessions, alerts and roles as they are (`snapshot`, in pieces), then what changes (`changes`, `roles`)."""
         asked_by = caller()
         app = asked_by.app_of(asked.app_id)
         apps = asked_by.apps if app is None else frozenset({app})
-        return stream.LiveStream(self._hub, apps, token=asked_by.name if self._tokens else "")
+        return LiveStream(self._hub, apps, token=asked_by.name if self._tokens else "")

@@ -10,14 +10,13 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from models.events import EpisodeCompressed, FactChanged, Mode, ModeTransition, SessionName
+from models.events import Mode, ModeTransition, SessionName
 from streams.api.answers import answered
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import (
     AlertDetail,
     ModeChange,
-    Row,
     Said,
     SaidTurn,
     Segment,
@@ -30,7 +29,7 @@ from streams.api.live.messages import (
     Weight,
 )
 from streams.api.live.routes import LIVE
-from streams.api.sessions.named import OfSession, session_of
+from streams.api.sessions.turns import OfSession, session_of
 from streams.http.audit import note, note_ids
 from streams.http.problems import Problem, invalid_field
 from streams.http.security import caller
@@ -108,7 +107,8 @@ class TimelineReader:
             session = SessionName(app_id, asked.session_id)
         row = None if session is None else self._board.row(session)
         if session is None or row is None:
-            raise _unknown_session()
+            detail = "no such session within live.window; `turntide query` finds older ones in the archive"
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
         note_ids({"app_id": session.app_id}.get)
         turns, topics, facts, episodes = await asyncio.gather(
             self._turns.last_turns(session, MOST_TURNS),
@@ -123,22 +123,22 @@ class TimelineReader:
             modes=_modes(self._board.modes(session), {turn.turn: turn.timestamp for turn in turns}),
             segments=[answered(Segment, each) for each in self._board.segments(session)],
             topics=[_topic(topic, text=text) for topic in topics],
-            facts=[_fact(fact, text=text) for fact in facts if fact.session_id == session.session_id],
-            episodes=[_episode(each, text=text) for each in episodes if _concerns(each, row)],
+            facts=[
+                answered(TimelineFact, fact, value=fact.value if text else None)
+                for fact in facts
+                if fact.session_id == session.session_id
+            ],
+            episodes=[
+                answered(TimelineEpisode, each, summary=each.summary if text else None)
+                for each in episodes
+                if any(run.session_id == row.session_id for run in each.turns)
+            ],
             alerts=list(map(alert_detail, alerts)),
         )
 
     async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
         found = await self._topics.topics(session)
         return [*found.kept, *await self._topics.gone(session, found, MOST_GONE_TOPICS)]
-
-
-def _unknown_session() -> Problem:
-    return Problem(
-        HTTPStatus.NOT_FOUND,
-        "not_found",
-        "no such session within live.window; `turntide query` finds older ones in the archive",
-    )
 
 
 def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> list[TimelineTurn]:
@@ -151,31 +151,17 @@ def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> lis
 
 def _modes(transitions: Sequence[ModeTransition], times: Mapping[int, datetime]) -> list[ModeChange]:
     """The modes, each with the one before; a session begins calm."""
-    changes, before = list[ModeChange](), Mode.CALM
-    for each in transitions:
-        if each.mode is not before:
-            changes.append(
-                ModeChange(turn=each.turn, from_mode=before.value, to_mode=each.mode.value, at=times.get(each.turn))
-            )
-        before = each.mode
-    return changes
+    modes = [Mode.CALM, *(each.mode for each in transitions)]
+    return [
+        ModeChange(turn=each.turn, from_mode=before.value, to_mode=each.mode.value, at=times.get(each.turn))
+        for before, each in zip(modes, transitions, strict=False)
+        if each.mode is not before
+    ]
 
 
 def _topic(topic: RememberedTopic, *, text: bool) -> TimelineTopic:
     state = "gone" if not topic.kept else "active" if topic.active else "kept"
     return answered(TimelineTopic, topic, topic=topic.topic_id, title=topic.title if text else None, state=state)
-
-
-def _fact(fact: FactChanged, *, text: bool) -> TimelineFact:
-    return answered(TimelineFact, fact, value=fact.value if text else None)
-
-
-def _concerns(episode: EpisodeCompressed, row: Row) -> bool:
-    return any(each.session_id == row.session_id for each in episode.turns)
-
-
-def _episode(episode: EpisodeCompressed, *, text: bool) -> TimelineEpisode:
-    return answered(TimelineEpisode, episode, summary=episode.summary if text else None)
 
 
 def alert_detail(alert: KnownAlert) -> AlertDetail:

@@ -19,14 +19,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import (
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-)
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
+from starlette.types import Receive, Scope, Send
 
 from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.http.audit import note_given, note_refused, note_tool
@@ -96,13 +90,7 @@ class McpEndpoint:
 
     path = PATH
 
-    def __init__(
-        self,
-        memory: AskedMemory,
-        *,
-        loopback: bool = True,
-        max_body_bytes: int = 64 * 1024,
-    ) -> None:
+    def __init__(self, memory: AskedMemory, *, loopback: bool = True, max_body_bytes: int = 64 * 1024) -> None:
         self._memory = memory
         self._max_body_bytes = max_body_bytes
         self._security = TransportSecuritySettings(
@@ -111,11 +99,6 @@ class McpEndpoint:
             allowed_origins=[f"http://{name}" for host in _THIS_MACHINE for name in (host, f"{host}:*")],
         )
         self._manager: StreamableHTTPSessionManager | None = None
-
-    @property
-    def app(self) -> ASGIApp:
-        """What answers at the path."""
-        return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

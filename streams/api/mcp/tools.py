@@ -15,9 +15,8 @@ from msgspec import Meta, Struct, structs
 from models.events.base import Output
 from models.retrieval.token_budget import TokenBudget
 from streams.api.listed import LISTINGS, Listing
-from streams.api.projects.command_messages import AddMemory
 from streams.api.projects.commands import ProjectCommandRoutes
-from streams.api.projects.messages import BudgetOverrides, BuildContext, FoundItem, SearchProject
+from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildContext, FoundItem, SearchProject
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import OfProject
 from streams.api.users.messages import (

@@ -30,7 +30,8 @@ from models.events.project import (
     RelationshipSet,
 )
 from streams.api.commands import Commands
-from streams.api.projects.command_messages import (
+from streams.api.projects.items import OfConversation, OfProjectMemory
+from streams.api.projects.messages import (
     AddMemory,
     DeedAnswer,
     EditProjectMemory,
@@ -38,7 +39,6 @@ from streams.api.projects.command_messages import (
     Relate,
     SetStatus,
 )
-from streams.api.projects.items import OfConversation, OfProjectMemory
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, ItemName, OfProject, no_such, require_done
 from streams.http.problems import Problem, invalid_field
@@ -46,11 +46,7 @@ from streams.http.route import Accepted, RouteRules
 from streams.http.security import caller
 from streams.settings.http import TokenRole
 
-COMMAND: RouteRules = {
-    "role": TokenRole.ADMIN,
-    "audits": "acted",
-    "errors": (HTTPStatus.CONFLICT,),
-}
+COMMAND: RouteRules = {"role": TokenRole.ADMIN, "audits": "acted", "errors": (HTTPStatus.CONFLICT,)}
 """What every route declares that changes something."""
 _BEGINNING = (ProjectMemoryAdded, ProjectImported, ConversationStatusSet)
 """What may begin a project."""
@@ -152,10 +148,9 @@ class ProjectCommandRoutes:
         command: ManualProjectCommand = kind(**project.command(self._reader.now()), **fields)
         if named:
             _require_writable(command, named)
-        if kind not in _BEGINNING and not await self._reader.known(project):
-            raise Problem(
-                HTTPStatus.NOT_FOUND, "not_found", "nothing is known of this project: GET /v1/projects lists them"
-            )
+        if kind not in _BEGINNING and await self._reader.projects.stats(project.app_id, project.project_id) is None:
+            detail = "nothing is known of this project: GET /v1/projects lists them"
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
         result = await self._commands.carry_out(command)
         if result is None:
             return project.pending(command.request_id)

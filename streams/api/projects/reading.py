@@ -22,7 +22,6 @@ from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
-from streams.api.projects.answers import HeldTokens, ListedProject, ProjectLimits, ProjectList, ProjectStanding
 from streams.api.projects.messages import (
     BudgetOverrides,
     BuildContext,
@@ -37,7 +36,6 @@ from streams.api.projects.messages import (
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 from streams.api.users.messages import TurnAnswer, turn_answer
 from streams.http.problems import Problem, invalid_field
-from streams.http.security import caller
 from streams.index.project_memory import ProjectMemories, retrieved
 from streams.index.session_memory import SessionVectorMemory
 
@@ -66,7 +64,7 @@ class ProjectReader:
         now: Callable[[], datetime] = now_utc,
         tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        self._projects = projects
+        self.projects = projects
         self._turns = turns
         self._record = record
         self._tokens = tokens
@@ -79,7 +77,7 @@ class ProjectReader:
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        found = await self._projects.view(asked.app_id, asked.project_id)
+        found = await self.projects.view(asked.app_id, asked.project_id)
         return found or ProjectView(asked.app_id, asked.project_id, self.policy)
 
     @PROJECTS.post("/retrieve", "retrieve_project_memory", audits="text_read")
@@ -153,41 +151,6 @@ class ProjectReader:
         ]
         return list(map(turn_answer, found))
 
-    async def stats(self, asked: AskedProject) -> ProjectStanding:
-        """How far the project is; zeros for one that nothing is known of."""
-        rules = self.policy
-        limits = ProjectLimits(
-            memories=rules.long_term.most,
-            episodes=rules.narrative.most,
-            pending=rules.long_term.pending,
-            conversations=rules.short_term.conversations,
-        )
-        view = await self.view(asked)
-        now = view.stats
-        if now is None:
-            return ProjectStanding(app_id=asked.app_id, project_id=asked.project_id, known=False, limits=limits)
-        return answered(ProjectStanding, now, known=True, limits=limits, tokens=_tokens(view))
-
-    async def known(self, asked: AskedProject) -> bool:
-        """Whether anything ever happened to the project."""
-        return await self._projects.stats(asked.app_id, asked.project_id) is not None
-
-    async def projects(self, app_id: str | None, limit: int) -> ProjectList:
-        """Projects that the caller may read, those that changed last first.
-
-        Raises:
-            Problem: 403, another tenant's app.
-        """
-        reader = caller()
-        found = await self._projects.projects(reader.app_of(app_id), limit)
-        return ProjectList(
-            projects=[
-                answered(ListedProject, each, changed_at=each.timestamp)
-                for each in found
-                if reader.may_read(each.app_id)
-            ]
-        )
-
     def present(self, memory: ProjectMemory) -> ProjectMemory:
         """A memory with the decay factor of now."""
         return structs.replace(memory, decay_factor=decay_at(memory, self.now(), self.policy.long_term))
@@ -198,7 +161,7 @@ class ProjectReader:
 
     async def _found(self, view: ProjectView, query: RetrievalQuery, strategy: Strategy) -> list[RetrievedItem]:
         if strategy == "hybrid":
-            return list(await self._projects.find(view, query, self.now()))
+            return list(await self.projects.find(view, query, self.now()))
         return await retrieved(view, query, self.now())
 
     def _note(self, asked: AskedProject, ids: list[str]) -> None:
@@ -262,13 +225,3 @@ def _window(policy: ContextPolicy, asked: BudgetOverrides) -> ContextPolicy:
     except ValueError:
         detail = "total_tokens must exceed system_tokens and working_tokens together: raise it, or lower the reserves"
         raise invalid_field("budget", detail) from None
-
-
-def _tokens(view: ProjectView) -> HeldTokens:
-    memories = view.memories.values()
-    return HeldTokens(
-        memories=sum(each.tokens for each in memories if not each.archived),
-        archived=sum(each.tokens for each in memories if each.archived),
-        episodes=sum(each.tokens for each in view.episodes.values()),
-        chunks=sum(each.summary_tokens for each in view.chunks.values()),
-    )

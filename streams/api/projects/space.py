@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from models.events.fields import Identifier, printable
 from models.events.project import DeedResult
-from streams.api.projects.command_messages import PendingDeed
+from streams.api.projects.messages import PendingDeed
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import caller, require_role

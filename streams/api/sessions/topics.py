@@ -19,8 +19,7 @@ from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
-from streams.api.sessions.named import OfSession, session_of
-from streams.api.sessions.turns import SoughtText
+from streams.api.sessions.turns import OfSession, SoughtText, session_of
 from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import UNSET
@@ -23,7 +24,7 @@ from models.events.user import TurnRef
 from models.retrieval.context import fit_prompt, format_for_injection
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
-from streams.api.sessions.named import session_of
+from streams.api.sessions.turns import session_of
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -222,10 +223,7 @@ class MemoryReader:
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
         found = await self._users.facts(
-            whose.app_id,
-            whose.user_id,
-            category=asked.category,
-            include_past=asked.include_past,
+            whose.app_id, whose.user_id, category=asked.category, include_past=asked.include_past
         )
         return list(map(fact_answer, whose.readable(found)))
 
@@ -295,14 +293,11 @@ class MemoryReader:
 
     async def _said(self, app_id: str, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
         """These turns of an app in their order; those that are not indexed (any more) are left out."""
-        by_session = {
+        by_session = attrgetter("session_id")
+        wanted = {
             SessionName(app_id, session_id): [ref.turn for ref in group]
-            for session_id, group in groupby(sorted(refs, key=_session_of), key=_session_of)
+            for session_id, group in groupby(sorted(refs, key=by_session), key=by_session)
         }
-        found = await asyncio.gather(*[self._turns.turns_numbered(*each) for each in by_session.items()])
+        found = await asyncio.gather(*[self._turns.turns_numbered(*each) for each in wanted.items()])
         turns = {(turn.session_id, turn.turn): turn for each in found for turn in each}
         return [turns[place] for ref in refs if (place := (ref.session_id, ref.turn)) in turns]
-
-
-def _session_of(ref: TurnRef) -> str:
-    return ref.session_id

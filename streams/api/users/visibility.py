@@ -8,7 +8,7 @@ from http import HTTPStatus
 from time import monotonic
 
 from models.events.base import Role
-from streams.api.sessions.named import session_of
+from streams.api.sessions.turns import session_of
 from streams.api.users.messages import After
 from streams.http.problems import Problem, unavailable
 from streams.index.session_memory import SessionVectorMemory
