@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
-from models.events import DEFAULT_APP, AlertAcknowledged, AlertLabelled, Position
+from models.events import AlertAcknowledged, AlertLabelled, Position
 from models.events.app import AdminCommand
 from models.events.erase import ErasedSession, EraseScope, VectorsErasureDue
 from models.events.project import ProjectCommand
@@ -305,13 +305,19 @@ async def test_who_may_read_both_names_the_app(roles: dict[str, Role], token: st
     assert both.erasures.asked == []
 
 
-async def test_the_default_apps_session_is_meant_where_no_app_is_named() -> None:
-    """Producers that name no app, and readers that name none, mean the same session."""
-    role = await role_of("a", DEFAULT_APP)
-    async with role.client({"Authorization": f"Bearer {ALL}"}) as client:
-        paths = [path.format(SHARED) for path in ("sessions/{}/turns", "sessions/{}/topics", "live/texts/{}")]
-        told = [(await client.get(f"/v1/{path}")).text for path in (*paths, f"live/sessions/{SHARED}")]
+async def test_what_an_app_shares_crosses_the_border_and_nothing_else() -> None:
+    """In B's prompts stand the memories of A that name B; of the rest, and of where they are from, B learns nothing."""
+    role, told = await role_of(*TENANTS), {}
+    shared = structs.replace(
+        app_memory_of("a"), slot=1, memory_id=2, content="shared words", tags=[], shared_with=["b"]
+    )
+    await AppMemoryIndex(role.store, _embedder()).add_changes([(shared, 9)])
+    for app in TENANTS:
+        async with role.client(bearer(app)) as client:
+            prompt = await client.post("/v1/context", json={"user_id": "u", "query": "x", "app_memories": True})
+            listed = await client.get(f"/apps/{app}/memories?include_shared=true")
+            told[app] = prompt.text + listed.text
     await role.store.close()
 
-    assert [canary("a") in each for each in told] == [False] * 4
-    assert [DEFAULT_APP in each for each in told] == [True] * 4
+    assert [("shared words" in told[app], canary("a") in told[app]) for app in TENANTS] == [(True, True), (True, False)]
+    assert "session-a" not in told["b"]

@@ -26,7 +26,7 @@ from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
 from tests.support.api_doubles import AT, said
 from tests.support.blank_events import blank
-from tests.support.projects_indexed import changed, chunk, conversation, episode, index, pending, remembered, stands
+from tests.support.projects_indexed import chunk, conversation, episode, pending, remembered, stands
 
 TENANTS = ("a", "b")
 QUERY = "canary about pelicans"
@@ -142,17 +142,6 @@ def project_items_of(app: str, session: str) -> list[ProjectItem]:
         chunk(1, text, session=session),
         structs.replace(pending(1, session=session), id=MEMORY_ID, content=text),
     ]
-
-
-async def index_projects(projects: ProjectMemories, app: str) -> None:
-    """The tenant's own project, and one whose id both use."""
-    for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
-        slots: dict[type, int] = {}
-        events = []
-        for item in project_items_of(app, session):
-            slots[type(item)] = slot = slots.get(type(item), -1) + 1
-            events.append(changed(item, slot, app=app, project=project, session_id=session))
-        await index(projects, *events, stands(app=app, project=project))
 
 
 class Carrying:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -14,85 +16,31 @@ from starlette.routing import Route
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_doubles import Log, Served
 
-READER, OPERATOR, ADMIN = TokenRole
 OPEN = "open"
 
 
 class Rule(NamedTuple):
     """What a route takes, and what is noted of it."""
 
-    role: TokenRole | str
+    role: str
     text: bool = False
     noted: str | None = None
 
 
-READS, ACTS, FIGURES = Rule(READER, True, "text_read"), Rule(ADMIN, False, "acted"), Rule(READER)
-ADMIN_READS, ADMIN_FIGURES = Rule(ADMIN, True, "text_read"), Rule(ADMIN)
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(("GET /livez", "GET /readyz", "GET /openapi.json", "GET /docs", "GET /metrics"), Rule(OPEN)),
-    **dict.fromkeys(("POST /v1/retrieve", "POST /v1/context", "POST /v1/search"), READS),
-    **{f"GET /v1/users/{{user_id}}/{what}": READS for what in ("facts", "episodes", "recent")},
-    **dict.fromkeys(("GET /v1/users/{user_id}", "GET /v1/users/{user_id}/standing", "GET /v1/index"), FIGURES),
-    **{
-        f"GET /v1/sessions/{{session_id}}/{what}": READS
-        for what in ("similar", "turns", "topics", "topics/search", "topics/{topic}", "context", "history", "stats")
-    },
-    **{f"POST /v1/projects/{{project_id}}/{what}": READS for what in ("retrieve", "context", "search")},
-    **{
-        f"GET /v1/projects/{{project_id}}/{what}": READS
-        for what in (
-            *("export", "memories", "memories/{memory_id}", "valid_at", "pending", "conversations"),
-            *("conversations/{conversation_id}", "episodes", "arc"),
-            *("graph", "graph/neighbours", "graph/dependents", "graph/path"),
-        )
-    },
-    **dict.fromkeys(
-        ("GET /v1/projects", "GET /v1/projects/{project_id}", "GET /v1/projects/{project_id}/standing"), FIGURES
-    ),
-    **{
-        f"{method} /v1/projects/{{project_id}}/{what}": ACTS
-        for method, what in (
-            *(("POST", "memories"), ("PUT", "memories/{memory_id}"), ("DELETE", "memories/{memory_id}")),
-            *(("PUT", "relationships"), ("DELETE", "relationships"), ("POST", "consolidate"), ("POST", "import")),
-            *(("POST", "pending/{pending_id}/{decision}"), ("PUT", "conversations/{conversation_id}/status")),
-        )
-    },
-    **{
-        f"{method} {version}/apps{what}": rule
-        for version in ("/v1", "")
-        for method, what, rule in (
-            *(("GET", f"/{{app_id}}/memories{end}", ADMIN_READS) for end in ("", "/export", "/search", "/{memory_id}")),
-            *(("GET", what, ADMIN_FIGURES) for what in ("", "/statistics", "/{app_id}/memories/stats")),
-            *(("DELETE", f"/{{app_id}}/memories{end}", ACTS) for end in ("", "/{memory_id}")),
-            ("POST", "/{app_id}/uninstall", ACTS),
-            ("PUT", "/{app_id}/memories/{memory_id}", ACTS),
-        )
-    },
-    "POST /v1/erase": ACTS,
-    "GET /v1/erase/{request_id}": ADMIN_FIGURES,
-    **{f"GET /live{what}": Rule(OPEN) for what in ("", "/{name}")},
-    **{f"GET /v1/live/{what}": Rule(READER) for what in ("me",)},
-    **{f"GET /v1/live/{what}": Rule(OPERATOR) for what in ("stream", "sessions/{session_id}")},
-    **{f"GET /v1/live/{what}": Rule(OPERATOR, True, "text_read") for what in ("texts/{session_id}", "search")},
-    **{
-        f"POST /v1/live/alerts/{{alert_id}}/{what}": Rule(OPERATOR, False, "acted") for what in ("acknowledge", "label")
-    },
-}
-"""Method and path of every route that a role serves, and what it takes (deploy/security.md)."""
-TOOLS = {
-    **dict.fromkeys(("search_memory", "get_context", "list_facts", "project_context", "search_project"), READS),
-    "add_project_memory": ACTS,
-}
-"""Likewise of tools, at `POST /mcp`."""
-_USER, _PROJECT = {"user_id": "u"}, {"project_id": "p"}
-GIVEN: dict[str, dict[str, Any]] = {
-    "search_memory": {**_USER, "query": "x"},
-    "get_context": {**_USER, "query": "x"},
-    "list_facts": _USER,
-    "project_context": {**_PROJECT, "query": "x"},
-    "search_project": {**_PROJECT, "query": "x"},
-    "add_project_memory": {**_PROJECT, "content": "the release is on Friday", "type": "decision"},
-}
+_TABLE = tomllib.loads(Path(__file__).with_name("data").joinpath("route_rules.toml").read_text("utf-8"))
+
+
+def _rules(of: str) -> dict[str, Rule]:
+    """What each of the table's `routes` or `tools` takes."""
+    return {
+        name: Rule(each["role"], each.get("text", False), each.get("noted"))
+        for each in _TABLE["rules"]
+        for name in each.get(of, ())
+    }
+
+
+RULES, TOOLS = _rules("routes"), _rules("tools")
+GIVEN: dict[str, dict[str, Any]] = _TABLE["given"]
 _NUMBERED = ("{memory_id}",)
 
 
