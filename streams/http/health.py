@@ -32,7 +32,7 @@ from streams.http.guard import RequestGuard
 from streams.http.limits import Limits
 from streams.http.rates import Rates
 from streams.http.route import Group
-from streams.http.security import ReadAccess, is_loopback
+from streams.http.security import access_of, is_loopback
 from streams.settings.http import HttpSettings
 
 _UNAVAILABLE = 503
@@ -102,9 +102,8 @@ def create_api(
     registry: CollectorRegistry,
     routes: Sequence[ServedRoute] = (),
     alive: Callable[[], tuple[bool, str]] = _always,
-    access: ReadAccess | None = None,
     endpoints: Sequence[Endpoint] = (),
-    limits: HttpSettings | None = None,
+    http: HttpSettings | None = None,
 ) -> Api:
     """An app with `/livez`, `/readyz`, `/metrics`, its contract, and the given routes.
 
@@ -113,11 +112,14 @@ def create_api(
         registry: The metrics to show.
         routes: The role's own (`answering.served_routes`). A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
-        access: Who may read what (`security.access_of`); None: everybody, and `serve` listens on loopback only.
         endpoints: Served beside the routes (`mcp.server.McpEndpoint`), or only running meanwhile.
-        limits: Size, time and number of requests; None: the settings' defaults.
+        http: Who may read what (`security.access_of`), and how much; None: everybody, by the defaults' limits, and
+            `serve` listens on loopback only.
+
+    Raises:
+        ConfigurationError: Others than this machine could read without a token, or a token is unfit.
     """
-    limits = limits or HttpSettings()
+    access, limits = None if http is None else access_of(http), http or HttpSettings()
 
     async def contract(_request: Request) -> Response:
         return Response(msgspec.json.encode(app.openapi()), media_type="application/json")

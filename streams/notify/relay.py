@@ -20,7 +20,6 @@ from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.trace_context import Traces
 from streams.http.health import create_api, serve
-from streams.http.security import access_of
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.records import count_records, event_time_of, readable, show_event_time_lag, traces_of
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
@@ -65,8 +64,7 @@ async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.E
         ready=ready,
         registry=metrics.registry,
         alive=watchdog.alive,
-        access=access_of(settings.http),
-        limits=settings.http,
+        http=settings.http,
     )
     try:
         async with serve(api, settings.http.host, settings.http.notify_port):

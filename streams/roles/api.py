@@ -18,7 +18,6 @@ from streams.api.live.service import LivePage
 from streams.erase.record import KafkaEraseRequests
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import create_api, serve
-from streams.http.security import access_of
 from streams.index.collections import TURNS
 from streams.observe.telemetry import metrics
 from streams.ports import Embedder, VectorStore
@@ -67,9 +66,8 @@ class ApiRole:
             ready=self.ready,
             registry=metrics.registry,
             routes=self._served.routes,
-            access=access_of(http),
             endpoints=self._served.endpoints,
-            limits=http,
+            http=http,
         )
         looking = asyncio.create_task(self._look())
         try:

@@ -42,7 +42,6 @@ from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
 from streams.http.health import create_api, serve
-from streams.http.security import access_of
 from streams.kafka.client import reader_options, require_topic
 from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
@@ -84,8 +83,7 @@ async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> Non
             ready=archivist.ready,
             registry=metrics.registry,
             alive=watchdog.alive,
-            access=access_of(settings.http),
-            limits=settings.http,
+            http=settings.http,
         )
         port = await stack.enter_async_context(serve(api, settings.http.host, settings.http.archive_port))
         log.info("http_listening", role="archive", host=settings.http.host, port=port)

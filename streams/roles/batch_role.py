@@ -26,7 +26,6 @@ from models.events.topics import Topic
 from models.wire.trace_context import NO_TRACES, Traces
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint, create_api, serve
-from streams.http.security import access_of
 from streams.kafka.app import create_app
 from streams.kafka.client import admin
 from streams.kafka.producer import Producer, Record, acknowledged
@@ -157,9 +156,8 @@ class BatchRole(ABC):
             registry=metrics.registry,
             routes=self.routes(),
             alive=self.watchdog.alive,
-            access=access_of(self.settings.http),
             endpoints=self.endpoints(),
-            limits=self.settings.http,
+            http=self.settings.http,
         )
         async with serve(api, self.settings.http.host, self.http_port) as port:
             log.info("http_listening", role=self.name, host=self.settings.http.host, port=port)

@@ -11,7 +11,6 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import httpx
-from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,11 +21,11 @@ from uvicorn.server import ServerState
 from streams.http import health
 from streams.http.answering import ServedRoute
 from streams.http.connections import bounded_protocol
-from streams.http.health import create_api, serve
-from streams.http.security import access_of
+from streams.http.health import serve
 from streams.observe.telemetry import metrics
 from streams.settings.http import ApiToken, HttpSettings
 from tests.support.api_doubles import Served, bearer, settings_of
+from tests.support.http_api import api_of
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
 IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=600), request_timeout=timedelta(milliseconds=600))
@@ -41,8 +40,7 @@ async def serving(settings: HttpSettings) -> AsyncIterator[int]:
         return JSONResponse(len(await request.body()))
 
     routes = [ServedRoute("/v1/read", read, ["POST"])]
-    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routes=routes, limits=settings)
-    async with serve(app) as found:
+    async with serve(api_of(routes, http=settings)) as found:
         yield found
 
 
@@ -114,10 +112,7 @@ async def test_a_head_that_comes_byte_by_byte_gains_no_time() -> None:
 async def test_an_address_is_the_connections_not_what_a_client_says() -> None:
     """`X-Forwarded-For` would give each guess at a token an address, and so a limit, of its own."""
     settings = HttpSettings(tokens=[ApiToken(token=SecretStr("a-token-of-somebody"))], failed_tokens_per_minute=2)
-    app = create_api(
-        ready=lambda: (True, ""), registry=CollectorRegistry(), access=access_of(settings), limits=settings
-    )
-    async with serve(app) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    async with serve(api_of(http=settings)) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         guesses = [{"Authorization": f"Bearer {n}", "X-Forwarded-For": f"192.0.2.{n}"} for n in range(3)]
         statuses = [(await client.get("/v1/index", headers=each)).status_code for each in guesses]
 

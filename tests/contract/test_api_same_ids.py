@@ -15,7 +15,6 @@ import httpx
 import msgspec
 import pytest
 from msgspec import structs
-from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
@@ -29,8 +28,7 @@ from streams.api.assembly import memory_api
 from streams.api.live.hub import ReaderPosition
 from streams.api.live.service import LivePage
 from streams.api.mcp.server import McpEndpoint
-from streams.http.health import Api, Endpoint, create_api
-from streams.http.security import access_of
+from streams.http.health import Api, Endpoint
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.erasing import VectorErasing
 from streams.index.project_memory import ProjectMemories
@@ -55,6 +53,7 @@ from tests.support.api_tenants import (
     topic_of,
     user_events_of,
 )
+from tests.support.http_api import api_of, client_of
 from tests.support.live_made import alert, at_ms, profile, segment
 from tests.support.live_served import WrittenLog
 from tests.support.projects_indexed import changed, index, stands
@@ -96,11 +95,8 @@ class Role(NamedTuple):
     @asynccontextmanager
     async def client(self, headers: Mapping[str, str]) -> AsyncIterator[httpx.AsyncClient]:
         """A client with a token."""
-        transport, accepts = httpx.ASGITransport(self.app), {"Accept": "application/json, text/event-stream"}
-        async with (
-            self.tools.running(),
-            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers={**headers, **accepts}) as made,
-        ):
+        accepts = {"Accept": "application/json, text/event-stream"}
+        async with self.tools.running(), client_of(self.app, {**headers, **accepts}) as made:
             yield made
 
     async def answers(self, app: str, asked: Iterable[Asked]) -> list[tuple[str, int, Any]]:
@@ -149,14 +145,7 @@ async def role_of(*tenants: str) -> Role:
         store, embedder, Policy(), http, topic_prefix="test", commands=commands, erasures=erasures, audit=log, live=page
     )
     tools = next(each for each in made.endpoints if isinstance(each, McpEndpoint))
-    api = create_api(
-        ready=lambda: (True, "ready"),
-        registry=CollectorRegistry(),
-        routes=made.routes,
-        access=access_of(http),
-        endpoints=[log, tools],
-        limits=http,
-    )
+    api = api_of(made.routes, endpoints=[log, tools], http=http)
     return Role(api, tools, store, page, commands, erasures, written, log)
 
 

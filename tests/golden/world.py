@@ -38,7 +38,6 @@ from streams.archive.writer import LakeWriter
 from streams.erase.record import recorded
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import Api, create_api
-from streams.http.security import access_of
 from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.summaries import answerers
@@ -305,9 +304,8 @@ class World:
             ready=lambda: (True, "ready"),
             registry=CollectorRegistry(),
             routes=self._index.routes(),
-            access=access_of(self.settings.http),
             endpoints=self._index.endpoints(),
-            limits=self.settings.http,
+            http=self.settings.http,
         )
         try:
             await self.index()

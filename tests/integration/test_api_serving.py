@@ -8,22 +8,18 @@ import signal
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 from starlette.responses import Response
 
 from models.errors import ConfigurationError
 from streams.http.answering import ServedRoute
-from streams.http.health import Api, create_api, serve
-
-
-def _api(*routes: ServedRoute) -> Api:
-    return create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
+from streams.http.health import serve
+from tests.support.http_api import api_of
 
 
 async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
     """The yielded port serves from the first moment, on loopback; afterwards nobody listens."""
-    async with serve(_api()) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    async with serve(api_of()) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         answer = await client.get("/readyz")
 
     assert (answer.status_code, answer.text) == (200, "ready")
@@ -33,7 +29,7 @@ async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
 
 async def test_leaving_before_the_first_request_stops_cleanly() -> None:
     """A role that fails while starting does not hang in its own health server."""
-    async with serve(_api()) as port:
+    async with serve(api_of()) as port:
         pass
 
     with pytest.raises(ConnectionRefusedError):
@@ -43,7 +39,7 @@ async def test_leaving_before_the_first_request_stops_cleanly() -> None:
 async def test_signals_stay_the_roles() -> None:
     """Uvicorn's handlers would swallow the SIGTERM on which a role flushes."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    async with serve(_api()) as port, httpx.AsyncClient() as client:
+    async with serve(api_of()) as port, httpx.AsyncClient() as client:
         await client.get(f"http://127.0.0.1:{port}/livez")
         during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
@@ -60,7 +56,7 @@ async def test_an_open_request_is_finished() -> None:
         return Response("done")
 
     async with httpx.AsyncClient() as client:
-        async with serve(_api(ServedRoute("/slow", slow, ["GET"]))) as port:
+        async with serve(api_of([ServedRoute("/slow", slow, ["GET"])])) as port:
             asking = asyncio.create_task(client.get(f"http://127.0.0.1:{port}/slow"))
             await entered.wait()
             asyncio.get_running_loop().call_later(0.2, release.set)
@@ -76,7 +72,7 @@ async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         return Response(request.query_params["q"])
 
     with caplog.at_level(logging.DEBUG, "uvicorn"):
-        async with serve(_api(ServedRoute("/echo", echo, ["GET"]))) as port, httpx.AsyncClient() as client:
+        async with serve(api_of([ServedRoute("/echo", echo, ["GET"])])) as port, httpx.AsyncClient() as client:
             answer = await client.get(f"http://127.0.0.1:{port}/echo", params={"q": "something-private"})
 
     assert answer.text == "something-private"
@@ -85,15 +81,15 @@ async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 async def test_a_taken_port_is_a_configuration_error() -> None:
     """The message names the address and the way out."""
-    async with serve(_api()) as port:
+    async with serve(api_of()) as port:
         with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*http\."):
-            async with serve(_api(), port=port):
+            async with serve(api_of(), port=port):
                 pass
 
 
 async def test_two_lengths_are_refused_by_the_server() -> None:
     """Also by uvicorn's parser, or by the guard behind it; what follows is not answered."""
-    async with serve(_api()) as port:
+    async with serve(api_of()) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         head = b"POST /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
         writer.write(head + b"0\r\n\r\nGET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

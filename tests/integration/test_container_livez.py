@@ -8,14 +8,10 @@ from functools import partial
 from runpy import run_path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from streams.http.health import create_api, serve
+from streams.http.health import serve
+from tests.support.http_api import api_of
 from tests.support.manifests import CONTAINER
-
-
-def _answer(given: tuple[bool, str]) -> tuple[bool, str]:
-    return given
 
 
 @pytest.mark.parametrize(
@@ -32,11 +28,7 @@ async def test_health_check_tells_what_is_wrong(alive: list[tuple[bool, str]], s
     trouble = run_path(str(CONTAINER / "livez.py"))["trouble"]
     async with AsyncExitStack() as stack:
         ports = [1]  # nobody listens there
-        for answer in alive:
-            api = create_api(
-                ready=lambda: (True, "ready"), alive=partial(_answer, answer), registry=CollectorRegistry()
-            )
-            ports.append(await stack.enter_async_context(serve(api)))
+        ports += [await stack.enter_async_context(serve(api_of(alive=partial(tuple, each)))) for each in alive]
         found = await asyncio.to_thread(trouble, ports)
 
     assert found is None if said is None else said in found

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 import typer
-from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
 from jobs.operate.doctor import CHECKS, doctor
@@ -30,8 +29,7 @@ from jobs.shared.role_process import environment_of
 from models.events import SessionEnded
 from streams.archive.place import paths_of
 from streams.archive.writer import LakeWriter
-from streams.http.health import create_api, serve
-from streams.http.security import access_of
+from streams.http.health import serve
 from streams.index.edge import EdgeStore
 from streams.inference import wordllama
 from streams.kafka.client import admin
@@ -39,6 +37,7 @@ from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 from tests.support.fault_driver import recorded, send, until
+from tests.support.http_api import api_of
 from tests.support.http_server import Request, answering
 
 pytestmark = [pytest.mark.kafka]
@@ -138,8 +137,7 @@ def _unwritable_lake(setup: Setup) -> Environment:
 @asynccontextmanager
 async def _wrong_token(_: Setup) -> AsyncIterator[Environment]:
     http = HttpSettings.model_validate({"tokens": [{"token": _OTHER}]})
-    api = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), access=access_of(http))
-    async with serve(api) as port:
+    async with serve(api_of(http=http)) as port:
         tokens = json.dumps([{"token": _TOKEN, "name": "on-call"}])
         yield {"TURNTIDE_HTTP__INDEX_PORT": str(port), "TURNTIDE_HTTP__TOKENS": tokens}
 

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
 from models.events import SessionErased, SessionName
@@ -19,12 +18,13 @@ from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.commands import KafkaCommands
 from streams.api.live.service import LivePage
-from streams.http.health import create_api, serve
+from streams.http.health import serve
 from streams.index.server import ServerStore
 from streams.settings import ScorerSettings, Settings
 from streams.settings.http import HttpSettings
 from streams.settings.live import LiveSettings
 from tests.support.fault_driver import _loaded, recorded, said, send, sessions_role
+from tests.support.http_api import api_of
 
 SESSION = "page/<b>1</b>"
 NAMED = SessionName(said(0).app_id, SESSION)
@@ -69,13 +69,7 @@ async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(settings:
     page = LivePage(settings, commands)
     store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
     served = memory_api(store, _loaded("wordllama"), Policy(), settings.http, topic_prefix=topic_prefix, live=page)
-    api = create_api(
-        ready=lambda: (True, "ready"),
-        registry=CollectorRegistry(),
-        routes=served.routes,
-        endpoints=served.endpoints,
-        limits=settings.http,
-    )
+    api = api_of(served.routes, endpoints=served.endpoints, http=settings.http)
     async with sessions_role(settings), httpx.AsyncClient(timeout=60) as client:
         async with AsyncExitStack() as serving:
             port = await serving.enter_async_context(serve(api))

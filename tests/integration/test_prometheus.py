@@ -19,12 +19,12 @@ from pydantic import SecretStr
 
 from jobs.alerts.command import harmless_alert
 from models.events import AlertStatus, Severity
-from streams.http.health import create_api, serve
-from streams.http.security import access_of
+from streams.http.health import serve
 from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import Poster
 from streams.observe.telemetry import Metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
+from tests.support.http_api import api_of
 from tests.support.tools import tool
 from tests.support.watching import Receiver, Told, alertmanager, prometheus, receiving
 
@@ -61,13 +61,13 @@ def routing(tmp_path: Path, told: Receiver) -> Iterator[str]:
 async def roles() -> AsyncIterator[list[tuple[int, str, Metrics]]]:
     """Workers that serve what they count, each with a registry of its own, to an admin alone."""
     token = ApiToken(token=SecretStr(TOKEN), role=TokenRole.ADMIN)
-    access = access_of(HttpSettings(host="0.0.0.0", tokens=[token]))  # noqa: S104 - only to have /metrics guarded
+    http = HttpSettings(host="0.0.0.0", tokens=[token])  # noqa: S104 - only to have /metrics guarded
     async with AsyncExitStack() as stack:
         served = []
         for name in ROLES:
             counted = Metrics()
             counted.gauge("ready").set(1)
-            api = create_api(ready=lambda: (True, "ready"), registry=counted.registry, access=access)
+            api = api_of(registry=counted.registry, http=http)
             served.append((await stack.enter_async_context(serve(api)), name, counted))
         yield served
 

@@ -18,7 +18,6 @@ from unittest.mock import MagicMock
 
 import httpx
 from msgspec.structs import replace
-from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 from starlette.types import ASGIApp, Receive
@@ -47,8 +46,6 @@ from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
-from streams.http.health import Api, create_api
-from streams.http.security import ReadAccess, access_of
 from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
 from streams.index.server import ServerStore
@@ -58,6 +55,7 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import Apps, Erasures
 from tests.support.api_projects import Projects
+from tests.support.http_api import api_of, client_of
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -265,11 +263,8 @@ class Served:
             **more,
         )
         self.tools = McpEndpoint(AskedMemory(self.reader, project_reader, commands))
-        access: ReadAccess | None = None if settings is None else access_of(settings)
-        self.app: Api = create_api(
-            ready=lambda: (True, "ready"),
-            registry=CollectorRegistry(),
-            routes=[
+        self.app = api_of(
+            [
                 *served_routes(
                     self.reader,
                     SessionReader(self.turns, topic_prefix="test"),
@@ -279,9 +274,8 @@ class Served:
                 *admin_routes(self.apps, apps or Policy().apps, self.apps, self.erasures, self.turns),
                 *([] if log is None else _live_routes()),
             ],
-            access=access,
             endpoints=[self.tools] if log is None else [log, self.tools],
-            limits=settings,
+            http=settings,
         )
 
     async def say(self, *turns: Turn, places: Sequence[Position | None] | None = None) -> None:
@@ -292,8 +286,7 @@ class Served:
     @asynccontextmanager
     async def client(self, headers: Mapping[str, str] | None = None) -> AsyncIterator[httpx.AsyncClient]:
         """A client that calls the app directly, with an endpoint's own work running."""
-        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        async with client_of(self.app, headers) as client:
             yield client
 
     async def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
@@ -14,8 +13,7 @@ from models.events import EpisodeCompressed, FactChanged, Position, TopicChanged
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.live.service import LivePage
-from streams.http.health import Api, Endpoint, create_api
-from streams.http.security import access_of
+from streams.http.health import Api, Endpoint
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
@@ -23,6 +21,7 @@ from streams.kafka.producer import Record
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, TokenRole
 from tests.support.api_doubles import _embedder
+from tests.support.http_api import api_of
 
 Holders = Mapping[str, tuple[TokenRole, list[str], bool]]
 """Role, apps and whether text may be read, by the token's name."""
@@ -66,14 +65,7 @@ class LiveServed:
         """As a role that starts makes it; only these tokens are known, by default all."""
         http = load_settings(http=self._told(self._holders if names is None else names)).http
         made = memory_api(self.store, _embedder(), Policy(), http, topic_prefix="test", live=self.page)
-        return create_api(
-            ready=lambda: (True, "ready"),
-            registry=CollectorRegistry(),
-            routes=made.routes,
-            access=access_of(http),
-            endpoints=endpoints,
-            limits=http,
-        )
+        return api_of(made.routes, endpoints=endpoints, http=http)
 
     async def remember(
         self,

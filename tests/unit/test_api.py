@@ -6,14 +6,13 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 from prometheus_client import CollectorRegistry, Counter
 from starlette.responses import Response
 from starlette.routing import Route
 
 from streams.http.answering import Matching
-from streams.http.health import Api, create_api
 from tests.support.api_doubles import Log, Served
+from tests.support.http_api import api_of, client_of
 
 IDS = ["plain", "a/b", "/", "..", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", 'shop/eu ü%2F"memories/7', "x" * 256]
 LIKE_ROUTES = [
@@ -28,16 +27,10 @@ LIKE_ROUTES = [
 ]
 
 
-def client_of(app: Api) -> httpx.AsyncClient:
-    """A client that calls the app directly."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role")
-
-
 async def test_readiness_follows_the_role_and_says_why() -> None:
     """An orchestrator sends no work before recovery; liveness does not depend on it."""
     state = (False, "recovering partition 3: 120 of 4000 records")
-    app = create_api(ready=lambda: state, registry=CollectorRegistry())
-    async with client_of(app) as client:
+    async with client_of(api_of(ready=lambda: state)) as client:
         not_ready, alive = await client.get("/readyz"), await client.get("/livez")
         reason, state = state[1], (True, "ready")
         ready = await client.get("/readyz")
@@ -51,7 +44,7 @@ async def test_metrics_are_the_registrys() -> None:
     """Prometheus reads its own text format, of this registry only."""
     registry = CollectorRegistry()
     Counter("turntide_turns_folded", "Turns.", registry=registry).inc(5)
-    async with client_of(create_api(ready=lambda: (True, ""), registry=registry)) as client:
+    async with client_of(api_of(registry=registry)) as client:
         answer = await client.get("/metrics")
 
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -70,8 +63,7 @@ async def test_any_id_can_be_asked_for() -> None:
 
     routes = [each for each in Served(log=Log()).app.routes if isinstance(each, Route) and ":path}" in each.path]
     assert len(routes) > 20
-    transport = httpx.ASGITransport(Matching(noted, routes))
-    async with httpx.AsyncClient(transport=transport, base_url="http://role") as client:
+    async with client_of(Matching(noted, routes)) as client:
         for route in routes:
             for name in IDS if route.path.endswith(":path}") else [*IDS, *LIKE_ROUTES]:
                 ids = {each: name if way else "1" for each, way in re.findall(r"{(\w+)(:path)?}", route.path)}

@@ -9,15 +9,14 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 
 from models.errors import DeliveryFailed
 from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.api.commands import AUDIT
-from streams.http.health import create_api
 from tests.support.api_apps import AT, Apps, Erasures, Sessions, memory
 from tests.support.api_doubles import Served
+from tests.support.http_api import api_of, client_of
 
 ODD = 'shop/eu ü%2F"memories/7'
 """An app id with everything that a path could stumble over."""
@@ -107,13 +106,9 @@ async def test_what_the_fold_refuses_is_told(
 async def test_an_app_whose_users_have_spaces_is_not_purged_by_its_own(method: str, place: str) -> None:
     """Nobody is told that an app's memories are gone while its users' stay; of a named user they go."""
     apps = Apps([memory(1, "Anna is vegan.", user="anna")])
-    api = create_api(
-        ready=lambda: (True, "ready"),
-        registry=CollectorRegistry(),
-        routes=admin_routes(apps, AppPolicy(spaces=("user",)), apps, Erasures(), Sessions()),
-    )
+    routes = admin_routes(apps, AppPolicy(spaces=("user",)), apps, Erasures(), Sessions())
     body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://127.0.0.1") as client:
+    async with client_of(api_of(routes)) as client:
         whole = await client.request(method, f"/apps/a/{place}", **body)
         one = await client.request(method, f"/apps/a/{place}?user_id=anna", **body)
 

@@ -11,11 +11,10 @@ from msgspec import structs
 from models.events.erase import ErasureProved
 from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
-from streams.http.health import create_api
-from streams.observe.telemetry import Metrics
 from tests.support.api_apps import Apps, Sessions
 from tests.support.api_doubles import Served, bearer, said, settings_of
 from tests.support.blank_events import blank
+from tests.support.http_api import api_of, client_of
 
 
 @pytest.mark.parametrize(
@@ -102,9 +101,7 @@ async def test_a_role_that_only_reads() -> None:
     """503 for whatever writes, and who does it; reading goes on."""
     apps = Apps()
     routes = admin_routes(apps, AppPolicy(), None, None, Sessions())
-    app = create_api(ready=lambda: (True, ""), registry=Metrics().registry, routes=routes)
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async with client_of(api_of(routes)) as client:
         writing = [
             await client.post("/v1/erase", json={"user_id": "u"}),
             await client.get("/v1/erase/r"),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from prometheus_client import CollectorRegistry
 from pydantic import SecretStr, ValidationError
 
 from models.errors import ConfigurationError
 from streams.http import security
-from streams.http.health import create_api, serve
+from streams.http.health import serve
 from streams.http.problems import Problem
 from streams.http.security import Caller, access_of, digest_of
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import memory
 from tests.support.api_doubles import Served, bearer, called, fact, settings_of, token_of
+from tests.support.http_api import api_of
 
 ASKED = {"user_id": "u", "query": "x"}
 ADMIN = "token-of-the-operator"
@@ -79,9 +79,7 @@ async def test_two_tokens_are_none(served: Served) -> None:
 
 async def test_a_websocket_is_closed() -> None:
     """A route of that kind would otherwise stand open for want of a rule."""
-    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry())
-
-    assert [{"type": "websocket.close", "code": 1008}] == await called(app, type="websocket", path="/v1/live")
+    assert [{"type": "websocket.close", "code": 1008}] == await called(api_of(), type="websocket", path="/v1/live")
 
 
 async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
@@ -123,9 +121,8 @@ def test_a_role_that_others_reach_needs_tokens(host: str) -> None:
 
 async def test_an_app_that_everybody_reads_is_served_on_loopback_only() -> None:
     """Also where whoever made the app forgot to ask who may read it."""
-    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry())
     with pytest.raises(ConfigurationError, match=r"refused to listen on 0\.0\.0\.0"):
-        async with serve(app, "0.0.0.0"):  # noqa: S104
+        async with serve(api_of(), "0.0.0.0"):  # noqa: S104
             pass
 
 

@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 from msgspec import structs
-from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
 from models.events import FeedbackGiven, TopicAdjusted
@@ -20,9 +18,9 @@ from models.session.topics.decay import half_life, memory_type
 from models.state.buffer import BufferedTurn
 from streams.api.sessions.topics import TopicReader
 from streams.http.answering import served_routes
-from streams.http.health import create_api
 from streams.index.server import ServerStore
 from tests.support.api_doubles import _embedder
+from tests.support.http_api import api_of, client_of
 from tests.support.session_driver import NOON
 from tests.support.topic_driver import messages_of
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
@@ -50,8 +48,7 @@ class Asked(IndexedSession):
     def __init__(self, store: ServerStore, policy: Policy = POLICY, now: datetime = NOW) -> None:
         super().__init__(store, _embedder(), policy)
         routes = served_routes(TopicReader(self.memory, policy.topics, now=lambda: now))
-        app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role/v1/sessions")
+        self.client = client_of(api_of(routes), below="/v1/sessions")
 
     async def got(self, end: str, *, of: str = "s", **params: Any) -> Any:
         """An answer that must be one."""

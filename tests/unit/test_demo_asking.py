@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 from msgspec.structs import replace
-from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
 from jobs.demo.asking import Erased, PurgedApp, ask_project_memory, ask_user_memory, erase, purge
@@ -20,13 +19,12 @@ from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
 from models.project.view import ProjectView
 from streams.api.assembly import memory_api
-from streams.http.health import create_api
-from streams.http.security import access_of
 from streams.index.server import ServerStore
 from streams.index.user_memory import UserMemory
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served
 from tests.support.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
+from tests.support.http_api import api_of, client_of
 
 _URL = "http://127.0.0.1"
 _USERS, _PROJECT = load_questions().users, load_questions().project
@@ -142,13 +140,7 @@ async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestio
         await users.add_facts([(e, offset) for e, offset in numbered if isinstance(e, FactChanged)])
         http = HttpSettings(mcp=False)
         served = memory_api(store, embedder(), DEMO_POLICY, http, topic_prefix="demo")
-        app = create_api(
-            ready=lambda: (True, "ready"),
-            registry=CollectorRegistry(),
-            routes=served.routes,
-            access=access_of(http),
-        )
-        async with httpx.AsyncClient(base_url=_URL, transport=httpx.ASGITransport(app)) as client:
+        async with client_of(api_of(served.routes, http=http)) as client:
             return [await ask_user_memory(question, client) for question in questions]
     finally:
         await store.close()

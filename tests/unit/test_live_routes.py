@@ -22,6 +22,7 @@ from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
 from tests.support.api_doubles import _embedder, said
 from tests.support.api_tenants import canary, topic_of, user_events_of
+from tests.support.http_api import client_of
 from tests.support.live_made import alert, at_ms, profile, segment
 from tests.support.live_served import Holders, LiveServed, live_token
 
@@ -64,8 +65,7 @@ class Watched(LiveServed):
     async def client(self, name: str) -> AsyncIterator[httpx.AsyncClient]:
         """A client with the token of that name."""
         headers = {"Authorization": f"Bearer {live_token(name)}"} if name else {}
-        transport = httpx.ASGITransport(self.served, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        async with client_of(self.served, headers) as client:
             yield client
 
 
@@ -305,7 +305,7 @@ async def test_only_files_that_were_there_are_served(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("of whoever made it")
     app = Api(page_routes(folder), [])
     (folder / "later.js").write_text("later")
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
+    async with client_of(app) as client:
         found = [(await client.get(f"/live/{name}")).text for name in ("", "index.html", "views/list.js")]
         missing = [await client.get(f"/live/{name}") for name in ("later.js", "%2e%2e/secret.js", "notes.txt")]
 

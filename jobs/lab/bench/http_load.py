@@ -28,7 +28,6 @@ from jobs.operate.worker import run_until_stopped
 from jobs.shared.role_process import RoleProcess
 from streams.api.assembly import memory_api
 from streams.http.health import create_api, serve
-from streams.http.security import access_of
 from streams.index.edge import EdgeStore
 from streams.observe.telemetry import configure_logging, metrics
 from streams.settings import load_settings
@@ -172,9 +171,8 @@ async def _serve(port: int, stop: asyncio.Event) -> None:
         ready=lambda: (True, "ready"),
         registry=metrics.registry,
         routes=served.routes,
-        access=access_of(http),
         endpoints=served.endpoints,
-        limits=http,
+        http=http,
     )
     try:
         async with serve(api, port=port):
