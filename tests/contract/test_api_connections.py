@@ -22,9 +22,8 @@ from streams.http import health
 from streams.http.answering import ServedRoute
 from streams.http.connections import bounded_protocol
 from streams.http.health import serve
-from streams.observe.telemetry import metrics
 from streams.settings.http import ApiToken, HttpSettings
-from tests.support.api_doubles import Served, bearer, settings_of
+from tests.support.api_doubles import Served, bearer, counted, settings_of
 from tests.support.http_api import api_of
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
@@ -78,18 +77,17 @@ async def test_whoever_sends_no_whole_head_is_let_go() -> None:
 
 async def test_connections_are_bounded() -> None:
     """One more than may be open is told so and counted, and a closed one makes room."""
-    counter = metrics.counter("http_refused_total", reason="connections")
-    before = counter._value.get()
+    before = counted("http_refused_total", reason="connections")
     async with serving(BOUNDED) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(BOUNDED.max_connections)]
         refused = await _until_closed(port)
-        counted = counter._value.get() - before
+        counts = counted("http_refused_total", reason="connections") - before
         for _, writer in held:
             writer.close()
             await writer.wait_closed()
         after = await client.get("/livez")
 
-    assert (refused[:12], counted) == (b"HTTP/1.1 503", 1)
+    assert (refused[:12], counts) == (b"HTTP/1.1 503", 1)
     assert after.status_code == 200
 
 

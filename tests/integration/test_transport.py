@@ -165,21 +165,6 @@ async def test_workers_share_both_topics_without_loss(settings: Settings) -> Non
     assert await committed(settings) == {(sent + 2_000) // PARTITIONS}
 
 
-async def test_gap_of_the_log_is_no_obstacle(settings: Settings) -> None:
-    """Transaction markers take offsets that no record has; processing goes on behind them."""
-    topic = names(settings)[0]
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, transactional_id=settings.topic_prefix)
-    await producer.start()
-    for n in range(3):
-        async with producer.transaction():
-            await producer.send_and_wait(topic, b"%d" % n, key=b"k", partition=0)
-    await producer.stop()
-    async with running(Recorder(settings)) as role:
-        await until(lambda: len(role.seen) == 3, "three records")
-
-    assert role.seen == [(TP(topic, 0), offset) for offset in (0, 2, 4)]
-
-
 async def test_aborted_records_are_never_seen(settings: Settings) -> None:
     """Nor those of a transaction that is undecided; once the log is read to its end, nothing is left to do."""
     topic = names(settings)[0]

@@ -52,6 +52,7 @@ from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
+from streams.observe.telemetry import metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import Apps, Erasures
 from tests.support.api_projects import Projects
@@ -319,6 +320,12 @@ async def called(app: ASGIApp, *, receive: Receive | None = None, **scope: Any) 
     base = {"type": "http", "method": "GET", "query_string": b"", "headers": [], "client": ("127.0.0.1", 1)}
     await app({**base, **scope}, receive or never, send)
     return sent
+
+
+def counted(name: str, **labels: str) -> float:
+    """A counter of this process so far."""
+    value: float = metrics.counter(name, **labels)._value.get()
+    return value
 
 
 class Clock:

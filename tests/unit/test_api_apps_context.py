@@ -10,9 +10,8 @@ import pytest
 
 from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
-from streams.observe.telemetry import metrics
 from tests.support.api_apps import AT, Apps, memory
-from tests.support.api_doubles import Served, fact
+from tests.support.api_doubles import Served, counted, fact
 
 POINTS = ["unanswered_conversation", "conversation_review", "conversation_selection"]
 TEXT = """\
@@ -88,13 +87,12 @@ async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
 async def test_prompts_with_and_without_are_counted() -> None:
     """The source's injection rate; a prompt that wants none is no part of it."""
 
-    def counted() -> list[float]:
-        results = ("with_memories", "without")
-        return [metrics.counter("contexts_total", result=each)._value.get() for each in results]
+    def counts() -> list[float]:
+        return [counted("contexts_total", result=each) for each in ("with_memories", "without")]
 
-    before = counted()
+    before = counts()
     chooses = AppContext(Apps([memory(1, "x")]))
     for app in ("a", "nobody", None):
         await chooses.preface(app, "u", 2_000)
 
-    assert [after - was for after, was in zip(counted(), before, strict=True)] == [1.0, 1.0]
+    assert [after - was for after, was in zip(counts(), before, strict=True)] == [1.0, 1.0]

@@ -18,10 +18,9 @@ from models.events.erase import EraseRequested
 from models.wire.codec import encode
 from streams.http import audit_log
 from streams.http.audit_log import BatchedAudit, KafkaAudit
-from streams.observe.telemetry import metrics
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.support.api_doubles import Log, Served, called, fact, said
+from tests.support.api_doubles import Log, Served, called, counted, fact, said
 from tests.support.blank_events import blank
 
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
@@ -141,12 +140,6 @@ def event(number: int = 0) -> AccessAudited:
     return blank(AccessAudited, id=str(number), kind="acted", by="b")
 
 
-def counted(result: str) -> float:
-    """Records of that result so far."""
-    value: float = metrics.counter("audit_records_total", result=result)._value.get()
-    return value
-
-
 class Topic:
     """What writes: keeps batches, or fails."""
 
@@ -169,7 +162,8 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(
     monkeypatch.setattr(audit_log, "MOST_WAITING", 3)
     monkeypatch.setattr(audit_log, "MOST_AT_ONCE", at_once)
     topic = Topic()
-    log, written, lost = BatchedAudit(topic, required=False), counted("written"), counted("lost")
+    log, results = BatchedAudit(topic, required=False), ("written", "lost")
+    before = [counted("audit_records_total", result=each) for each in results]
     async with log.running():
         for number in range(5):
             log.record(event(number))
@@ -183,7 +177,7 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(
         await asyncio.gather(log.write(event()), log.write(event()))
 
     assert topic.batches == batches
-    assert (counted("written") - written, counted("lost") - lost) == (5, 4)
+    assert [counted("audit_records_total", result=r) - was for r, was in zip(results, before, strict=True)] == [5, 4]
 
 
 @pytest.mark.parametrize("required", [True, False])

@@ -13,7 +13,7 @@ import pytest
 from models.entities import REGISTRY
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
-from tests.support.custom_resources import STRIMZI, write_schemas
+from tests.support.custom_resources import SHAPES, write_schemas
 from tests.support.manifests import Document, built, documents, of_kind, pod, told, variables
 from tests.support.tools import FOLDER, kept, tool
 
@@ -60,10 +60,9 @@ def test_manifests_are_valid(tmp_path: Path) -> None:
     """Kubernetes' own schemas, KEDA's and the Prometheus operator's; Strimzi's resources by their shape alone."""
     own = tmp_path / "schemas"
     own.mkdir()
-    for name in ("keda.sh_scaledobjects", "keda.sh_triggerauthentications", "monitoring.coreos.com_podmonitors"):
-        write_schemas(kept(f"crds/{name}.yaml"), own)
-    for kind, schema in STRIMZI.items():
-        (own / f"{kind}-kafka-v1.json").write_text(json.dumps(schema))
+    others = ("keda.sh_scaledobjects", "keda.sh_triggerauthentications", "monitoring.coreos.com_podmonitors")
+    for crd in (*SHAPES, *(kept(f"crds/{name}.yaml") for name in others)):
+        write_schemas(crd, own)
     files = [tmp_path / f"{overlay}.yaml" for overlay in OVERLAYS]
     for overlay, file in zip(OVERLAYS, files, strict=True):
         file.write_text(built(overlay))

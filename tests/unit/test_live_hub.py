@@ -17,18 +17,11 @@ from streams.api.live.hub import Apps, Hub
 from streams.api.live.messages import RoleRow
 from streams.api.live.routes import PING_S, LiveStream
 from streams.http.problems import Problem
-from streams.observe.telemetry import metrics
 from streams.settings.live import LiveSettings
-from tests.support.api_doubles import Clock
+from tests.support.api_doubles import Clock, counted
 from tests.support.live_made import alert, profile
 
 _Event = tuple[str, dict[str, Any]]
-
-
-def drops() -> float:
-    """Streams that were let go or refused so far."""
-    value: float = metrics.counter("live_stream_drops_total")._value.get()
-    return value
 
 
 class Client:
@@ -215,7 +208,7 @@ async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkey
     stuck = [Client(hub) for _ in range(40)]
     for client in stuck:
         client.reads.clear()
-    reader, before = Client(hub), drops()
+    reader, before = Client(hub), counted("live_stream_drops_total")
     await reader.take(8)
     for n in range(10_000):
         board.take_profile(profile(f"s{n % 2_000}", scores=[0.9]), n)
@@ -232,7 +225,7 @@ async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkey
     reader.leave()
     await reader.answering
 
-    assert (alive, hub.streams, drops() - before) == (1, 0, 40)
+    assert (alive, hub.streams, counted("live_stream_drops_total") - before) == (1, 0, 40)
     assert all(client.handed <= 64 * 1024 for client in [*stuck, reader])
     assert not any(client.ended for client in stuck)  # the server closes a connection whose answer is not finished
 
@@ -255,7 +248,7 @@ async def test_a_slow_reader_is_told_the_latest_when_it_reads_again() -> None:
 async def test_who_missed_names_of_sessions_that_went_begins_anew() -> None:
     """Its stream ends, and it connects again."""
     board, hub = hub_of(1)
-    before = drops()
+    before = counted("live_stream_drops_total")
     async with watching(hub) as client:
         client.reads.clear()
         board.take_profile(profile("s0", app="a"), 5)
@@ -267,7 +260,7 @@ async def test_who_missed_names_of_sessions_that_went_begins_anew() -> None:
         client.reads.set()
         await client.answering
 
-    assert (client.ended, drops() - before) == (True, 1)
+    assert (client.ended, counted("live_stream_drops_total") - before) == (True, 1)
 
 
 async def test_names_of_those_that_went_are_forgotten_when_nobody_can_have_missed_them() -> None:
@@ -286,7 +279,7 @@ async def test_names_of_those_that_went_are_forgotten_when_nobody_can_have_misse
 
 async def test_one_stream_too_many_is_refused() -> None:
     """503 with when to come again; a place that is left can be taken."""
-    hub, before = Hub(LiveBoard(), LiveSettings(max_streams=1)), drops()
+    hub, before = Hub(LiveBoard(), LiveSettings(max_streams=1)), counted("live_stream_drops_total")
     async with watching(hub):
         with pytest.raises(Problem) as refused:
             hub.require_room("")
@@ -296,7 +289,7 @@ async def test_one_stream_too_many_is_refused() -> None:
 
     assert (refused.value.status, "Retry-After" in refused.value.headers) == (503, True)
     assert [True] * 2 == [b"too_many_streams" in other.body for other in others]
-    assert drops() - before == 3
+    assert counted("live_stream_drops_total") - before == 3
 
 
 async def test_one_token_leaves_room_to_others() -> None:

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
-from jobs.shared.role_api import role_api
 from models.errors import StoreUnavailable
 from streams.api import commands
 from tests.support.api_apps import memory, space
 from tests.support.api_doubles import Served, settings_of, token_of
-from tests.support.command_line import printed, refused, turntide
+from tests.support.command_line import InProcess, printed, reached, refused, turntide
 
 ODD = "shop/eu ü"
-
-
-class InProcess(httpx.BaseTransport):
-    """Calls an app directly, each request in a loop of its own."""
-
-    def __init__(self, served: Served) -> None:
-        self._transport = httpx.ASGITransport(served.app)
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """One request, answered whole."""
-
-        async def answered() -> httpx.Response:
-            async with httpx.AsyncClient(transport=self._transport) as client:
-                return await client.send(request)
-
-        with capture_logs():  # the role's log is none of the command's output
-            found = asyncio.run(answered())
-        return httpx.Response(found.status_code, headers=found.headers, content=found.content)
-
-
-def reached(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the commands reach a role without a socket."""
-    transport = InProcess(served)
-    monkeypatch.setattr("jobs.shared.role_api.role_api", partial(role_api, transport=transport))
 
 
 @pytest.fixture
@@ -55,7 +27,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
         memory(1, "Orders have eight digits.", app="."),
     ]
     made.apps.all_stats += [space(ODD, memories=2, spent_units=260.0), space(".", memories=1)]
-    reached(made, monkeypatch)
+    reached(InProcess(made.app), monkeypatch)
     return made
 
 
@@ -133,7 +105,7 @@ def test_a_command_that_nobody_carries_out_yet(served: Served, monkeypatch: pyte
 )
 def test_refusals_say_what_to_do(token: str | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No token, a wrong one, one that is no admin's; the token itself is not said."""
-    reached(Served(settings=settings_of("a")), monkeypatch)
+    reached(InProcess(Served(settings=settings_of("a")).app), monkeypatch)
     if token is not None:
         monkeypatch.setenv("TURNTIDE_TOKEN", token)
     told = refused("memories", "list", "a")
@@ -167,8 +139,7 @@ def test_a_role_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
     told = []
     for answers in (refuse, lambda _request: httpx.Response(200, text="<html>")):
-        transport = httpx.MockTransport(answers)
-        monkeypatch.setattr("jobs.shared.role_api.role_api", partial(role_api, transport=transport))
+        reached(httpx.MockTransport(answers), monkeypatch)
         result = turntide("memories", "list", "a", "--url", "http://elsewhere:9")
         assert isinstance(result.exception, StoreUnavailable)
         told.append(str(result.exception))

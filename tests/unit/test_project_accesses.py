@@ -13,7 +13,7 @@ from models.events.base import Position
 from models.events.project import MOST_NAMED, ProjectCommand
 from streams.api.projects import accesses as project_accesses
 from streams.api.projects.accesses import AccessRecorder
-from streams.observe.telemetry import metrics
+from tests.support.api_doubles import counted as counter
 from tests.support.projects_indexed import NOW
 
 _SOON_S = 5.0
@@ -44,9 +44,7 @@ class Log:
 
 def counts() -> dict[str, float]:
     """Accesses by what became of them, since the process began."""
-    name = "turntide_project_accesses_total"
-    results = ("recorded", "failed", "refused")
-    return {each: metrics.registry.get_sample_value(name, {"result": each}) or 0.0 for each in results}
+    return {each: counter("project_accesses_total", result=each) for each in ("recorded", "failed", "refused")}
 
 
 @pytest.fixture

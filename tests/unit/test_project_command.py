@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 
-from jobs.shared.role_api import role_api
 from models.errors import ConfigurationError
 from models.events import Role
 from models.project.files import written
@@ -17,15 +14,9 @@ from models.project.saved import FILES, SavedMessage, SavedProject
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served
 from tests.support.api_projects import SAID
-from tests.support.command_line import printed, refused, turntide
-from tests.unit.test_memories_command import InProcess
+from tests.support.command_line import InProcess, printed, reached, refused, turntide
 
 WEB = ("a", "web/2 ü")
-
-
-def reached(transport: httpx.BaseTransport, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the commands reach a role without a socket."""
-    monkeypatch.setattr("jobs.shared.role_api.role_api", partial(role_api, transport=transport))
 
 
 @pytest.fixture
@@ -34,7 +25,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     made = Served()
     for role, content in (*SAID, (Role.USER, "Maybe we should use Redis for the cache.")):
         made.projects.say(role, content, project=WEB[1])
-    reached(InProcess(made), monkeypatch)
+    reached(InProcess(made.app), monkeypatch)
     return made
 
 
@@ -209,7 +200,7 @@ def test_an_import_brings_the_messages_at_hand(served: Served, tmp_path: Path) -
 def test_pieces_are_as_large_as_the_role_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A role with a smaller limit gets smaller pieces; of an item that is larger by itself is said what to do."""
     made = Served(settings=HttpSettings(max_body_bytes=2_048))
-    reached(InProcess(made), monkeypatch)
+    reached(InProcess(made.app), monkeypatch)
     for n in range(12):
         made.projects.say(Role.USER, f"We decided to use tool{n} for task{n}.", project=WEB[1])
     printed("project", "export", *WEB, str(tmp_path))

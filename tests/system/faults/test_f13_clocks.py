@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from models.events.topics import DEAD_LETTERS, EPISODES, PROFILES
+from models.events.topics import DEAD_LETTERS, EPISODES
 from streams.roles import sessions
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
@@ -72,18 +72,3 @@ async def test_a_worker_whose_clock_is_an_hour_ahead_times_out_nobody(
     assert await episodes_of(settings, "over") == ["timed_out"]
     assert await episodes_of(settings, "open") == []
     assert await events(settings, DEAD_LETTERS) == []
-
-
-async def test_a_producer_that_goes_back_an_hour_moves_no_clock_back(settings: Settings) -> None:
-    """Turns an hour late count for their session; nobody's deadline moves, nothing is emitted twice."""
-    now = datetime.now(UTC)
-    forth = [recorded(said(n, session_id="forth", at=now - timedelta(seconds=60 - n))) for n in range(10)]
-    back = [recorded(said(n, session_id="back", at=now - HOUR - timedelta(seconds=60 - n))) for n in range(10)]
-    mixed = [record for pair in zip(forth, back, strict=True) for record in pair]
-    await send(settings, mixed, partition=0)
-    async with sessions_role(settings):
-        settled = await assert_equal_to_replay(settings)
-    profiles = {event.session_id: event for event in await events(settings, PROFILES)}
-
-    assert (settled.oracle.turns, settled.comparison.repeats) == (20, 0)
-    assert (profiles["forth"].turn_count, profiles["forth"].late_turns) == (10, 0)
