@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import TopicPartition
 from msgspec.structs import replace
 
 from jobs.lab.chaos.traffic import traffic
-from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events import ClockTicked, DeadLetter, SessionEnded
-from models.events.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
+from models.events.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
@@ -27,14 +25,14 @@ from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.rows import Rows
 from streams.archive.verify import Verification, verify
 from streams.archive.writer import LakeWriter
-from streams.kafka.client import consumer
+from streams.kafka.client import admin, consumer
 from streams.kafka.producer import Record
 from streams.oracle.replay import ReplayFeed, SessionReplay, feed_log
 from streams.roles import archive
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 from streams.wiring import embedder_of, policy_of
-from tests.support.fault_driver import running
+from tests.support.fault_driver import recorded, running, send, write
 from tests.support.lake_records import example, profile, turn
 
 pytestmark = pytest.mark.kafka
@@ -50,26 +48,6 @@ def settings(settings: Settings) -> Settings:
     """An archive that lands and merges all the time."""
     eager = ArchiveSettings(flush_age=timedelta(milliseconds=100), merge_every=timedelta(seconds=1))
     return settings.model_copy(update={"archive": eager})
-
-
-@asynccontextmanager
-async def producing(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
-    """A producer."""
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=2)
-    await producer.start()
-    try:
-        yield producer
-    finally:
-        await producer.stop()
-
-
-async def send(producer: AIOKafkaProducer, settings: Settings, topic: Topic, events: Sequence[Any]) -> None:
-    """Write events, or bytes as they are, and wait for the broker."""
-    for event in events:
-        value = event if isinstance(event, bytes | None) else encode(event)
-        key = getattr(event, "session_id", "s-1").encode()
-        await producer.send(topic.full_name(settings.topic_prefix), value, key=key)
-    await producer.flush()
 
 
 async def archived(settings: Settings, within_s: float = 60) -> Verification:
@@ -100,8 +78,8 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
     sent = traffic(5, turns=600, ends_at=datetime.now(UTC), span=timedelta(hours=1))
     ticked = ClockTicked(session_id="clock-0", timestamp=datetime.now(UTC))
     odd = turn(0, session_id="odd", content="a\x00b", metadata={"a": 1, "b": "\u2400"}, project_id="p", risk=0.25)
-    extra = [Record(event.session_id.encode(), encode(event)) for event in (odd, ticked)]
-    await send_to_turns(settings, [*(each.record for each in sent), *extra])
+    extra = map(recorded, (odd, ticked))
+    await send(settings, [*(each.record for each in sent), *extra])
     async with running(settings, "archive"):
         await archived(settings)
     policy, embedder = policy_of(settings), embedder_of(settings)
@@ -124,13 +102,16 @@ async def test_every_topic_is_archived(settings: Settings) -> None:
     """Turns, controls, outputs, dead letters; bad input and bad output are accounted for."""
     letter = replace(example(DeadLetter), topic=TURNS.full_name(settings.topic_prefix), partition=0, offset=0)
     letter = replace(letter, key=None, value=b"\xff", appended_at=datetime.now(UTC))
-    async with producing(settings) as producer, running(settings, "archive"):
+    async with running(settings, "archive"):
         turns = [turn(n % 10, session_id=f"s-{n // 10}") for n in range(200)]
         ended = SessionEnded(session_id="s-1", timestamp=datetime.now(UTC))
-        await send(producer, settings, TURNS, [*turns, ended, b"{broken"])
-        await send(producer, settings, PROFILES, [profile("p-1", turns=3), None])
-        await send(producer, settings, DEAD_LETTERS, [letter])
-        await send(producer, settings, ALERTS, [b"no alert"])
+        await send(settings, [*map(recorded, (*turns, ended)), Record(b"s-1", b"{broken")])
+        for topic, *values in (
+            (PROFILES, encode(profile("p-1", turns=3)), None),
+            (DEAD_LETTERS, encode(letter)),
+            (ALERTS, b"no alert"),
+        ):
+            await write(settings, topic, [Record(b"s-1", value) for value in values])
         found = await archived(settings)
 
     assert found.findings == []
@@ -160,8 +141,8 @@ async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pyte
 
     monkeypatch.setattr(LandingBuffer, "take", counted)
     patient = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(hours=1))})
-    async with producing(settings) as producer, running(patient, "archive"):
-        await send(producer, settings, TURNS, [turn(n) for n in range(200)])
+    async with running(patient, "archive"):
+        await send(settings, [recorded(turn(n)) for n in range(200)])
         await asyncio.wait_for(all_taken.wait(), 60)
         before = ask(settings, "SELECT count(*) FROM raw.turns")
 
@@ -171,10 +152,10 @@ async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pyte
 
 async def test_workers_that_come_and_go(settings: Settings) -> None:
     """Each rebalance lands, hands over and seeks, also while files are merged: nothing is lost or doubled."""
-    async with producing(settings) as producer, running(settings, "archive"):
+    async with running(settings, "archive"):
         for n in range(3):
             async with running(settings, "archive"):
-                await send(producer, settings, TURNS, [turn(k, session_id=f"s-{n}-{k % 9}") for k in range(500)])
+                await send(settings, [recorded(turn(k, session_id=f"s-{n}-{k % 9}")) for k in range(500)])
                 await archived(settings)
         found = await archived(settings)
 
@@ -185,18 +166,15 @@ async def test_workers_that_come_and_go(settings: Settings) -> None:
 async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> None:
     """The broker removed them before they were archived: said, not hidden."""
     name = TURNS.full_name(settings.topic_prefix)
-    async with producing(settings) as producer:
-        async with running(settings, "archive"):
-            await send(producer, settings, TURNS, [turn(n) for n in range(10)])
-            await archived(settings)
-        await send(producer, settings, TURNS, [turn(n) for n in range(10, 20)])
-        partition = int(ask(settings, "SELECT DISTINCT kafka_partition FROM raw.turns")[0][0])
-        admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
-        await admin.start()
-        await admin.delete_records({TopicPartition(name, partition): RecordsToDelete(15)})
-        await admin.close()
-        async with running(settings, "archive"):
-            found = await archived(settings)
+    async with running(settings, "archive"):
+        await send(settings, [recorded(turn(n)) for n in range(10)])
+        await archived(settings)
+    await send(settings, [recorded(turn(n)) for n in range(10, 20)])
+    partition = int(ask(settings, "SELECT DISTINCT kafka_partition FROM raw.turns")[0][0])
+    async with admin(settings.kafka) as client:
+        await client.delete_records({TopicPartition(name, partition): RecordsToDelete(15)})
+    async with running(settings, "archive"):
+        found = await archived(settings)
 
     assert found.findings == [
         f"{name}-{partition}: 5 records were removed by retention before they were archived: lost"

@@ -185,12 +185,6 @@ def _weights_missing(setup: Setup) -> Environment:
 
 
 @asynccontextmanager
-async def _other_model(setup: Setup) -> AsyncIterator[Environment]:
-    await _store(setup.tmp_path, "episodes", "minilm", 384)
-    yield {"TURNTIDE_DATA_DIR": str(setup.tmp_path)}
-
-
-@asynccontextmanager
 async def _qdrant_refuses(_: Setup) -> AsyncIterator[Environment]:
     with _server(401) as port:
         yield {"TURNTIDE_VECTORS__URL": f"http://127.0.0.1:{port}", "TURNTIDE_VECTORS__API_KEY": "not-this-one"}
@@ -222,6 +216,10 @@ FAULTS = {
     },
     "a topic is away": {
         "missing topic": Fault("topics", _missing_topic, "alerts.v1", "turntide topics apply"),
+        "misspelt": Fault(
+            "settings", _just(lambda _: {"TURNTIDE_KAFKA__BOOTSTRP": "x:1"}), "TURNTIDE_KAFKA__BOOTSTRAP", "rename"
+        ),
+        "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
         "clock of a role": Fault("clock", _clock_of_a_role, "role sessions is ", "NTP"),
         "unwritable lake": Fault(
             "lake", _just(_unwritable_lake), "cannot be written to", "TURNTIDE_ARCHIVE__DATA_PATH"
@@ -234,16 +232,6 @@ FAULTS = {
             "no server answers",
             "TURNTIDE_LLM__BASE_URL",
         ),
-    },
-    "settings do not fit": {
-        "misspelt": Fault(
-            "settings", _just(lambda _: {"TURNTIDE_KAFKA__BOOTSTRP": "x:1"}), "TURNTIDE_KAFKA__BOOTSTRAP", "rename"
-        ),
-        "wrong partition count": Fault(
-            "topics", _just(lambda _: {"TURNTIDE_KAFKA__PARTITIONS": "7"}), "partitions", "TURNTIDE_KAFKA__PARTITIONS=4"
-        ),
-        "schema of another model": Fault("vectors", _other_model, "minilm with 384", "turntide ops reindex"),
-        "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
     },
     "the broker hangs": {"hanging broker": Fault("broker", _hanging_broker, "no answer within", "address")},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,12 @@ pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
-async def producer(settings: Settings) -> Producer:
+async def producer(settings: Settings) -> AsyncIterator[Producer]:
     """A started producer."""
     producer = Producer(settings)
     await producer.start()
-    return producer
+    yield producer
+    await producer.stop()
 
 
 async def table(settings: Settings, producer: Producer) -> StateTable:
@@ -34,18 +36,18 @@ async def table(settings: Settings, producer: Producer) -> StateTable:
 
 
 async def test_state_is_rebuilt_from_the_changelog(settings: Settings, producer: Producer) -> None:
-    """What one table wrote, a second one recovers: changes, deletions and all, per partition."""
+    """What one table wrote, a second one recovers: changes, deletions and all, per partition; megabytes at once."""
     first = await table(settings, producer)
     await first.write(0, 5, {"a": {"head": b"1", "b0": b"x"}, "b": {"head": b"2"}})
     await first.write(0, 9, {"a": {"head": b"3", "b0": None}, "b": {"head": None}})
-    await first.write(1, 1, {"c": {"head": b"4"}})
+    large: dict[str, bytes | None] = {f"b{n}": bytes([n]) * 256 * 1024 for n in range(10)}
+    await first.write(1, 1, {"c": large})
 
     second = await table(settings, producer)
 
     assert second.partition(0).entities == {"a": {"head": b"3"}}
-    assert second.partition(1).entities == {"c": {"head": b"4"}}
+    assert second.partition(1).entities == {"c": large}
     assert second.partition(0).size_bytes == first.partition(0).size_bytes == 1
-    await producer.stop()
 
 
 async def test_foreign_write_fences(settings: Settings, producer: Producer) -> None:
@@ -59,7 +61,6 @@ async def test_foreign_write_fences(settings: Settings, producer: Producer) -> N
     recovered = await table(settings, producer)
 
     assert recovered.partition(0).entities == {"a": {"head": b"new"}}
-    await producer.stop()
 
 
 async def test_recovery_keeps_what_nobody_else_wrote_to(settings: Settings, producer: Producer) -> None:
@@ -76,19 +77,6 @@ async def test_recovery_keeps_what_nobody_else_wrote_to(settings: Settings, prod
     assert second.partition(0).entities == {"a": {"head": b"1"}}
     with pytest.raises(KeyError):
         second.partition(1)
-    await producer.stop()
-
-
-async def test_large_state_is_one_batch(settings: Settings, producer: Producer) -> None:
-    """Several megabytes of one fold arrive whole."""
-    first = await table(settings, producer)
-    parts: dict[str, bytes | None] = {f"b{n}": bytes([n]) * 256 * 1024 for n in range(10)}
-    await first.write(0, 1, {"big": parts})
-
-    second = await table(settings, producer)
-
-    assert second.partition(0).entities == {"big": parts}
-    await producer.stop()
 
 
 CANARY = b"canary-0123456789"

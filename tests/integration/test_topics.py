@@ -27,14 +27,18 @@ async def standing(settings: Settings) -> dict[str, BrokerTopic]:
 
 
 async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> None:
-    """After the first apply nothing differs, and a second one does nothing."""
+    """Asking makes no topic with the broker's defaults; after the first apply nothing differs, and none is needed."""
     settings = settings_for(kafka, topic_prefix)
+    await differences(settings)
+    with pytest.raises(ConfigurationError, match="turntide topics apply"):
+        await require_topic(settings.kafka, f"{topic_prefix}.turns.v1")
+    asked = await standing(settings)
     first = await apply_topics(settings)
     second = await apply_topics(settings)
     topics = await standing(settings)
 
     assert [difference.kind for difference in first] == [DriftKind.MISSING] * len(REGISTRY.topics)
-    assert second == []
+    assert (asked, second) == ({}, [])
     assert await differences(settings) == []
     assert {topic.partitions for topic in topics.values()} == {2}
 
@@ -67,16 +71,6 @@ async def test_more_partitions_need_a_word(kafka: str, topic_prefix: str) -> Non
     after = {topic.partitions for topic in (await standing(wider)).values()}
 
     assert (before, after) == ({2}, {4})
-
-
-async def test_asking_creates_nothing(kafka: str, topic_prefix: str) -> None:
-    """Comparing and requiring must not bring a topic into being with the broker's defaults."""
-    settings = settings_for(kafka, topic_prefix)
-    await differences(settings)
-    with pytest.raises(ConfigurationError, match="turntide topics apply"):
-        await require_topic(settings.kafka, f"{topic_prefix}.turns.v1")
-
-    assert await standing(settings) == {}
 
 
 async def test_broker_that_does_not_answer() -> None:

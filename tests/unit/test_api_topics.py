@@ -16,7 +16,7 @@ from models.policy import Policy
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.decay import half_life, memory_type
 from models.state.buffer import BufferedTurn
-from streams.api.sessions.topics import TopicReader
+from streams.api.sessions.topics import TopicReader, TopicStats
 from streams.http.answering import served_routes
 from streams.index.server import ServerStore
 from tests.support.api_doubles import _embedder
@@ -26,20 +26,6 @@ from tests.support.topic_driver import messages_of
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
 NOW = NOON + timedelta(days=2)
-SEED_FIELDS = [
-    "topic_id",
-    "topic_title",
-    "active_messages",
-    "compressed_messages",
-    "total_messages",
-    "has_summary",
-    "importance_score",
-    "access_count",
-    "memory_type",
-    "half_life_days",
-    "age_seconds",
-    "inactive_seconds",
-]
 
 
 class Asked(IndexedSession):
@@ -73,7 +59,7 @@ def session(store: ServerStore) -> Asked:
 
 def statistics(answer: dict[str, Any]) -> dict[str, Any]:
     """The part of an answer that the source names."""
-    return {field: answer[field] for field in SEED_FIELDS}
+    return {field: answer[field] for field in TopicStats.__dataclass_fields__}
 
 
 async def assert_as_in_state(session: Asked) -> None:

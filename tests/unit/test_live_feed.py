@@ -16,7 +16,7 @@ from models.events.erase import EraseRequested
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import encode
 from streams.api.live.board import LiveBoard
-from streams.api.live.feed import LiveFeed, _controls, take
+from streams.api.live.feed import LiveFeed, take
 from streams.api.live.hub import Hub
 from streams.api.live.roles import MOST_DETAIL, RoleWatch
 from streams.settings import load_settings
@@ -113,15 +113,6 @@ def test_what_cannot_be_trusted_changes_nothing() -> None:
 
     assert known is not None
     assert known.label is None
-
-
-def test_turns_are_passed_over_unread() -> None:
-    """Only what may be a label or an erasure is decoded."""
-    label = record(TURNS, encode(AlertLabelled(session_id="s", timestamp=AT, alert_id="1", escalating=True)))
-    erased = record(TURNS, encode(SessionErased(session_id="s", timestamp=AT, request_id="r")))
-    turns = [record(TURNS, encode(said(n, "hello"))) for n in range(5)]
-
-    assert _controls([*turns, label, record(TURNS, None), erased]) == [label, erased]
 
 
 async def test_where_each_partition_is_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
