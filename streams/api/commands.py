@@ -62,11 +62,7 @@ class KafkaCommands:
         self._producer = ProducerOnDemand(settings)
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
-        """Write a command under the key of whose memory it is; on return the log has it, and where.
-
-        Raises:
-            DeliveryFailed: The log did not confirm it. It may still be there: ask again.
-        """
+        """As of `CommandSender`."""
         key = entity_key(command).encode()
         return await self.write(COMMANDS.name, Record(key, encode(command), headers_for(command)))
 

@@ -23,7 +23,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.http.audit import begin, note, note_given, note_ids
-from streams.http.ids import require_printable_ids
+from streams.http.field_rules import require_printable_ids
 from streams.http.problems import invalid_field, undecodable
 from streams.http.route import Reach, Route, RouteAnswer, routes_of, template
 from streams.http.security import require_role

@@ -28,9 +28,8 @@ from streams.http.answering import Matching, RequestMeasures, ServedRoute, answe
 from streams.http.audit import Auditing
 from streams.http.audit_log import BatchedAudit
 from streams.http.connections import bounded_protocol
-from streams.http.guard import RequestGuard
+from streams.http.guard import Rates, RequestGuard
 from streams.http.limits import Limits
-from streams.http.rates import Rates
 from streams.http.route import Group
 from streams.http.security import access_of, is_loopback
 from streams.settings.http import HttpSettings

@@ -9,7 +9,7 @@ from msgspec import structs
 from playwright.sync_api import Page, ViewportSize, expect
 
 from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, SessionName
-from streams.api.live.page import CONTENT_SECURITY_POLICY
+from streams.api.live.service import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
 from tests.browser.made_up import HOSTILE, acknowledged, alert, resolved, session

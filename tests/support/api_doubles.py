@@ -32,9 +32,9 @@ from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import project_commands
 from streams.api.live.alert_commands import AlertCommands
-from streams.api.live.page import page_routes
 from streams.api.live.routes import LiveData
 from streams.api.live.searching import LiveSearch
+from streams.api.live.service import page_routes
 from streams.api.live.timeline import TimelineReader
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory

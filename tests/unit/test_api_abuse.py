@@ -11,8 +11,8 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
-from streams.http import rates
-from streams.http.rates import Buckets, Rates
+from streams.http import guard
+from streams.http.guard import Buckets, Rates
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_doubles import Log, Served, bearer, called, counted, settings_of
 from tests.unit.test_api_rules import RULES
@@ -64,7 +64,7 @@ async def test_guessing_is_limited_and_locks_out_nobody_who_was_right() -> None:
 
 def test_buckets_fill_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By time alone; who asked longest ago is forgotten."""
-    monkeypatch.setattr(rates, "MOST_KNOWN", 3)
+    monkeypatch.setattr(guard, "MOST_KNOWN", 3)
     now = [0.0]
     buckets = Buckets(per_second=1.0, burst=2, clock=lambda: now[0])
     taken = [buckets.take("a") for _ in range(3)]

@@ -15,7 +15,7 @@ import pytest
 
 from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, ModeTransition, SessionTurns
 from models.wire.codec import encode
-from streams.api.live.page import page_routes
+from streams.api.live.service import page_routes
 from streams.http.health import Api
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory

@@ -13,9 +13,17 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 from uuid import uuid4
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from models.events.app import AppUninstalled, CommandResult, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
+from models.events.app import (
+    AdminCommand,
+    AppUninstalled,
+    CommandResult,
+    MemoriesPurged,
+    MemoriesRead,
+    MemoryDeleted,
+    MemoryEdited,
+)
 from models.events.fields import Identifier, printable
 from models.policy.app import AppPolicy
 from streams.api.apps.messages import (
@@ -185,9 +193,8 @@ class AppMemoryAdmin:
         """Delete all memories of an app, and conversations that wait to become one."""
         space = AskedSpace(asked)
         self._require_whole(space)
-        command = MemoriesPurged(**space.command(self._now()))
-        result = await self._commands.carry_out(command)
-        return space.pending(command.request_id) if result is None else Purged(success=True, deleted_count=result.count)
+        result = await self._done(space, MemoriesPurged)
+        return result if isinstance(result, Accepted) else Purged(success=True, deleted_count=result.count)
 
     @APPS.post("/{app_id:path}/uninstall", "uninstall_app", audits="acted")
     async def uninstall(self, asked: OfSpace, body: UninstallApp) -> Uninstalled | Accepted[Pending]:
@@ -195,10 +202,9 @@ class AppMemoryAdmin:
         space = AskedSpace(asked)
         if body.purge_memories:
             self._require_whole(space)
-        command = AppUninstalled(**space.command(self._now()), purge_memories=body.purge_memories)
-        result = await self._commands.carry_out(command)
-        if result is None:
-            return space.pending(command.request_id)
+        result = await self._done(space, AppUninstalled, purge_memories=body.purge_memories)
+        if isinstance(result, Accepted):
+            return result
         deleted = result.count if body.purge_memories else 0
         return Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
 
@@ -217,32 +223,29 @@ class AppMemoryAdmin:
         """Put a memory right by hand, pin it, or share it with other apps."""
         space = AskedSpace(asked)
         _require_fit(body, space, self._policy)
-        command = MemoryEdited(
-            **space.command(self._now()),
-            memory_id=asked.memory_id,
-            content=body.content,
-            importance=importance_inside(body.importance),
-            tags=body.tags,
-            pinned=body.pinned,
-            shared_with=body.shared_with,
-        )
-        result = await self._commands.carry_out(command)
-        if result is None:
-            return space.pending(command.request_id)
+        changes = structs.asdict(body) | {"importance": importance_inside(body.importance)}
+        result = await self._done(space, MemoryEdited, memory_id=asked.memory_id, **changes)
+        if isinstance(result, Accepted):
+            return result
         _require_done(result, self._policy)
         return Edited(success=True, memory=await self._one_of(space, asked.memory_id) if caller().text else None)
 
     @APPS.delete("/{app_id:path}/memories/{memory_id}", "delete_app_memory", audits="acted", kept=True)
     async def delete(self, asked: OfMemory) -> Deleted | Accepted[Pending]:
         """Delete one memory. One that is gone already is no error, and said so."""
-        space = AskedSpace(asked)
-        command = MemoryDeleted(**space.command(self._now()), memory_id=asked.memory_id)
-        result = await self._commands.carry_out(command)
-        if result is None:
-            return space.pending(command.request_id)
+        result = await self._done(AskedSpace(asked), MemoryDeleted, memory_id=asked.memory_id)
+        if isinstance(result, Accepted):
+            return result
         if result.outcome == "not_found":
             return Deleted(success=True, deleted_count=0, already_gone=True)
         return Deleted(success=True)
+
+    async def _done(
+        self, space: AskedSpace, kind: type[AdminCommand], **fields: Any
+    ) -> CommandResult | Accepted[Pending]:
+        command: AdminCommand = kind(**space.command(self._now()), **fields)
+        result = await self._commands.carry_out(command)
+        return space.pending(command.request_id) if result is None else result
 
     async def _one_of(self, space: AskedSpace, memory_id: int) -> MemoryAnswer | None:
         found = await self._memories.memories(space.app_id, space.user_id)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, NamedTuple
+from operator import attrgetter
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
@@ -165,20 +166,15 @@ HEADERS = {**pages.HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
 _MOST_BARS = 12
 
 
-class _Measure(NamedTuple):
-    title: str
-    means: str
-    of: Callable[[SpaceStats], float]
-
-
 _MEASURES = (
-    _Measure("Memories", "kept now", lambda space: space.memories),
-    _Measure("Created", "of all time", lambda space: space.created),
-    _Measure("Compactions", "an eleventh memory had to go, or be merged", lambda space: space.compactions),
-    _Measure("Energy spent", "units, of all time", lambda space: space.energy.spent_units),
-    _Measure("Skipped", "conversations that no memory was made of", lambda space: space.skipped),
-    _Measure("Conflicts", "memories that contradict another", lambda space: space.conflicting),
+    ("Memories", "kept now", attrgetter("memories")),
+    ("Created", "of all time", attrgetter("created")),
+    ("Compactions", "an eleventh memory had to go, or be merged", attrgetter("compactions")),
+    ("Energy spent", "units, of all time", attrgetter("energy.spent_units")),
+    ("Skipped", "conversations that no memory was made of", attrgetter("skipped")),
+    ("Conflicts", "memories that contradict another", attrgetter("conflicting")),
 )
+"""Title, what it means, and the figure of a space."""
 
 
 def page(counted: Statistics) -> str:
@@ -197,14 +193,14 @@ def page(counted: Statistics) -> str:
     }
     left = f", the first {_MOST_BARS} of {len(spaces)}" if len(spaces) > _MOST_BARS else ""
     pictures = []
-    for measure in _MEASURES if spaces else ():
-        ranked = sorted(((measure.of(space), _name(space)) for space in spaces), key=lambda bar: -bar[0])
-        pictures.append((measure.title, measure.means + left, ranked[:_MOST_BARS], ranked[0][0] or 1.0))
-    heads = ("App", *(measure.title for measure in _MEASURES), "Edited", "Waiting", "Energy left")
+    for title, means, figure in _MEASURES if spaces else ():
+        ranked = sorted(((figure(space), _name(space)) for space in spaces), key=lambda bar: -bar[0])
+        pictures.append((title, means + left, ranked[:_MOST_BARS], ranked[0][0] or 1.0))
+    heads = ("App", *(title for title, *_ in _MEASURES), "Edited", "Waiting", "Energy left")
     rows = [
         (
             _name(space) + (" (uninstalled)" if space.uninstalled else ""),
-            *(f"{measure.of(space):,.0f}" for measure in _MEASURES),
+            *(f"{figure(space):,.0f}" for *_, figure in _MEASURES),
             f"{space.edited:,}",
             f"{space.waiting:,}",
             f"{space.energy.level_units:,.0f} of {space.energy.capacity_units:,.0f}",

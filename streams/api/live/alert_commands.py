@@ -38,15 +38,7 @@ class EventWriter(Protocol):
     """Writes to any topic (`streams.api.commands.KafkaCommands`)."""
 
     async def write(self, topic: str, record: Record) -> Position:
-        """Write a record where its key belongs; on return the log has it, and where.
-
-        Args:
-            topic: Without the prefix.
-            record: Has a key.
-
-        Raises:
-            DeliveryFailed: The log did not confirm it.
-        """
+        """Write a record, as `KafkaCommands` does."""
         ...
 
 

@@ -67,6 +67,10 @@ class Hub:
         board: What is told.
         settings: How many may watch, and how long one may stall.
         clock: Seconds, never going back.
+
+    Attributes:
+        joined: Set while somebody watches.
+        ticked: Set when there may be something that nobody has been told before now; another one then follows.
     """
 
     def __init__(self, board: LiveBoard, settings: LiveSettings, *, clock: Callable[[], float] = monotonic) -> None:
@@ -80,8 +84,8 @@ class Hub:
         self._behind = False
         self._roles: tuple[RoleRow, ...] = ()
         self._roles_version = 0
-        self._ticked = asyncio.Event()
-        self._joined = asyncio.Event()
+        self.ticked = asyncio.Event()
+        self.joined = asyncio.Event()
         self._frames: dict[tuple[Apps, int, bool], Frame] = {}
         self._frames_bytes = 0
         self._settled = (0, clock())
@@ -91,22 +95,12 @@ class Hub:
         """How many watch now."""
         return self._streams.total()
 
-    @property
-    def joined(self) -> asyncio.Event:
-        """Set while somebody watches."""
-        return self._joined
-
-    @property
-    def ticked(self) -> asyncio.Event:
-        """Set when there may be something that nobody has been told before now; another one then follows."""
-        return self._ticked
-
     # --- the ticks
 
     async def run(self) -> None:
         """Tick while somebody watches."""
         while True:
-            await self._joined.wait()
+            await self.joined.wait()
             self.tick()
             await asyncio.sleep(TICK_S)
 
@@ -135,7 +129,7 @@ class Hub:
     def _wake(self) -> None:
         self._frames.clear()
         self._frames_bytes = 0
-        woken, self._ticked = self._ticked, asyncio.Event()
+        woken, self.ticked = self.ticked, asyncio.Event()
         woken.set()
 
     def _forget_gone(self) -> None:
@@ -171,13 +165,13 @@ class Hub:
     def watching(self, token: str) -> Iterator[ReaderPosition]:
         """Be counted while the context is open; yields where to begin."""
         self._count(token, +1)
-        self._joined.set()
+        self.joined.set()
         try:
             yield ReaderPosition(knows=0, began=self._board.version, snapshot=True, roles=self._roles_version)
         finally:
             self._count(token, -1)
             if not self.streams:
-                self._joined.clear()
+                self.joined.clear()
 
     def _count(self, token: str, more: int) -> None:
         self._streams[token] += more

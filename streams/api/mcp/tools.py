@@ -5,6 +5,7 @@ What a tool takes are fields of the route's own parameters and body, with their 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -29,7 +30,8 @@ from streams.api.users.messages import (
     UserFacts,
 )
 from streams.api.users.reading import MemoryReader
-from streams.http.ids import require_printable_ids
+from streams.http.field_rules import require_printable_ids
+from streams.http.pages import source
 from streams.http.problems import undecodable
 from streams.http.route import Accepted, routes_of
 
@@ -44,6 +46,16 @@ class _ForModels(Struct, kw_only=True):
 
     content: Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"\S")]
     token_budget: Annotated[int, Meta(ge=64, le=1_000_000, description="Of the context.")] = 4_000
+
+
+_TOOLS = tomllib.loads(source("streams/api/mcp/tools.toml"))
+_SOURCES: dict[str, type[Struct]] = {
+    "ForModels": _ForModels,
+    **{
+        each.__name__: each
+        for each in (SearchMemory, UserFacts, AssembleContext, OfProject, SearchProject, BuildContext, AddMemory)
+    },
+}
 
 
 class ListedFacts(Struct, frozen=True):
@@ -147,15 +159,19 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
         text = "it was known already" if done.outcome == "unchanged" else "it is known"
         return ToolResult(f"{text}, as {done.item_id}", ToldDeed(done.outcome, done.item_id))
 
-    return [
-        _served("Search memory", SearchMemoryArguments, Found, search_memory),
-        _served("Get context", GetContextArguments, AssembledContext, get_context),
-        _served("List facts", ListFactsArguments, ListedFacts, list_facts),
-        _served("Get project context", ProjectContextArguments, ToldContext, project_context),
-        _served("Search project", SearchProjectArguments, ToldItems, search_project),
-        _served("Add project memory", AddProjectMemoryArguments, ToldDeed, add_project_memory, reads=False),
-        *map(_listed, LISTINGS, listings),
+    gives: dict[Callable[[Any], Awaitable[ToolResult]], type[Struct]] = {
+        search_memory: Found,
+        get_context: AssembledContext,
+        list_facts: ListedFacts,
+        project_context: ToldContext,
+        search_project: ToldItems,
+        add_project_memory: ToldDeed,
+    }
+    own = [
+        _served(_TOOLS[each.__name__]["title"], _taken(each.__name__), told, each, reads=each is not add_project_memory)
+        for each, told in gives.items()
     ]
+    return [*own, *map(_listed, LISTINGS, listings)]
 
 
 def _listed(kind: type[Listing], listing: Any) -> ServedTool:
@@ -173,70 +189,19 @@ def _listed(kind: type[Listing], listing: Any) -> ServedTool:
     return _served(route.operation.replace("_", " ").capitalize(), kind.takes, gives, answer)
 
 
-def _taken(name: str, doc: str, *sources: tuple[type[Struct], str], **changed: Any) -> type[Struct]:
-    """What a tool takes: fields of requests, those that must be given first.
-
-    Args:
-        name: Of the struct.
-        doc: What the tool is for.
-        sources: Requests, and the names of their fields.
-        changed: Other defaults.
-    """
-    taken = []
-    for kind, names in sources:
-        known = {each.name: each for each in structs.fields(kind)}
+def _taken(tool: str) -> type[Struct]:
+    """What a tool takes: fields of requests, those that must be given first."""
+    told, taken = _TOOLS[tool], []
+    changed = told.get("defaults", {})
+    for kind, names in told["takes"]:
+        known = {each.name: each for each in structs.fields(_SOURCES[kind])}
         for each in map(known.__getitem__, names.split()):
             given = () if each.required and each.name not in changed else (changed.get(each.name, each.default),)
             taken.append((each.name, each.type, *given))
     taken.sort(key=len)
-    return msgspec.defstruct(name, taken, namespace={"__doc__": doc}, frozen=True, forbid_unknown_fields=True)
-
-
-SearchMemoryArguments = _taken(
-    "SearchMemoryArguments",
-    "What was said, by words and likeness: single turns, and episodes of many turns.",
-    (SearchMemory, "query"),
-    (UserFacts, "user_id app_id"),
-    (SearchMemory, "top_k"),
-    top_k=5,
-)
-GetContextArguments = _taken(
-    "GetContextArguments",
-    "What to know before answering a question: memories of the app, facts, episodes, recent turns, as one prompt.",
-    (AssembleContext, "query user_id app_id session_id token_budget app_memories injection_point"),
-)
-ListFactsArguments = _taken(
-    "ListFactsArguments",
-    "What holds of a user: identity, preferences, constraints and standing instructions, the most important first.",
-    (UserFacts, "user_id app_id category"),
-)
-ProjectContextArguments = _taken(
-    "ProjectContextArguments",
-    "What a project decided, prefers and aims at that bears on a question: memories and messages, as one context.",
-    (OfProject, "project_id"),
-    (SearchProject, "query"),
-    (OfProject, "app_id"),
-    (BuildContext, "conversation_id"),
-    (_ForModels, "token_budget"),
-)
-SearchProjectArguments = _taken(
-    "SearchProjectArguments",
-    "Decisions, facts, constraints, goals and key moments of a project, by words and likeness.",
-    (OfProject, "project_id"),
-    (SearchProject, "query"),
-    (OfProject, "app_id"),
-    (SearchProject, "top_k"),
-    top_k=5,
-)
-AddProjectMemoryArguments = _taken(
-    "AddProjectMemoryArguments",
-    "Write down what a project should know from now on; an admin's token is needed.",
-    (OfProject, "project_id"),
-    (_ForModels, "content"),
-    (AddMemory, "type"),
-    (OfProject, "app_id"),
-    (AddMemory, "subject"),
-)
+    named = "".join(map(str.capitalize, tool.split("_")))
+    documented = {"__doc__": told["about"]}
+    return msgspec.defstruct(f"{named}Arguments", taken, namespace=documented, frozen=True, forbid_unknown_fields=True)
 
 
 def _served(
