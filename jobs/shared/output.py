@@ -69,7 +69,8 @@ class Printer:
         elif names and self.form is OutputFormat.CSV:
             writer = csv.writer(self._stream, lineterminator="\n")
             writer.writerow([harmless(name) for name in names])
-            writer.writerows([_csv_cell(value) for value in row] for row in rows)
+            cells = ([harmless(each) if isinstance(each, str) else _cell(each) for each in row] for row in rows)
+            writer.writerows(cells)
         elif names:
             shown = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, header_style="bold")
             for name in names:
@@ -210,10 +211,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def _csv_cell(value: Any) -> str:
-    return harmless(value) if isinstance(value, str) else _cell(value)
 
 
 def _cell(value: Any) -> str:

@@ -166,7 +166,15 @@ class ScopedStore(WrappedStore):
 
     def scoped(self, where: Mapping[str, Condition]) -> Mapping[str, Condition] | None:
         """The conditions with the caller's apps; None if they ask for another app."""
-        return _scoped(where)
+        caller = asking()
+        if caller is None or caller.apps is None:
+            return where
+        if _APP not in where:
+            apps = tuple(sorted(caller.apps))
+            return {**where, _APP: apps[0] if len(apps) == 1 else apps}
+        wanted = where[_APP]
+        named = wanted if isinstance(wanted, tuple) else (wanted,)
+        return where if caller.apps.issuperset(named) else None
 
     async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Those of the store's page that the caller may read."""
@@ -176,17 +184,5 @@ class ScopedStore(WrappedStore):
 
 def reads(app_id: str) -> bool:
     """Whether the caller, if there is one, may read an app."""
-    return _scoped({_APP: app_id}) is not None
-
-
-def _scoped(where: Mapping[str, Condition]) -> Mapping[str, Condition] | None:
-    """The conditions with the caller's apps; None if they ask for another app."""
     caller = asking()
-    if caller is None or caller.apps is None:
-        return where
-    if _APP not in where:
-        apps = tuple(sorted(caller.apps))
-        return {**where, _APP: apps[0] if len(apps) == 1 else apps}
-    wanted = where[_APP]
-    named = wanted if isinstance(wanted, tuple) else (wanted,)
-    return where if caller.apps.issuperset(named) else None
+    return caller is None or caller.may_read(app_id)

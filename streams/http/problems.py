@@ -18,13 +18,6 @@ RETRY_AFTER_S = 2
 """What a caller is told to wait while a store does not answer; the store's own retries take about as long."""
 
 _TYPE = "urn:turntide:problem:"
-_CODES = {
-    HTTPStatus.UNAUTHORIZED: "unauthorized",
-    HTTPStatus.FORBIDDEN: "forbidden",
-    HTTPStatus.NOT_FOUND: "not_found",
-    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "invalid_request",
-}
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
@@ -140,8 +133,7 @@ def problem_of(error: Exception) -> Problem:
             )
         case HTTPException():
             status = HTTPStatus(error.status_code)
-            code = _CODES.get(status, status.name.lower())
-            return Problem(status, code, str(error.detail), headers=error.headers)
+            return Problem(status, status.name.lower(), str(error.detail), headers=error.headers)
         case _:
             detail = "the server failed on this request; its log says why"
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail)

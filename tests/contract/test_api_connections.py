@@ -23,7 +23,7 @@ from streams.http.answering import ServedRoute
 from streams.http.connections import bounded_protocol
 from streams.http.health import serve
 from streams.settings.http import ApiToken, HttpSettings
-from tests.support.api_doubles import Served, bearer, counted, settings_of
+from tests.support.api_doubles import counted
 from tests.support.http_api import api_of
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
@@ -122,17 +122,3 @@ def test_answers_do_not_wait_for_acknowledgements() -> None:
     listener = health._listen("127.0.0.1", 0)
     with listener, socket.create_connection(listener.getsockname()) as _, listener.accept()[0] as accepted:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
-
-
-async def test_thirty_askers_at_once_are_answered() -> None:
-    """Each its own answer, below the limit of requests under way."""
-    served = Served(settings=settings_of("a"))
-    async with (
-        serve(served.app) as port,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer("a")) as client,
-    ):
-        asked = [client.get(f"/v1/users/user-{n}") for n in range(30)]
-        answers = await asyncio.gather(*asked)
-    await served.close()
-
-    assert [f"user-{n}" for n in range(30)] == [answer.json()["user_id"] for answer in answers]

@@ -27,15 +27,6 @@ async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
         await asyncio.open_connection("127.0.0.1", port)
 
 
-async def test_leaving_before_the_first_request_stops_cleanly() -> None:
-    """A role that fails while starting does not hang in its own health server."""
-    async with serve(api_of()) as port:
-        pass
-
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection("127.0.0.1", port)
-
-
 async def test_signals_stay_the_roles() -> None:
     """Uvicorn's handlers would swallow the SIGTERM on which a role flushes."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]

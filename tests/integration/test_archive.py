@@ -78,7 +78,7 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
     sent = traffic(5, turns=600, ends_at=datetime.now(UTC), span=timedelta(hours=1))
     ticked = ClockTicked(session_id="clock-0", timestamp=datetime.now(UTC))
     odd = turn(0, session_id="odd", content="a\x00b", metadata={"a": 1, "b": "\u2400"}, project_id="p", risk=0.25)
-    extra = map(recorded, (odd, ticked))
+    extra = [recorded(odd), recorded(ticked)]
     await send(settings, [*(each.record for each in sent), *extra])
     async with running(settings, "archive"):
         await archived(settings)
@@ -105,7 +105,7 @@ async def test_every_topic_is_archived(settings: Settings) -> None:
     async with running(settings, "archive"):
         turns = [turn(n % 10, session_id=f"s-{n // 10}") for n in range(200)]
         ended = SessionEnded(session_id="s-1", timestamp=datetime.now(UTC))
-        await send(settings, [*map(recorded, (*turns, ended)), Record(b"s-1", b"{broken")])
+        await send(settings, [*map(recorded, turns), recorded(ended), Record(b"s-1", b"{broken")])
         for topic, *values in (
             (PROFILES, encode(profile("p-1", turns=3)), None),
             (DEAD_LETTERS, encode(letter)),

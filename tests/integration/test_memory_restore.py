@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import settle
+from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
 from models.events import TopicChanged
 from models.events.topics import CONVERSATION_TOPICS
 from streams.kafka.producer import Record
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
+from streams.settings.archive import ArchiveSettings
 from tests.support.command_line import printed
 from tests.support.fault_driver import events, recorded, running, said, until
 
@@ -31,27 +32,18 @@ max_half_life = "PT1M"
 """
 _SAID = ("The parcel with the lamps is late.", "How do I bake bread?", "Which train goes to Vienna?")
 _WITHIN_S = 60
+PARTITIONS = 1
 
 
 @pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Own topics, and the same settings for commands in this process."""
+def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Rules under which topics are soon evicted; the same settings for commands in this process."""
     policy_file = tmp_path / "policy.toml"
     policy_file.write_text(_POLICY)
-    for name, value in {
-        "KAFKA": kafka,
-        "KAFKA__PARTITIONS": "1",
-        "TOPIC_PREFIX": topic_prefix,
-        "DATA_DIR": str(tmp_path),
-        "POLICY_FILE": str(policy_file),
-        "HTTP__SESSIONS_PORT": "0",
-        "HTTP__ARCHIVE_PORT": "0",
-        "HTTP__INDEX_PORT": "1",
-        "ARCHIVE__FLUSH_AGE": "PT0.1S",
-    }.items():
-        monkeypatch.setenv(f"TURNTIDE_{name}", value)
-    found = load_settings()
-    await apply_topics(found)
+    eager = ArchiveSettings(flush_age=timedelta(milliseconds=100))
+    found = settings.model_copy(update={"policy_file": policy_file, "archive": eager})
+    for name, value in {**environment_of(found), "TURNTIDE_HTTP__INDEX_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
     return found
 
 

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import msgspec
@@ -24,23 +23,19 @@ from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import Poster
 from streams.observe.telemetry import Metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
+from tests.support import fault_driver
 from tests.support.http_api import api_of
 from tests.support.tools import tool
 from tests.support.watching import Receiver, Told, alertmanager, prometheus, receiving
 
 TOKEN = "scrapes-and-nothing-else"  # noqa: S105 - of this test alone
 DEADLINE_S = 20.0
-T = TypeVar("T")
 ROLES = ("sessions", "sessions", "memory", "index")
 
 
-async def until(look: Callable[[], T]) -> T:
+async def until(look: Callable[[], Any]) -> Any:
     """What `look` finds, as soon as it finds something; it looks from a thread, since the roles are served here."""
-    until_s = monotonic() + DEADLINE_S
-    while not (found := await asyncio.to_thread(look)):
-        assert monotonic() < until_s, "nothing came within the deadline"
-        await asyncio.sleep(0.05)
-    return found
+    return await fault_driver.until(lambda: asyncio.to_thread(look), "what is looked for", within_s=DEADLINE_S)
 
 
 @pytest.fixture

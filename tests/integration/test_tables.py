@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
 import pytest
 
 from jobs.operate.topics import apply_topics
 from models.errors import Fenced
-from models.events.topics import MEMORY_STATE, SESSION_STATE
+from models.events.topics import MEMORY_STATE, SESSION_STATE, Topic
 from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
 from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
@@ -28,10 +28,12 @@ async def producer(settings: Settings) -> AsyncIterator[Producer]:
     await producer.stop()
 
 
-async def table(settings: Settings, producer: Producer) -> StateTable:
-    """A table with both partitions recovered."""
-    table = StateTable(settings, SESSION_STATE.full_name(settings.topic_prefix), producer)
-    await table.recover([0, 1])
+async def table(
+    settings: Settings, producer: Producer, of: Topic = SESSION_STATE, partitions: Collection[int] = (0, 1)
+) -> StateTable:
+    """A worker's table, its partitions recovered."""
+    table = StateTable(settings, of.full_name(settings.topic_prefix), producer)
+    await table.recover(partitions)
     return table
 
 
@@ -93,13 +95,6 @@ def settings_of(kafka: str, prefix: str, data_dir: Path) -> Settings:
     )
 
 
-async def table_of(settings: Settings, producer: Producer) -> StateTable:
-    """A worker's table, recovered."""
-    table = StateTable(settings, MEMORY_STATE.full_name(settings.topic_prefix), producer)
-    await table.recover([0])
-    return table
-
-
 def held(folder: Path) -> bool:
     """Whether a file anywhere below holds the canary."""
     return any(CANARY in content(file) for file in folder.rglob("*") if file.is_file())
@@ -111,17 +106,17 @@ async def test_an_erasure_reaches_the_disk_of_every_worker(kafka: str, topic_pre
     await apply_topics(first)
     producer = Producer(first)
     await producer.start()
-    earlier = await table_of(first, producer)
+    earlier = await table(first, producer, MEMORY_STATE, [0])
     await earlier.write(0, 1, {"user:a/u": {"head": CANARY, "t1": CANARY}, "user:a/v": {"head": b"v"}})
     earlier.close()
-    later = await table_of(second, producer)
+    later = await table(second, producer, MEMORY_STATE, [0])
     assert (held(tmp_path / "first"), held(tmp_path / "second")) == (True, True)
 
     gone: dict[str, bytes | None] = {"head": None, "t1": None}
     await later.write(0, 2, {"user:a/u": gone, PARTITION_ENTITY: {ERASED_PART: b"\x02"}}, erased=True)
     assert (held(tmp_path / "first"), held(tmp_path / "second")) == (True, False)
     later.close()
-    earlier = await table_of(first, producer)
+    earlier = await table(first, producer, MEMORY_STATE, [0])
 
     assert held(tmp_path / "first") is False
     assert dict(earlier.partition(0).entities["user:a/v"]) == {"head": b"v"}

@@ -11,15 +11,13 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
-import faust
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
 from models.events.topics import CONVERSATION_TOPICS, TURNS
-from streams.kafka.client import admin, consumer
-from streams.kafka.topics import BrokerTopic, create
+from streams.kafka.client import consumer
 from streams.settings import Settings
 from tests.support.fault_driver import PlainRole, until, working
 
@@ -197,25 +195,3 @@ async def test_aborted_records_are_never_seen(settings: Settings) -> None:
             await until(lambda: len(role.seen) == 4, "what was behind the open transaction")
 
     assert [offset for tp, offset in role.seen if tp == place] == [0, 4, 9]
-
-
-async def test_ordinary_topics_are_left_as_they_are(settings: Settings) -> None:
-    """An agent on another topic of the same app gets single values, and its offsets are committed by Faust."""
-    other = f"{settings.topic_prefix}.other"
-    async with admin(settings.kafka) as client:
-        await create(client, [BrokerTopic(name=other, partitions=PARTITIONS, replication=1, config={})])
-    role = Recorder(settings)
-    values: list[bytes] = []
-
-    async def keep(stream: faust.StreamT[bytes]) -> None:
-        async for value in stream:
-            values.append(value)  # noqa: PERF401 - a comprehension would end only with the stream
-
-    role.app.agent(role.app.topic(other, value_serializer="raw", value_type=bytes), name="other")(keep)
-    async with running(role):
-        await until(role.consumer_ready, "the worker")
-        await produce(settings, 40, other, *names(settings))
-        await until(lambda: len(values) == 40 and len(role.seen) == 80, "records of all three topics")
-
-    assert sorted(values, key=int) == [b"%d" % n for n in range(40)]
-    assert await committed(settings, other) == {10}

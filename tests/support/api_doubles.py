@@ -31,11 +31,7 @@ from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import project_commands
-from streams.api.live.alert_commands import AlertCommands
-from streams.api.live.routes import LiveData
-from streams.api.live.searching import LiveSearch
-from streams.api.live.service import page_routes
-from streams.api.live.timeline import TimelineReader
+from streams.api.live.service import LivePage
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory
 from streams.api.projects.commands import ProjectCommandRoutes
@@ -44,7 +40,7 @@ from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.reading import MemoryReader
-from streams.http.answering import ServedRoute, served_routes
+from streams.http.answering import served_routes
 from streams.http.audit_log import BatchedAudit
 from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
@@ -53,6 +49,7 @@ from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.observe.telemetry import metrics
+from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import Apps, Erasures
 from tests.support.api_projects import Projects
@@ -273,7 +270,7 @@ class Served:
                 ),
                 *project_routes(project_reader, commands),
                 *admin_routes(self.apps, apps or Policy().apps, self.apps, self.erasures, self.turns),
-                *([] if log is None else _live_routes()),
+                *([] if log is None else _live_page().routes(*[MagicMock()] * 5)),
             ],
             endpoints=[self.tools] if log is None else [log, self.tools],
             http=settings,
@@ -295,12 +292,11 @@ class Served:
         await self.store.close()
 
 
-def _live_routes() -> list[ServedRoute]:
-    """Routes of the live page over nothing."""
-    nothing = MagicMock()
-    data, search = LiveData(nothing, tokens=True), LiveSearch(nothing, nothing, nothing)
-    timeline, commands = TimelineReader(nothing, nothing, nothing, nothing), AlertCommands(nothing, nothing)
-    return [*served_routes(data, search, timeline, commands), *page_routes()]
+def _live_page() -> LivePage:
+    """One that has ended: no stream lasts."""
+    page = LivePage(load_settings())
+    page.end()
+    return page
 
 
 def _is_of(record: FactChanged | EpisodeCompressed | UserMemoryChanged, app_id: str | None, user_id: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -225,8 +224,3 @@ async def assert_equal_to_replay(settings: Settings, index_url: str | None = Non
 
     assert (settled.comparison.counts, settled.comparison.examples) == ({}, []), settled.comparison.counts
     return settled
-
-
-def shuffled(records: Sequence[Record], seed: int) -> list[Record]:
-    """The records in another order."""
-    return random.Random(seed).sample(records, len(records))

@@ -146,15 +146,3 @@ async def test_another_method_is_told_all_that_there_are(served: Served, method:
         answer = await client.request(method, path)
 
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["users/u/facts?category=null", "apps/a/memories/stats?since_units=null", "projects/p/valid_at?app_id=a&at=0"],
-)
-async def test_a_text_is_not_read_as_something_else(served: Served, query: str) -> None:
-    """The text `null` is not what is left out, and a number is no time."""
-    async with served.client() as client:
-        answer = await client.get(f"/v1/{query}")
-
-    assert answer.status_code == 422

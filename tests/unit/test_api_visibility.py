@@ -47,17 +47,14 @@ async def test_a_users_turn_is_visible_when_its_memory_has_it(
         assert await is_visible(served.turns, served.users, "a", "s", 0) is expected
 
 
-async def test_waiting_ends_with_the_turn() -> None:
-    """Looked at every 20 ms, at once the first time."""
+async def test_waiting_ends_with_the_turn_or_the_time() -> None:
+    """Looked at every 20 ms, at once the first time; 504 after the caller's time, with a last look at its end."""
     clock, later, at_once = Clock(), Later(3), Later(1)
     await Waiting(later.visible, clock=clock, sleep=clock.sleep).until(After("s", 1))
     await Waiting(at_once.visible, clock=clock, sleep=clock.sleep).until(After("s", 1, timeout_ms=0))
 
     assert (later.looks, clock.slept, at_once.looks) == (3, [0.02, 0.02], 1)
 
-
-async def test_waiting_ends_with_the_time() -> None:
-    """504 after the caller's time to the millisecond, with a last look at its end."""
     clock, never = Clock(), Later(10**6)
     with pytest.raises(Problem, match="turn_not_visible") as refused:
         await Waiting(never.visible, clock=clock, sleep=clock.sleep).until(After("s", 1, timeout_ms=50))

@@ -117,23 +117,8 @@ def test_a_label_stays_with_its_alert_through_changes() -> None:
 # --- what changed
 
 
-def test_only_apps_that_may_be_read_are_told() -> None:
-    """Rows, alerts and names of those that are gone."""
-    board = LiveBoard()
-    for app in ("a", "b"):
-        board.take_profile(profile(f"s-{app}", app=app), at_ms())
-        board.take_alert(alert(f"s-{app}", f"alert-{app}", app=app), at_ms())
-        board.take_profile(profile(f"gone-{app}", app=app), at_ms())
-        board.erase_session(SessionName(app, f"gone-{app}"), at_ms())
-    page = board.since(0, lambda app: app == "b", MOST)
-
-    assert ["s-b"] == [row.session_id for row in page.sessions]
-    assert ["alert-b"] == [row.alert_id for row in page.alerts]
-    assert page.gone == [SessionName("b", "gone-b")]
-
-
 def test_one_session_id_in_two_apps_is_two_sessions() -> None:
-    """Ids are the producers': rows, alerts, segments, ends and labels of one never touch the other's."""
+    """Ids are the producers': rows, alerts, segments, ends and labels of one never touch the other's, nor are told."""
     board = LiveBoard()
     for app in ("a", "b"):
         board.take_profile(profile("1", app=app), 1)

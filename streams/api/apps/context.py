@@ -44,11 +44,11 @@ class AppContext:
     """Chooses the memories that go into a prompt.
 
     Args:
-        memories: As indexed; None: no app has any.
+        memories: As indexed.
         policy: How many, and how long they may be together.
     """
 
-    def __init__(self, memories: AppMemoryIndex | None = None, policy: AppPolicy | None = None) -> None:
+    def __init__(self, memories: AppMemoryIndex, policy: AppPolicy | None = None) -> None:
         self._memories = memories
         self._policy = policy or AppPolicy()
 
@@ -81,8 +81,6 @@ class AppContext:
         return Preface(fitted.text, result, len(found) - fitted.memories)
 
     async def _found(self, app_id: str, user_id: str) -> list[AppMemoryChanged]:
-        if self._memories is None:
-            return []
         users = [{"app": "", "user": user_id}[space] for space in self._policy.spaces]
         own, shared = await asyncio.gather(
             asyncio.gather(*[self._memories.memories(app_id, user) for user in users]),

@@ -18,7 +18,7 @@ from streams.http.field_rules import Rules, given, some_of
 
 EXPORT_FORMAT = "turntide.app-memories"
 EXPORT_VERSION = 1
-_SCALE = 10
+SCALE = 10
 """Importance here for one inside."""
 
 Importance = Annotated[float, Meta(ge=0.0, le=10.0, description="0-10.")]
@@ -152,7 +152,7 @@ class Exported(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def memory_answer(memory: AppMemoryChanged) -> MemoryAnswer:
     """A memory as it is answered."""
-    importance = round(memory.importance * _SCALE, 2)
+    importance = round(memory.importance * SCALE, 2)
     return answered(
         MemoryAnswer,
         memory,
@@ -160,20 +160,6 @@ def memory_answer(memory: AppMemoryChanged) -> MemoryAnswer:
         source_conversation_id=memory.session_id,
         metadata=answered(MemoryMetadata, memory, importance=importance),
     )
-
-
-def found_memory(memory: AppMemoryChanged, score: float) -> FoundMemory:
-    """A memory that a search found, as it is answered."""
-    return answered(FoundMemory, memory_answer(memory), score=score)
-
-
-def importance_inside(given: float | None) -> float | None:
-    """Importance as events have it, 0-1.
-
-    >>> importance_inside(7.5)
-    0.75
-    """
-    return None if given is None else given / _SCALE
 
 
 def now_utc() -> datetime:

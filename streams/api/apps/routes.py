@@ -26,22 +26,23 @@ from models.events.app import (
 )
 from models.events.fields import Identifier, printable
 from models.policy.app import AppPolicy
+from streams.api.answers import answered
 from streams.api.apps.messages import (
     EXPORT_FORMAT,
     EXPORT_VERSION,
+    SCALE,
     Deleted,
     Edited,
     EditMemory,
     Exported,
     FoundMemories,
+    FoundMemory,
     Memories,
     MemoryAnswer,
     Pending,
     Purged,
     UninstallApp,
     Uninstalled,
-    found_memory,
-    importance_inside,
     memory_answer,
     now_utc,
 )
@@ -186,7 +187,9 @@ class AppMemoryAdmin:
         space = AskedSpace(asked)
         found = await self._memories.find(space.app_id, space.user_id, asked.q, mode=asked.mode, top_k=asked.limit)
         await self._commands.note(space.read(self._now(), "search", found))
-        return FoundMemories(memories=[found_memory(*each) for each in found])
+        return FoundMemories(
+            memories=[answered(FoundMemory, memory_answer(each), score=score) for each, score in found]
+        )
 
     @APPS.delete("/{app_id:path}/memories", "purge_app_memories", audits="acted", kept=True)
     async def purge(self, asked: OfSpace) -> Purged | Accepted[Pending]:
@@ -223,7 +226,8 @@ class AppMemoryAdmin:
         """Put a memory right by hand, pin it, or share it with other apps."""
         space = AskedSpace(asked)
         _require_fit(body, space, self._policy)
-        changes = structs.asdict(body) | {"importance": importance_inside(body.importance)}
+        importance = None if body.importance is None else body.importance / SCALE
+        changes = structs.asdict(body) | {"importance": importance}
         result = await self._done(space, MemoryEdited, memory_id=asked.memory_id, **changes)
         if isinstance(result, Accepted):
             return result

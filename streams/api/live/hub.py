@@ -214,16 +214,12 @@ class Hub:
                 alerts=page.alerts,
             )
         empty = not (at.snapshot or page.sessions or page.gone or page.alerts)
-        content = b"" if empty else _event(_name(event), event, page.upto)
+        content = b"" if empty else _event("snapshot" if at.snapshot else "changes", event, page.upto)
         made = Frame(content, page.upto, page.more)
         if self._frames_bytes + len(content) <= CACHED_BYTES:
             self._frames[key] = made
             self._frames_bytes += len(content)
         return made
-
-
-def _name(event: Snapshot | Changes) -> str:
-    return "snapshot" if isinstance(event, Snapshot) else "changes"
 
 
 def _event(name: str, data: msgspec.Struct, number: int) -> bytes:

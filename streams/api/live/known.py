@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from msgspec import structs
@@ -18,16 +19,14 @@ MOST_ALERTS = 8
 _DIGITS = 4
 
 
+@dataclass(slots=True)
 class KnownAlert:
     """An alert as its last change has it; `at_ms` is that record's time, `label` what somebody said of it."""
 
-    __slots__ = ("at_ms", "event", "label", "trace_id")
-
-    def __init__(self, event: AlertChanged, at_ms: int, trace_id: str | None, label: bool | None) -> None:
-        self.event = event
-        self.at_ms = at_ms
-        self.trace_id = trace_id
-        self.label = label
+    event: AlertChanged
+    at_ms: int
+    trace_id: str | None
+    label: bool | None
 
     def row(self) -> AlertRow:
         """As it is told."""
@@ -46,6 +45,7 @@ class KnownAlert:
         )
 
 
+@dataclass(slots=True)
 class KnownSession:
     """What is kept of one session.
 
@@ -57,16 +57,13 @@ class KnownSession:
         alerts: By id, the last that changed last.
     """
 
-    __slots__ = ("alerts", "at_ms", "points", "profile", "segments", "started_at", "user_id")
-
-    def __init__(self, user_id: str) -> None:
-        self.user_id = user_id
-        self.at_ms = 0
-        self.started_at: datetime | None = None
-        self.profile: ProfileUpdated | None = None
-        self.points: dict[int, float] = {}
-        self.segments: dict[int, SegmentCompacted] = {}
-        self.alerts: dict[str, KnownAlert] = {}
+    user_id: str
+    at_ms: int = 0
+    started_at: datetime | None = None
+    profile: ProfileUpdated | None = None
+    points: dict[int, float] = field(default_factory=dict)
+    segments: dict[int, SegmentCompacted] = field(default_factory=dict)
+    alerts: dict[str, KnownAlert] = field(default_factory=dict)
 
     @property
     def firing(self) -> bool:

@@ -34,7 +34,7 @@ from streams.api.projects.messages import (
     found_item,
 )
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
-from streams.api.users.messages import TurnAnswer, turn_answer
+from streams.api.users.messages import TurnAnswer
 from streams.http.problems import Problem, invalid_field
 from streams.index.project_memory import ProjectMemories, retrieved
 from streams.index.session_memory import SessionVectorMemory
@@ -87,12 +87,7 @@ class ProjectReader:
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        named = AskedProject(asked)
-        view = await self.view(named)
-        query = _query(body, body.query, body.context)
-        found = await self._found(view, query, body.strategy)
-        self._note(named, accessed(found) if body.record_access else [])
-        return FoundItems(results=list(map(found_item, found)))
+        return await self._answered(AskedProject(asked), body, _query(body, body.query, body.context))
 
     @PROJECTS.post("/search", "search_project", audits="text_read")
     async def search(self, asked: OfProject, body: SearchProject) -> FoundItems:
@@ -102,13 +97,10 @@ class ProjectReader:
             StoreUnavailable: The store does not answer.
         """
         named = AskedProject(asked)
-        view = await self.view(named)
-        query = RetrievalQuery(
-            text=body.query, filters=body.filters, top_k=body.top_k, threshold=_any_threshold(body.strategy)
-        )
-        found = await self._found(view, query, body.strategy)
-        self._note(named, accessed(found) if body.record_access else [])
-        return FoundItems(results=list(map(found_item, found)))
+        # What is weak is given too; fused scores have no threshold of the policy's.
+        threshold = 0.0 if body.strategy == "tfidf" else None
+        query = RetrievalQuery(text=body.query, filters=body.filters, top_k=body.top_k, threshold=threshold)
+        return await self._answered(named, body, query)
 
     @PROJECTS.post("/context", "assemble_project_context", audits="text_read")
     async def context(self, asked: OfProject, body: BuildContext) -> ProjectContext:
@@ -143,13 +135,12 @@ class ProjectReader:
 
     async def messages(self, asked: AskedProject, *conversations: ProjectConversation) -> list[TurnAnswer]:
         """Messages at hand of conversations, as far as they are indexed; never another app's."""
-        found = [
-            turn
+        return [
+            answered(TurnAnswer, turn)
             for each in conversations
             for turn in await self._turns.turns_numbered(SessionName(asked.app_id, each.id), each.recent)
             if turn.app_id == asked.app_id
         ]
-        return list(map(turn_answer, found))
 
     def present(self, memory: ProjectMemory) -> ProjectMemory:
         """A memory with the decay factor of now."""
@@ -158,6 +149,13 @@ class ProjectReader:
     def holds(self, memory: ProjectMemory) -> bool:
         """Whether it holds now and is not put away."""
         return is_valid(memory, self.now()) and not memory.archived
+
+    async def _answered(
+        self, asked: AskedProject, body: RetrieveMemories | SearchProject, query: RetrievalQuery
+    ) -> FoundItems:
+        found = await self._found(await self.view(asked), query, body.strategy)
+        self._note(asked, accessed(found) if body.record_access else [])
+        return FoundItems(results=list(map(found_item, found)))
 
     async def _found(self, view: ProjectView, query: RetrievalQuery, strategy: Strategy) -> list[RetrievedItem]:
         if strategy == "hybrid":
@@ -205,11 +203,6 @@ def _plain(filters: Filters) -> Filters:
     if filters.date_from is not None and filters.date_to is not None and filters.date_to < filters.date_from:
         raise invalid_field("filters.date_to", "lies before date_from")
     return filters
-
-
-def _any_threshold(strategy: Strategy) -> float | None:
-    """A search gives also what is weak; fused scores have no threshold of the policy's."""
-    return 0.0 if strategy == "tfidf" else None
 
 
 def _window(policy: ContextPolicy, asked: BudgetOverrides) -> ContextPolicy:

@@ -15,7 +15,6 @@ from models.events.user import EpisodeCompressed, FactCategory, FactChanged, Ses
 from models.retrieval.context import MIN_TOKENS
 from streams.api.answers import answered, without
 from streams.http.field_rules import Rules, given, never, some_of
-from streams.index.collections import RememberedTurn
 
 MAX_QUERY_CHARS = 8_000
 MAX_TOP_K = 100
@@ -241,21 +240,11 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     episodes: int = 0
 
 
-def fact_answer(fact: FactChanged) -> FactAnswer:
-    """A fact as it is answered."""
-    return answered(FactAnswer, fact)
-
-
 def episode_answer(episode: EpisodeCompressed, distance: float | None = None) -> EpisodeAnswer:
     """An episode as it is answered."""
     return answered(
         EpisodeAnswer, episode, turn_start=episode.first_turn, turn_end=episode.last_turn, distance=distance
     )
-
-
-def turn_answer(turn: RememberedTurn) -> TurnAnswer:
-    """A turn as it is answered."""
-    return answered(TurnAnswer, turn)
 
 
 def turn_refs(runs: Iterable[SessionTurns]) -> list[TurnRef]:

@@ -45,8 +45,6 @@ from streams.api.users.messages import (
     UserEpisodes,
     UserFacts,
     episode_answer,
-    fact_answer,
-    turn_answer,
     turn_refs,
 )
 from streams.api.users.visibility import Waiting, is_visible
@@ -106,7 +104,7 @@ class MemoryReader:
         turns: Turns by session and number.
         search: Hybrid search.
         episode_distance: Cosine distance up to which an episode matters: the embedder's own.
-        apps: Memories of apps for prompts; None: there are none.
+        apps: Memories of apps for prompts.
     """
 
     def __init__(
@@ -116,14 +114,14 @@ class MemoryReader:
         search: HybridSearch,
         *,
         episode_distance: float,
-        apps: AppContext | None = None,
+        apps: AppContext,
     ) -> None:
         self._users = users
         self._turns = turns
         self._search = search
         self._waiting = Waiting(partial(is_visible, turns, users))
         self._episode_distance = episode_distance
-        self._apps = apps or AppContext()
+        self._apps = apps
 
     @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
     async def retrieve(self, body: Retrieve) -> Retrieved:
@@ -212,7 +210,7 @@ class MemoryReader:
             )
         found = await self._search.turns(body.query, scope, body.top_k)
         mine = [each for each in found if asked_by.may_read(each.turn.app_id)]
-        return Found(turns=[TurnHit(score=each.score, turn=turn_answer(each.turn)) for each in mine])
+        return Found(turns=[TurnHit(score=each.score, turn=answered(TurnAnswer, each.turn)) for each in mine])
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
     async def facts(self, asked: UserFacts) -> list[FactAnswer]:
@@ -225,7 +223,7 @@ class MemoryReader:
         found = await self._users.facts(
             whose.app_id, whose.user_id, category=asked.category, include_past=asked.include_past
         )
-        return list(map(fact_answer, whose.readable(found)))
+        return [answered(FactAnswer, each) for each in whose.readable(found)]
 
     @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read")
     async def episodes(self, asked: UserEpisodes) -> list[EpisodeAnswer]:
@@ -269,7 +267,7 @@ class MemoryReader:
 
     async def _facts(self, whose: _Whose, min_importance: float) -> list[FactAnswer]:
         found = await self._users.facts(whose.app_id, whose.user_id, min_importance=min_importance)
-        return list(map(fact_answer, whose.readable(found)))
+        return [answered(FactAnswer, each) for each in whose.readable(found)]
 
     async def _near_episodes(self, whose: _Whose, query: str, max_distance: float, top_k: int) -> list[EpisodeAnswer]:
         found = await self._users.find_episodes(
@@ -289,7 +287,7 @@ class MemoryReader:
             stats = await self._users.stats(whose.app_id, whose.user_id)
             said = [] if stats is None else await self._said(stats.app_id, turn_refs(stats.short_term)[-last:])
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
-        return list(map(turn_answer, whose.readable(mine)))
+        return [answered(TurnAnswer, each) for each in whose.readable(mine)]
 
     async def _said(self, app_id: str, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
         """These turns of an app in their order; those that are not indexed (any more) are left out."""
