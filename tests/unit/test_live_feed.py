@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import AsyncMock, create_autospec
 
 import httpx
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
-from models.errors import InvalidRecord
+from models.errors import InvalidRecord, StoreUnavailable
 from models.events import AlertLabelled, SessionErased, SessionName, session_key
 from models.events.erase import EraseRequested
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import encode
+from streams.api.live import feed as feeds
 from streams.api.live.board import LiveBoard
 from streams.api.live.feed import LiveFeed, take
 from streams.api.live.hub import Hub
@@ -148,6 +153,34 @@ async def test_where_each_partition_is_read_from(monkeypatch: pytest.MonkeyPatch
     assert began == ({profiles: 76 * hour_ms, turns: 99 * hour_ms}, {profiles: 3, turns: 9})
     assert placed() == ({added: 0}, {profiles: 5, turns: 5, added: 3})
     assert [set(known), set(again)] == [{profiles, turns}, {profiles, turns, added}]
+
+
+async def test_a_feed_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time it connects anew: while its broker is away, and when the log cannot be read; the role goes on."""
+    board, followed, tries = LiveBoard(), asyncio.Event(), list[int]()
+
+    @asynccontextmanager
+    async def away_at_first(*_: object, **__: object) -> AsyncIterator[Any]:
+        tries.append(len(tries))
+        if len(tries) == 1:
+            raise StoreUnavailable("away")
+        yield None
+
+    async def follow(_client: Any) -> None:
+        if len(tries) == 2:
+            raise KafkaConnectionError
+        followed.set()
+        await asyncio.Event().wait()
+
+    feed = LiveFeed(load_settings(), board)
+    monkeypatch.setattr(feeds, "consumer", away_at_first)
+    monkeypatch.setattr(feeds, "RETRY_S", 0.0)
+    monkeypatch.setattr(feed, "_follow", follow)
+    running = asyncio.create_task(feed.run())
+    await asyncio.wait_for(followed.wait(), 30)
+
+    assert (tries, running.done()) == ([0, 1, 2], False)
+    running.cancel()
 
 
 # --- roles

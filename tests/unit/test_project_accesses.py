@@ -90,11 +90,10 @@ async def test_many_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(project_accesses, "WRITE_AFTER_S", 10 * _SOON_S)
     log = Log()
     recorder = recording(log)
-    recorder.record("a", "web", ids(2 * MOST_NAMED + 1))
-    async with asyncio.timeout(_SOON_S):
+    async with recorder.running(), asyncio.timeout(_SOON_S):
+        recorder.record("a", "web", ids(2 * MOST_NAMED + 1))
         for _ in range(3):
             await log.asked.acquire()
-    await recorder.close()
 
     assert [MOST_NAMED, MOST_NAMED, 1] == [len(each.ids) for each in log.sent]
     assert ids(2 * MOST_NAMED + 1) == [each for command in log.sent for each in command.ids]
@@ -107,9 +106,9 @@ async def test_a_log_that_does_not_answer_is_asked_twice(
     """Then it is counted, and what comes next is tried again."""
     log = Log(fails)
     recorder = recording(log)
-    recorder.record("a", "web", ids(2))
-    recorder.record("b", "web", ids(1))
-    await recorder.close()
+    async with recorder.running():
+        recorder.record("a", "web", ids(2))
+        recorder.record("b", "web", ids(1))
 
     assert expected == since(counted)
 
@@ -117,7 +116,7 @@ async def test_a_log_that_does_not_answer_is_asked_twice(
 async def test_a_process_that_takes_no_commands_says_so(counted: dict[str, float]) -> None:
     """Reading works all the same."""
     recorder = recording(None)
-    recorder.record("a", "web", ids(2))
-    await recorder.close()
+    async with recorder.running():
+        recorder.record("a", "web", ids(2))
 
     assert since(counted) == {"refused": 2}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from models.events.app import AppMemoryChanged
@@ -89,8 +89,5 @@ class AppContext:
         # What comes back is looked through once more: no other app's memory that does not name this one.
         mine = [memory for memory in chain.from_iterable(own) if memory.app_id == app_id]
         theirs = [memory for memory in chain.from_iterable(shared) if app_id in memory.shared_with]
-        return sorted(mine, key=_updated, reverse=True) + sorted(theirs, key=_updated, reverse=True)
-
-
-def _updated(memory: AppMemoryChanged) -> datetime:
-    return memory.updated_at
+        updated = attrgetter("updated_at")
+        return sorted(mine, key=updated, reverse=True) + sorted(theirs, key=updated, reverse=True)

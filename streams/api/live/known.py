@@ -112,10 +112,7 @@ class KnownSession:
         events = [each.event for each in self.alerts.values()]
         if not events:
             return None
-        best = max((each for each in events if each.status is not AlertStatus.RESOLVED), key=_gravity, default=None)
-        shown = best or events[-1]
+        firing = [each for each in events if each.status is not AlertStatus.RESOLVED]
+        gravest = max(firing, key=lambda each: (each.severity is Severity.CRITICAL, each.fired_at), default=None)
+        shown = gravest or events[-1]
         return RowAlert(alert_id=shown.alert_id, severity=shown.severity.value, status=shown.status.value)
-
-
-def _gravity(alert: AlertChanged) -> tuple[bool, datetime]:
-    return alert.severity is Severity.CRITICAL, alert.fired_at

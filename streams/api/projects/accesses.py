@@ -64,24 +64,20 @@ class AccessRecorder:
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write(), name="project-accesses")
 
-    async def close(self) -> None:
-        """Write what waits, for at most `CLOSE_WITHIN_S`. What is noted afterwards begins anew."""
-        self._at_once.set()
-        if self._writing is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._writing, CLOSE_WITHIN_S)
-        self._at_once.clear()
-        if self._count:
-            _count("failed", self._count)
-            self._waiting, self._count = {}, 0
-
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Open while accesses are recorded; on leaving, all of them are written."""
+        """Open while accesses are recorded; on leaving, what waits is written, for at most `CLOSE_WITHIN_S`."""
         try:
             yield
         finally:
-            await self.close()
+            self._at_once.set()
+            if self._writing is not None:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._writing, CLOSE_WITHIN_S)
+            self._at_once.clear()
+            if self._count:
+                _count("failed", self._count)
+                self._waiting, self._count = {}, 0
 
     async def _write(self) -> None:
         while self._waiting:

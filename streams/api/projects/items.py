@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from operator import attrgetter
 from typing import Annotated
 
 from msgspec import Meta
 
 from models.events.fields import Identifier, UtcTime
-from models.events.project_items import EpisodeKind, MemoryType, PendingFact, ProjectEpisode
+from models.events.project_items import EpisodeKind, MemoryType, PendingFact
 from models.project.rendering import chunks_of
 from streams.api.answers import answered
 from streams.api.projects.answers import (
@@ -176,7 +176,7 @@ class ProjectItems(OfReader):
             and asked.kind in {None, each.kind}
             and each.significance >= asked.min_significance
         ]
-        return Episodes(episodes=sorted(found, key=_by_time))
+        return Episodes(episodes=sorted(found, key=attrgetter("started_at", "id")))
 
     @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
     async def arc(self, asked: OfArc) -> ArcAnswer:
@@ -200,7 +200,3 @@ def _place(after: str) -> tuple[float, str]:
         return -float(confidence), item_id
     except ValueError:
         raise invalid_field("after", "is not the `next` of a page") from None
-
-
-def _by_time(episode: ProjectEpisode) -> tuple[datetime, str]:
-    return episode.started_at, episode.id
