@@ -20,8 +20,7 @@ from uvicorn.server import ServerState
 
 from streams.http import health
 from streams.http.answering import ServedRoute
-from streams.http.connections import bounded_protocol
-from streams.http.health import serve
+from streams.http.health import bounded_protocol, serve
 from streams.settings.http import ApiToken, HttpSettings
 from tests.support.api_doubles import counted
 from tests.support.http_api import api_of

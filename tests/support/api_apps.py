@@ -126,32 +126,20 @@ class Apps(AppMemoryIndex):
 
     def _carry_out(self, command: AdminCommand, offset: int) -> None:
         mine = [each for each in self.known if (each.app_id, owner_of(each)) == (command.app_id, command.user_id)]
-        wanted: list[AppMemoryChanged] = []
-        changed: list[AppMemoryChanged] = []
-        match command:
-            case MemoryDeleted() | MemoryEdited():
-                wanted = [each for each in mine if each.memory_id == command.memory_id]
-            case MemoriesPurged():
-                wanted = mine
-            case AppUninstalled():
-                wanted = mine if command.purge_memories else []
+        wanted = mine if isinstance(command, MemoriesPurged) or getattr(command, "purge_memories", False) else []
+        if isinstance(command, MemoryDeleted | MemoryEdited):
+            wanted = [each for each in mine if each.memory_id == command.memory_id]
         outcome = self.told or ("done" if wanted or isinstance(command, AppUninstalled) else "not_found")
         if self.told is None:
-            if isinstance(command, MemoryEdited):
-                names = ("content", "importance", "tags", "pinned", "shared_with")
-                new = {name: value for name in names if (value := getattr(command, name)) is not None}
-                changed = [replace(each, **new) for each in wanted]
+            names = ("content", "importance", "tags", "pinned", "shared_with")
+            new = {name: value for name in names if (value := getattr(command, name, None)) is not None}
+            changed = [replace(each, **new) for each in wanted if isinstance(command, MemoryEdited)]
             self.known = [each for each in self.known if each not in wanted] + changed
-        old = next(
-            (each for each in self.all_stats if (each.app_id, each.user_id) == (command.app_id, command.user_id)),
-            space(command.app_id, command.user_id),
-        )
         result = CommandResult(request_id=command.request_id, outcome=outcome, count=len(wanted))  # type: ignore[arg-type]
-        kept = [each for each in self.all_stats if each is not old]
-        self.all_stats = [
-            *kept,
-            replace(old, results=[*old.results, result], source=Position(COMMANDS.name, 0, offset)),
-        ]
+        old = [each for each in self.all_stats if (each.app_id, each.user_id) == (command.app_id, command.user_id)]
+        stands = old[0] if old else space(command.app_id, command.user_id)
+        told = replace(stands, results=[*stands.results, result], source=Position(COMMANDS.name, 0, offset))
+        self.all_stats = [*(each for each in self.all_stats if each not in old), told]
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import AsyncMock
@@ -14,7 +14,6 @@ from pydantic import SecretStr
 
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
-from models.events.erase import EraseRequested
 from models.wire.codec import encode
 from streams.http import audit_log
 from streams.http.audit_log import BatchedAudit, KafkaAudit
@@ -75,9 +74,9 @@ async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of
     async with asked(log) as (client, served):
         told = [(await client.post("/mcp", json=listing(user))).status_code for user in ("u", 7)]
         refused = [await client.post(f"/v1/live/alerts/x/{deed}", json={}) for deed in ("acknowledge", "label")]
-        monkeypatch.setattr(served.erasures, "request", _breaks)
+        monkeypatch.setattr(served.erasures, "request", AsyncMock(side_effect=RuntimeError))
         broken = await client.post("/v1/erase", json={"user_id": "u"})
-        monkeypatch.setattr(served.erasures, "request", _is_cancelled)
+        monkeypatch.setattr(served.erasures, "request", AsyncMock(side_effect=asyncio.CancelledError))
         with pytest.raises(asyncio.CancelledError):
             await client.post("/v1/erase", json={"user_id": "u"})
 
@@ -93,14 +92,6 @@ async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of
     assert [each.route for each in log.events][2:4] == [
         f"/v1/live/alerts/{{alert_id}}/{deed}" for deed in ("acknowledge", "label")
     ]
-
-
-async def _breaks(_request: EraseRequested) -> None:
-    raise RuntimeError
-
-
-async def _is_cancelled(_request: EraseRequested) -> None:
-    raise asyncio.CancelledError
 
 
 @pytest.mark.parametrize(("required", "status"), [(True, 503), (False, 200)])
@@ -140,43 +131,29 @@ def event(number: int = 0) -> AccessAudited:
     return blank(AccessAudited, id=str(number), kind="acted", by="b")
 
 
-class Topic:
-    """What writes: keeps batches, or fails."""
-
-    def __init__(self) -> None:
-        self.batches: list[int] = []
-        self.away = False
-
-    async def __call__(self, events: Sequence[AccessAudited]) -> None:
-        """Write a batch."""
-        if self.away:
-            raise DeliveryFailed("away")
-        self.batches.append(len(events))
-
-
-@pytest.mark.parametrize(("at_once", "batches"), [(100, [3, 2]), (2, [2, 1, 2])])
+@pytest.mark.parametrize(("at_once", "batches"), [(100, [3, 2, 2]), (2, [2, 1, 2, 2])])
 async def test_records_are_written_together_and_none_is_lost_in_silence(
     monkeypatch: pytest.MonkeyPatch, at_once: int, batches: list[int]
 ) -> None:
     """What waits is bounded, and a batch; what is left at the end is written; what cannot be is counted."""
     monkeypatch.setattr(audit_log, "MOST_WAITING", 3)
     monkeypatch.setattr(audit_log, "MOST_AT_ONCE", at_once)
-    topic = Topic()
+    topic = AsyncMock()
     log, results = BatchedAudit(topic, required=False), ("written", "lost")
     before = [counted("audit_records_total", result=each) for each in results]
     async with log.running():
         for number in range(5):
             log.record(event(number))
-    topic.away = True
+    topic.side_effect = DeliveryFailed("away")
     async with log.running():
         log.record(event())
         with pytest.raises(DeliveryFailed):
             await log.write(event())
-    topic.away = False
+    topic.side_effect = None
     async with log.running():
         await asyncio.gather(log.write(event()), log.write(event()))
 
-    assert topic.batches == batches
+    assert [len(call.args[0]) for call in topic.await_args_list] == batches
     assert [counted("audit_records_total", result=r) - was for r, was in zip(results, before, strict=True)] == [5, 4]
 
 

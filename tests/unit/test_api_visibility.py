@@ -9,9 +9,9 @@ import pytest
 from models.errors import StoreUnavailable
 from models.events import Position
 from models.events.topics import TURNS
-from streams.api.users import visibility
+from streams.api.sessions import turns
+from streams.api.sessions.turns import Waiting, is_visible
 from streams.api.users.messages import After
-from streams.api.users.visibility import Waiting, is_visible
 from streams.http.problems import Problem
 from streams.http.security import Caller, reading_for
 from tests.support.api_doubles import Clock, Served, fact, said, stats
@@ -64,7 +64,7 @@ async def test_waiting_ends_with_the_turn_or_the_time() -> None:
 
 async def test_waiters_never_shut_out_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a number they are told to come again; who leaves makes room, also by an error."""
-    monkeypatch.setattr(visibility, "MAX_WAITING", 1)
+    monkeypatch.setattr(turns, "MAX_WAITING", 1)
     release = asyncio.Event()
 
     async def sleep(_seconds: float) -> None:

@@ -18,12 +18,11 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from streams.api.live.alert_commands import AlertCommands, EventWriter
 from streams.api.live.board import LiveBoard
 from streams.api.live.feed import LiveFeed
 from streams.api.live.hub import Hub
 from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
-from streams.api.live.routes import LiveData
+from streams.api.live.routes import AlertCommands, EventWriter, LiveData
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
 from streams.http.answering import ServedRoute, served_routes

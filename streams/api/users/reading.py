@@ -24,7 +24,7 @@ from models.events.user import TurnRef
 from models.retrieval.context import fit_prompt, format_for_injection
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
-from streams.api.sessions.turns import session_of
+from streams.api.sessions.turns import Waiting, is_visible, session_of
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -47,7 +47,6 @@ from streams.api.users.messages import (
     episode_answer,
     turn_refs,
 )
-from streams.api.users.visibility import Waiting, is_visible
 from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
 from streams.http.route import Group
