@@ -177,7 +177,8 @@ class Auditing:
                         await log.write(event)
                     except DeliveryFailed:
                         refused = True
-                        await _refusal().response()(scope, receive, send)
+                        detail = "what is read must be on record (http.audit_required), and the log does not take it"
+                        await unavailable(detail, code="audit_unavailable").response()(scope, receive, send)
                 else:
                     log.record(event)
             if not refused:
@@ -188,7 +189,10 @@ class Auditing:
             await self._app(scope, receive, noting)
         except BaseException as error:
             if noted.kind is not None and not began:
-                log.record(self._event(noted, scope, _status_of(error)))
+                # A request is cancelled when its time is over.
+                cancelled = isinstance(error, asyncio.CancelledError)
+                status = HTTPStatus.GATEWAY_TIMEOUT if cancelled else HTTPStatus.INTERNAL_SERVER_ERROR
+                log.record(self._event(noted, scope, status))
             raise
         finally:
             _noted.reset(token)
@@ -208,16 +212,3 @@ class Auditing:
             given=(noted.given or 0) if status < HTTPStatus.BAD_REQUEST else 0,
             **ids,
         )
-
-
-def _status_of(error: BaseException) -> HTTPStatus:
-    """What is answered in place of what was not: a request is cancelled when its time is over."""
-    if isinstance(error, asyncio.CancelledError):
-        return HTTPStatus.GATEWAY_TIMEOUT
-    return HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def _refusal() -> Problem:
-    return unavailable(
-        "what is read must be on record (http.audit_required), and the log does not take it", code="audit_unavailable"
-    )

@@ -34,7 +34,6 @@ Reach = Literal["token", "open", "probe", "metrics"]
 
 _Answer = TypeVar("_Answer")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_Declaring = Callable[[_Method], _Method]
 _DECLARED = "__route__"
 _PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
 _SECTIONS = re.compile(r"\n\s*(?:Args|Returns|Raises):\n")
@@ -148,25 +147,29 @@ class Group:
     formerly: str = ""
     role: TokenRole = TokenRole.READER
 
-    def get(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> _Declaring[_Method]:
+    def get(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> Callable[[_Method], _Method]:
         """Declare a route that reads; `others` are further paths to it."""
         return self._declared("GET", path, operation, others, rules)
 
-    def post(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> _Declaring[_Method]:
+    def post(
+        self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]
+    ) -> Callable[[_Method], _Method]:
         """Declare a route that asks with a body, or does something."""
         return self._declared("POST", path, operation, others, rules)
 
-    def put(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> _Declaring[_Method]:
+    def put(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> Callable[[_Method], _Method]:
         """Declare a route that replaces something."""
         return self._declared("PUT", path, operation, others, rules)
 
-    def delete(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> _Declaring[_Method]:
+    def delete(
+        self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]
+    ) -> Callable[[_Method], _Method]:
         """Declare a route that takes something away."""
         return self._declared("DELETE", path, operation, others, rules)
 
     def _declared(
         self, method: str, path: str, operation: str, others: tuple[str, ...], rules: RouteRules
-    ) -> _Declaring[_Method]:
+    ) -> Callable[[_Method], _Method]:
         def declare(function: _Method) -> _Method:
             declared: RouteRules = {"role": self.role, **rules}
             paths = [f"{self.prefix}{each}" for each in (path, *others)]

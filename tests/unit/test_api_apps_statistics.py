@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.api_apps import memory, space
-from tests.support.api_doubles import Served, bearer, settings_of
+from tests.support.api_doubles import Served
 from tests.support.report_parts import Outline
 
 HOSTILE = "<script>alert(1)</script>&'\""
@@ -37,17 +37,6 @@ async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: floa
     found = (await client.get(f"/apps/a/memories/stats?since_units={since}")).json()
 
     assert found["energy"]["spentSinceUnits"] == spent
-
-
-async def test_an_admin_of_some_apps_counts_those(served: Served) -> None:
-    """How many apps there are besides is not told."""
-    bound = Served(settings=settings_of("a", "b", admin=True))
-    bound.apps.known, bound.apps.all_stats = served.apps.known, served.apps.all_stats
-    async with bound.client({**bearer("a"), "Accept": "application/json"}) as client:
-        found = (await client.get("/apps/statistics")).json()
-    await bound.close()
-
-    assert ([each["appId"] for each in found["spaces"]], found["totals"]["spaces"]) == (["a"], 1)
 
 
 async def test_the_page_is_whole_and_loads_nothing(served: Served, client: httpx.AsyncClient) -> None:

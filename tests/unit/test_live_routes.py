@@ -96,29 +96,6 @@ async def test_a_timeline_has_everything_but_text(served: Watched) -> None:
     assert [(1, "critical")] == [(each["turn"], each["to_mode"]) for each in masked["modes"]]
 
 
-async def test_another_tenants_session_is_unknown(served: Watched) -> None:
-    """Not even that it is there; its text, its alerts, what is found in it."""
-    async with served.client("ops-a") as client:
-        answers = [
-            await client.get("/v1/live/sessions/session-b?text=true"),
-            await client.post("/v1/live/alerts/alert-b/acknowledge", json={"session_id": "session-b"}),
-            await client.post("/v1/live/alerts/alert-b/label", json={"session_id": "session-b", "label": True}),
-        ]
-        named = [await client.get(f"/v1/live/{path}") for path in ("search?q=pelicans&app_id=b", "stream?app_id=b")]
-        text = await client.get("/v1/live/texts/session-b")
-        found = [
-            await client.get(f"/v1/live/search?q=canary-of-b+name+pelicans&kind={kind}")
-            for kind in ("turns", "episodes", "facts", "memories")
-        ]
-    said_of_b = "".join(each.text for each in [*answers, *named, text, *found])
-
-    assert [404] * 3 == [each.status_code for each in answers]
-    assert [403] * 2 == [each.status_code for each in named]
-    assert text.json() == {"turns": []}
-    assert canary("b") not in said_of_b
-    assert "session-b" not in said_of_b
-
-
 async def test_a_timeline_tells_of_its_session_and_a_search_of_what_holds(served: Watched) -> None:
     """Facts that held once are in their session's timeline and are found no more; other sessions' are not in it."""
     users = UserMemory(served.store, _embedder())
