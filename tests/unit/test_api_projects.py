@@ -139,14 +139,10 @@ async def test_pages_of_memories(client: httpx.AsyncClient) -> None:
     """Each memory once, the newest first; an export has them by id."""
     for number in range(5):
         await add(client, f"Service {number} runs.")
-    listed: list[str] = []
-    before = ""
-    while True:
-        page = await asked(client, "GET", f"memories?limit=2&before={before}")
+    listed, page = list[str](), {"next": ""}
+    while page["next"] or not listed:
+        page = await asked(client, "GET", f"memories?limit=2&before={page['next']}")
         listed += [each["id"] for each in page["memories"]]
-        before = page["next"]
-        if not before:
-            break
     first = await asked(client, "GET", "export?kind=memory&limit=4")
     second = await asked(client, "GET", f"export?kind=memory&limit=4&after={first['next']}")
 

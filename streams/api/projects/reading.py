@@ -25,7 +25,6 @@ from streams.api.apps.messages import now_utc
 from streams.api.projects.messages import (
     BudgetOverrides,
     BuildContext,
-    Filters,
     FoundItems,
     ProjectContext,
     RetrieveMemories,
@@ -191,18 +190,15 @@ def conversation_of(view: ProjectView, conversation_id: str) -> ProjectConversat
 
 
 def _query(request: RetrieveMemories | BuildContext, text: str, context: str) -> RetrievalQuery:
-    return answered(RetrievalQuery, request, text=text, context=context, filters=_plain(request.filters))
-
-
-def _plain(filters: Filters) -> Filters:
-    """Filters that can hold.
+    """What is looked for.
 
     Raises:
         Problem: 422, a range that ends before it begins.
     """
+    filters = request.filters
     if filters.date_from is not None and filters.date_to is not None and filters.date_to < filters.date_from:
         raise invalid_field("filters.date_to", "lies before date_from")
-    return filters
+    return answered(RetrievalQuery, request, text=text, context=context)
 
 
 def _window(policy: ContextPolicy, asked: BudgetOverrides) -> ContextPolicy:
