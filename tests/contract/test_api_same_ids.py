@@ -19,9 +19,7 @@ from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
 from models.events import AlertAcknowledged, AlertLabelled, Position
-from models.events.app import AdminCommand
 from models.events.erase import ErasedSession, EraseScope, VectorsErasureDue
-from models.events.project import ProjectCommand
 from models.events.topics import TURNS
 from models.policy import Policy
 from streams.api.assembly import memory_api
@@ -67,19 +65,6 @@ ALL = "token-of-all-the-apps"
 BOTH = "token-of-both-of-the-apps"
 
 
-class Commands:
-    """A `CommandSender` that carries each tenant's commands out, and keeps them."""
-
-    def __init__(self, memories: AppMemoryIndex, projects: ProjectMemories) -> None:
-        self.sent: list[AdminCommand | ProjectCommand] = []
-        self._of = {app: Carrying(memories, projects) for app in TENANTS}
-
-    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
-        """As the port says."""
-        self.sent.append(command)
-        return await self._of[command.app_id].send(command)
-
-
 class Role(NamedTuple):
     """A role with the memory of some tenants, and where everything goes that it writes."""
 
@@ -87,7 +72,7 @@ class Role(NamedTuple):
     tools: Endpoint
     store: ServerStore
     page: LivePage
-    commands: Commands
+    commands: Carrying
     erasures: Erasures
     turns: WrittenLog
     audit: Log
@@ -137,7 +122,7 @@ async def role_of(*tenants: str) -> Role:
     store, embedder, log = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama"), _embedder(), Log()
     apps, projects = AppMemoryIndex(store, embedder), ProjectMemories(store, embedder, Policy().projects)
     http, written, erasures = http_of(), WrittenLog(), Erasures()
-    page, commands = LivePage(load_settings(http=http.model_dump()), written), Commands(apps, projects)
+    page, commands = LivePage(load_settings(http=http.model_dump()), written), Carrying(apps, projects)
     for app in tenants:
         await remember(store, apps, projects, app)
         watch(page, app)

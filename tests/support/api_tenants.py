@@ -145,20 +145,21 @@ def project_items_of(app: str, session: str) -> list[ProjectItem]:
 
 
 class Carrying:
-    """A `CommandSender` that says of each command that it was carried out."""
+    """A `CommandSender` that keeps each command, and says of it that it was carried out."""
 
     def __init__(self, memories: AppMemoryIndex, projects: ProjectMemories) -> None:
         self._memories = memories
         self._projects = projects
-        self._revision = 1
+        self.sent: list[AdminCommand | ProjectCommand] = []
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """As the port says."""
+        self.sent.append(command)
         if isinstance(command, ProjectCommand):
             request_id = command.request_id if isinstance(command, ManualProjectCommand) else ""
             done = DeedResult(request_id=request_id, outcome="done", item_id=MEMORY_ID)
-            self._revision += 1
-            told = stands(self._revision, app=command.app_id, project=command.project_id, results=[done])
+            revision = 1 + sum(isinstance(each, ProjectCommand) and each.app_id == command.app_id for each in self.sent)
+            told = stands(revision, app=command.app_id, project=command.project_id, results=[done])
             await self._projects.add_stats([(told, 9)])
             return Position(COMMANDS.name, 0, 9)
         result = CommandResult(request_id=command.request_id, outcome="done", count=1)
