@@ -13,11 +13,10 @@ from scipy import stats
 
 from jobs.analyse.mining.drift import JOB, calibrated, calibration
 from jobs.analyse.mining.drift_shifts import (
-    METRICS,
     by_day,
     compared,
     counts_in,
-    evidence,
+    evidence_words,
     findings,
     homogeneity,
     quantile_edges,
@@ -28,6 +27,7 @@ from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import MiningSource
+from jobs.analyse.mining.wording import evidence, measures
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
 from tests.support.mined_archive import WEEK, mined
@@ -201,7 +201,8 @@ def test_every_measure_has_evidence_that_can_be_asked_for(planted: LakePaths) ->
     """A row for each session of both times, with its value."""
     with reading(planted) as con:
         found = {
-            name: con.sql(evidence(name, "planner", WEEK, WEEK.earlier)).pl() for name in (*METRICS, "signal_level")
+            name: con.sql(evidence("measure", WEEK, **evidence_words(name, "planner", WEEK.earlier))).pl()
+            for name in (*measures(), "signal_level")
         }
 
     for measure, rows in found.items():

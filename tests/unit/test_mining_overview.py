@@ -71,7 +71,7 @@ def test_app_with_more_alerts_stands_out() -> None:
     found = findings_of(sessions(*planted), sessions().clear(), week, ArchivePolicy())
 
     assert ["More alerts in app o'hare"] == [finding.title for finding in found]
-    assert "a.app_id = 'o''hare'" in found[0].evidence
+    assert "app_id = 'o''hare'" in found[0].evidence
     assert 0.875 == pytest.approx(found[0].strength)
     assert [] == findings_of(sessions(*even), sessions().clear(), week, ArchivePolicy())
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
-from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, JobFindings, MiningInput, begun
+from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
 from jobs.analyse.mining.source import Tables, with_alerted
 from jobs.analyse.mining.topic_names import (
@@ -29,7 +29,7 @@ from jobs.analyse.mining.topic_names import (
     names_of,
     naming_marks,
 )
-from jobs.analyse.mining.wording import figure, mining_job
+from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
@@ -222,18 +222,17 @@ def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: Mining
 def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInput) -> Finding:
     rules = asked.policy.campaigns
     said = f"left(t.content, {rules.head_chars})"
-    return Finding(
-        title=f"Campaign: {row['campaign']}",
-        text=f"{row['sessions']} sessions of {row['users']} users sent nearly the same risky message; enough users "
-        f"had come by {row['first_day']}, as many came on {row['last_day']} or later (mean cosine "
-        f"{row['likeness']:.2f}); {SHARE} of the sessions have an alert. {by.about_text(sessions)}",
-        shares=(percent(100 * row["alert_share"], row["about_alert_share"]),),
-        evidence="SELECT t.session_id, t.user_id, t.app_id, t.turn, t.timestamp, r.risk "  # noqa: S608
-        "FROM turns t JOIN risk_points r USING (app_id, session_id, turn) "
-        f"WHERE {begun(asked.period)} AND t.role = 'user' "
-        f"AND r.risk >= {rules.risk} AND {by.sql(said)} "
-        f"AND len(regexp_extract_all({said}, {literal(_WORD)})) >= {rules.min_words}",
+    return finding(
+        "campaign",
+        asked.period,
         strength=round(min(row["likeness"], by.right), 3),
+        shares=(percent(100 * row["alert_share"], row["about_alert_share"]),),
+        row=row,
+        rules=rules,
+        told=by.about_text(sessions),
+        holds_sql=by.sql(said),
+        said_sql=said,
+        word_sql=literal(_WORD),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from jobs.analyse.mining.coverage import about
-from jobs.analyse.mining.job import ALL_APPS, Finding, Period
+from jobs.analyse.mining.job import ALL_APPS, Finding, Period, SessionMeasure
 from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
+from jobs.analyse.mining.wording import finding, measures
 from models.policy.archive import ArchivePolicy
 from streams.archive.catalog import literal
 
@@ -29,39 +30,10 @@ _SCHEMA = {
 Counts = NDArray[np.int64]
 
 
-class SessionMeasure(NamedTuple):
-    """A measure of a session.
-
-    Attributes:
-        title: In plain words.
-        view: Which view the evidence reads, and …
-        value: … what it computes of a session's rows.
-    """
-
-    title: str
-    view: str
-    value: str
-
-
-METRICS = {
-    "mean_risk": SessionMeasure("mean risk of a session", "risk_points", "avg(risk)"),
-    "peak_risk": SessionMeasure("highest risk of a session", "risk_points", "max(risk)"),
-    "score": SessionMeasure("latest score of a session", "profiles", "any_value(score)"),
-    "turns": SessionMeasure("turns of a session", "turns", "count(*)"),
-    "user_turn_bytes": SessionMeasure(
-        "length of users' turns in bytes", "turns", "avg(content_bytes) FILTER (role = 'user')"
-    ),
-    "topics": SessionMeasure("topics of a session", "topics", "count(*)"),
-    "latency_s": SessionMeasure("seconds from event to receipt", "turns", "avg(epoch(appended_at) - epoch(timestamp))"),
-    MODE: SessionMeasure("mode of a session", "profiles", "any_value(mode)"),
-}
-"""By column, with its unit; signals come besides as `signal_<name>`."""
-
-
 def metric_of(name: str) -> SessionMeasure:
     """The measure of a column."""
     if not name.startswith(_SIGNAL):
-        return METRICS[name]
+        return measures()[name]
     signal = name.removeprefix(_SIGNAL)
     value = f"any_value(list_filter(signals, s -> s.name = {literal(signal)})[1].value)"
     return SessionMeasure(f"signal {signal.replace('_', ' ')} of a session", "profiles", value)
@@ -69,7 +41,7 @@ def metric_of(name: str) -> SessionMeasure:
 
 def measured(columns: list[str]) -> list[str]:
     """Measures of numbers among the columns of a frame, in order."""
-    known = [name for name in METRICS if name in columns and name != MODE]
+    known = [name for name in measures() if name in columns and name != MODE]
     return known + sorted(name for name in columns if name.startswith(_SIGNAL))
 
 
@@ -229,30 +201,25 @@ def _finding(row: dict[str, Any], period: Period, baseline: Period) -> Finding:
     if row["baseline"] is not None:
         medians = f"Median {_shown(row['baseline'])} before, {_shown(row['period'])} now. "
     above = "" if auc is None else f", a session of now is above one of before in {auc:.0%} of pairs"
-    return Finding(
-        title=f"Shifted: {metric_of(row['measure']).title}{where}",
-        text=f"{medians}Stability index {row['psi']:.2f}{above} ({row['sessions'] + row['baseline_sessions']:,} "
-        f"sessions, {row['sessions']:,} of now and {row['baseline_sessions']:,} of before).",
-        evidence=evidence(row["measure"], app_id, period, baseline),
+    return finding(
+        "shifted",
+        period,
         # How far two samples are apart, by the larger of both effects.
         strength=max(1 - float(np.exp(-row["psi"])), 0.0 if auc is None else 2 * abs(auc - 0.5)),
+        row=row,
+        where=where,
+        medians=medians,
+        above=above,
+        both=row["sessions"] + row["baseline_sessions"],
+        **evidence_words(row["measure"], app_id, baseline),
     )
+
+
+def evidence_words(measure: str, app_id: str, baseline: Period) -> dict[str, Any]:
+    """What the evidence `measure` names: sessions of both times that have a value of it."""
+    of_app = "" if app_id == ALL_APPS else f"\nWHERE app_id = {literal(app_id)}"
+    return {"measure": measure, "metric": metric_of(measure), "baseline": baseline, "app_sql": of_app}
 
 
 def _shown(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits tell enough
-
-
-def evidence(measure: str, app_id: str, period: Period, baseline: Period) -> str:
-    """Sessions of both times that have a value of the measure; a session is of the day of its first turn."""
-    metric = metric_of(measure)
-    of_app = "" if app_id == ALL_APPS else f"\nWHERE app_id = {literal(app_id)}"
-    return f"""
-WITH began AS (SELECT app_id, session_id, min(date) AS day FROM turns GROUP BY ALL)
-SELECT session_id, any_value(user_id) AS user_id, any_value(began.day) AS day,
-  any_value(began.day) >= DATE '{period.since}' AS in_period, {metric.value} AS {measure}
-FROM {metric.view} JOIN began USING (app_id, session_id){of_app}
-GROUP BY app_id, session_id
-HAVING any_value(began.day) BETWEEN DATE '{baseline.since}' AND DATE '{period.until}'
-  AND {measure} IS NOT NULL
-""".strip()  # noqa: S608 - names of this package, dates, a quoted app

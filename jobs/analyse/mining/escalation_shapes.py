@@ -1,7 +1,5 @@
 """Risk curves: what each does, and clusters of them named by what their mean curve does and how high it gets."""
 
-# ruff: noqa: S608 - days are dates, texts are quoted
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,8 +13,9 @@ from scipy import stats
 from sklearn.cluster import KMeans
 
 from jobs.analyse.mining.coverage import COUNTED, beyond_cell, counted, enough, percent, share
-from jobs.analyse.mining.job import SHARE, Finding, MiningInput, begun
+from jobs.analyse.mining.job import Finding, MiningInput
 from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates
+from jobs.analyse.mining.wording import finding
 from models.policy.archive import EscalationMining
 
 ESCALATED = pl.col("escalated_at").is_not_null()
@@ -211,17 +210,18 @@ def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: MiningInput) -> Iter
         # DuckDB and Polars both read it.
         found = now.filter(pl.sql_expr(alike))
         right = found.filter(pl.col("shape") == shape).height
-        yield Finding(
-            title=f"More sessions with the risk curve '{shape}'",
-            text=(
-                f"{here:.1f} % of the sessions with a curve have this shape, {SHARE} in the "
-                f"{asked.period.days} days before. The evidence are the {found.height:,} sessions whose thirds lie as "
-                f"those of its mean curve do: {right / of_shape.height:.0%} of those with the shape are among them, "
-                f"and {right / max(1, found.height):.0%} of them have it."
-            ),
-            shares=(percent(before, part),),
-            evidence=_evidence(alike, asked),
+        yield finding(
+            "growing_shape",
+            asked.period,
             strength=1.0 - before / here,
+            shares=(percent(before, part),),
+            shape=shape,
+            here=here,
+            found=found.height,
+            recall=right / of_shape.height,
+            precision=right / max(1, found.height),
+            rules=policy,
+            alike_sql=alike,
         )
 
 
@@ -231,15 +231,4 @@ def _alike(mean: Floats) -> str:
     middle = (min(thirds) + max(thirds)) / 2
     return " AND ".join(
         f"{name} {'>=' if risk >= middle else '<'} {middle:.2f}" for name, risk in zip(THIRDS, thirds, strict=True)
-    )
-
-
-def _evidence(alike: str, asked: MiningInput) -> str:
-    means = ", ".join(f"avg(risk) FILTER (third = {n}) AS {name}" for n, name in enumerate(THIRDS, start=1))
-    return (
-        "WITH points AS (SELECT session_id, user_id, app_id, risk, "
-        "ntile(3) OVER (PARTITION BY app_id, session_id ORDER BY turn) AS third "
-        f"FROM risk_points WHERE {begun(asked.period)}) "
-        f"SELECT session_id, user_id, app_id, {means} FROM points GROUP BY ALL "
-        f"HAVING count(*) >= {asked.policy.escalation.min_turns} AND {alike}"
     )

@@ -4,8 +4,6 @@ A session that ends calm is censored at its last scored turn: it might have esca
 users as the unit (`ByUser`); the estimate's interval takes sessions as independent.
 """
 
-# ruff: noqa: S608 - days are dates, texts are literal
-
 from __future__ import annotations
 
 import warnings
@@ -28,8 +26,9 @@ from jobs.analyse.mining.coverage import (
     percent,
 )
 from jobs.analyse.mining.escalation_shapes import ESCALATED
-from jobs.analyse.mining.job import ALL_APPS, SHARE, Finding, MiningInput, begun
+from jobs.analyse.mining.job import ALL_APPS, Finding, MiningInput
 from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates
+from jobs.analyse.mining.wording import finding
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
@@ -207,21 +206,14 @@ def faster_apps(apps: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     for app in apps.filter("faster", often).iter_rows(named=True):
         escalated = round(app["escalated_percent"] * app["sessions"] / PERCENT)
         half = "" if app["median_turns"] is None else f", half of them by scored turn {app['median_turns']:.0f}"
-        yield Finding(
-            title=f"Sessions of {app['app_id']} escalate faster than others",
-            text=(
-                f"{escalated:,} of its {app['sessions']:,} sessions escalate ({app['escalated_percent']:.1f} %){half}; "
-                f"of the other apps' sessions {SHARE} (log-rank test, false discovery rate "
-                f"{app['false_discovery_rate']:.2g})."
-            ),
-            shares=(percent(app["others_percent"], app["about_others"]),),
-            evidence=(
-                "SELECT session_id, user_id, app_id, min(turn) AS escalated_turn FROM (\n"
-                f"  SELECT session_id, user_id, app_id, turn FROM risk_points WHERE mode IN ({modes})\n"
-                "  UNION ALL SELECT session_id, user_id, app_id, turn FROM alert_changes\n"
-                f") WHERE app_id = {literal(app['app_id'])} AND {begun(asked.period)}\n"
-                # An alert of a session without a scored turn has no place on its curve.
-                "AND (app_id, session_id) IN (SELECT (app_id, session_id) FROM risk_points) GROUP BY ALL"
-            ),
+        yield finding(
+            "faster_app",
+            asked.period,
             strength=1.0 - app["others_percent"] / app["escalated_percent"],
+            shares=(percent(app["others_percent"], app["about_others"]),),
+            row=app,
+            escalated=escalated,
+            half=half,
+            modes_sql=modes,
+            app_sql=literal(app["app_id"]),
         )

@@ -59,14 +59,6 @@ class Period(NamedTuple):
         return isinstance(day, date) and self.since <= day <= self.until
 
 
-def begun(period: Period) -> str:
-    """SQL condition: the session's first turn was received in the period."""
-    return (
-        "(app_id, session_id) IN (SELECT (app_id, session_id) FROM turns GROUP BY app_id, session_id "  # noqa: S608 - days are dates
-        f"HAVING min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}')"
-    )
-
-
 class Figure(Struct, frozen=True, kw_only=True):
     """One number of a section.
 
@@ -110,6 +102,20 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     evidence: str
     strength: float
     shares: tuple[PartialShare, ...] = ()
+
+
+class SessionMeasure(Struct, frozen=True):
+    """A measure of a session.
+
+    Attributes:
+        title: In plain words.
+        view: Which view the evidence reads, and …
+        value: … what it computes of a session's rows.
+    """
+
+    title: str
+    view: str
+    value: str
 
 
 class TableWording(Struct, frozen=True):

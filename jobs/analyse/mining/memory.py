@@ -1,7 +1,5 @@
 """Memory health: what compaction loses, which facts are doubled, stale or contradict, how full memories are."""
 
-# ruff: noqa: S608 - evidence is made of quoted names and dates
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +13,7 @@ from jobs.analyse.mining.coverage import COUNTED, Coverage, about, beyond, beyon
 from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, Period
 from jobs.analyse.mining.memory_facts import DIGITS, newest, until
 from jobs.analyse.mining.source import Tables
-from jobs.analyse.mining.wording import figure, mining_job
+from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.policy.archive import ArchivePolicy, MemoryMining
 from streams.archive.catalog import literal
 
@@ -207,18 +205,7 @@ def findings_of(sessions: pl.DataFrame, period: Period, policy: MemoryMining) ->
     """Apps whose topics lose much."""
     by_app = _losses(sessions).group_by("app_id").agg(pl.col("loss").median(), pl.len().alias("n")).sort("app_id")
     return [
-        Finding(
-            title=f"Topics of {app_id} lose what was said",
-            text=f"In half of {n} sessions a search misses {loss:.0%} or more of what compacted topics named.",
-            evidence=f"""
-SELECT session_id, user_id, topic_id, compaction.probes AS probes, compaction.probes_found AS probes_found,
-  compaction.loss AS loss
-FROM topic_changes
-WHERE compaction.probes > 0 AND app_id = {literal(app_id)}
-  AND date BETWEEN DATE '{period.since}' AND DATE '{period.until}'
-""".strip(),
-            strength=float(loss),
-        )
+        finding("lossy_topics", period, strength=loss, app_id=app_id, sessions=n, loss=loss, app_sql=literal(app_id))
         for app_id, loss, n in by_app.filter(pl.col("loss") > policy.lossy_min_ratio).iter_rows()
     ]
 

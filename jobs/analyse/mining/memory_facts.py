@@ -6,22 +6,20 @@ against the latest turn by then, never the clock. The sessions of a fact are tho
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 import ibis
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, about, beyond, share, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, MiningInput, Period
-from jobs.analyse.mining.wording import figure
-from models.policy.archive import MemoryMining
+from jobs.analyse.mining.job import Figure, Finding, Frames, MiningInput
+from jobs.analyse.mining.wording import figure, finding
 from streams.archive.catalog import literal
 
 _FACT = ["app_id", "user_id", "category", "key"]
 _USER = ["app_id", "user_id"]
 DIGITS = 3
-_SAME = "lower(trim(regexp_replace(value, '\\s+', ' ', 'g')))"
 
 
 def until(asked: MiningInput, view: str) -> ibis.Table:
@@ -148,52 +146,23 @@ def findings_of(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) 
         pl.col("user_id").filter(pl.col("flips") > 0).n_unique().alias("flipping"),
     )
     found = [
-        Finding(
-            title=f"Facts of category {category} flip back",
-            text=f"{flipping:,} of the {users:,} users whose {category} facts changed ({flipping / users:.0%}) said A, "
-            "then B, then A again.",
-            evidence=_flips_query(category, period),
+        finding(
+            "flips",
+            period,
             strength=flipping / users,
+            category=category,
+            users=users,
+            flipping=flipping,
+            ratio=flipping / users,
+            category_sql=literal(category),
         )
         for category, users, flipping in whose.sort("category").iter_rows()
         if flipping >= policy.flipping_min_ratio * users
     ]
-    twice = facts.filter("duplicate")
-    if twice.height:
-        share = twice.height / facts.height
-        found.append(
-            Finding(
-                title="The same value stands under several keys",
-                text=f"{twice.height:,} of {facts.height:,} active facts ({share:.0%}) repeat another of their user.",
-                evidence=duplicates_query(policy, period.until),
-                strength=share,
-            )
+    if twice := facts.filter("duplicate").height:
+        ratio = twice / facts.height
+        duplicates = finding(
+            "duplicates", period, strength=ratio, twice=twice, facts=facts.height, ratio=ratio, rules=policy
         )
+        found.append(duplicates)
     return found
-
-
-def _flips_query(category: str, period: Period) -> str:
-    return f"""
-SELECT app_id, user_id, session_id, date, confidence FROM (
-  SELECT *, {_SAME} AS same, lag({_SAME}, 1) OVER earlier AS before, lag({_SAME}, 2) OVER earlier AS first
-  FROM fact_changes WHERE cause IN ('stored', 'updated')
-  WINDOW earlier AS (PARTITION BY app_id, user_id, category, "key" ORDER BY kafka_offset)
-)
-WHERE same = first AND same <> before AND category = {literal(category)}
-  AND date BETWEEN DATE '{period.since}' AND DATE '{period.until}'
-""".strip()  # noqa: S608 - a category of the models, dates
-
-
-def duplicates_query(policy: MemoryMining, until: date) -> str:
-    """SQL of the active facts whose value stands under several keys of their user."""
-    return f"""
-SELECT app_id, user_id, session_id, category, timestamp FROM (
-  SELECT *, count(DISTINCT "key") OVER (PARTITION BY app_id, user_id, {_SAME}) AS keys
-  FROM (
-    SELECT * FROM fact_changes WHERE date <= DATE '{until}'
-    QUALIFY row_number() OVER (PARTITION BY app_id, user_id, category, "key" ORDER BY kafka_offset DESC) = 1
-  )
-  WHERE active AND length({_SAME}) >= {policy.duplicate_min_chars:d}
-)
-WHERE keys > 1
-""".strip()  # noqa: S608 - names of this module, a date, a number

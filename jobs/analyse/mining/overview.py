@@ -7,16 +7,17 @@ first turn, with all that happened in it later.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import NamedTuple
 
 import ibis
 import polars as pl
 
 from jobs.analyse.mining.coverage import ABOUT, COUNTED, PartialShare, part_of, smaller_side
-from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, JobFindings, MiningInput, Period
+from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, Period
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
-from jobs.analyse.mining.wording import figure, mining_job
+from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.events import Mode, Role, Severity
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import literal
@@ -233,28 +234,18 @@ def findings_of(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, p
     """
     fewer = f"fewer than {max(policy.anonymity.min_sessions, policy.anonymity.min_users)}"
     found = []
-    for day, group, rest in _standing_out(sessions, "day", policy.overview):
-        found.append(
-            Finding(
-                title=f"Most alerts on {day}",
-                text=f"{group.alerting:,} of the {group.sessions:,} sessions that began on this day alerted "
-                f"({group.text}), on the other days {SHARE}.",
-                shares=(rest.shown(rest.text, f"{fewer} sessions"),),
-                evidence=_alerts_of(f"min(date) = DATE '{day}'"),
+    for by, named in (("day", "alerting_day"), ("app_id", "alerting_app")):
+        for name, group, rest in _standing_out(sessions, by, policy.overview):
+            told = finding(
+                named,
+                Period(name, name) if isinstance(name, date) else period,
                 strength=1 - rest.share / group.share,
-            )
-        )
-    for app, group, rest in _standing_out(sessions, "app_id", policy.overview):
-        found.append(
-            Finding(
-                title=f"More alerts in app {app}",
-                text=f"{group.alerting:,} of its {group.sessions:,} sessions alerted ({group.text}), in the other apps "
-                f"{SHARE}.",
                 shares=(rest.shown(rest.text, f"{fewer} sessions"),),
-                evidence=_alerts_of(_began(period), f"a.app_id = {literal(str(app))} AND "),
-                strength=1 - rest.share / group.share,
+                name=name,
+                group=group,
+                besides_sql="" if by == "day" else f"app_id = {literal(str(name))} AND ",
             )
-        )
+            found.append(told)
     return [*found, *_changed(sessions, earlier, period, policy.overview, fewer)]
 
 
@@ -286,33 +277,21 @@ def _changed(
     less, greater = sorted((now.share, before.share))
     if chance > rules.significance or greater < rules.times_the_rest * less:
         return
-    yield Finding(
-        title=f"{'More' if now.share > before.share else 'Fewer'} sessions alert than before",
-        text=f"{SHARE} alerted, in the {period.days} days before {SHARE}. The evidence are the alerts of all these.",
-        shares=tuple(
-            each.shown(
-                f"{each.alerting:,} of {each.sessions:,} sessions ({each.text})",
-                f"{fewer} of {each.sessions:,} sessions",
-            )
-            for each in (now, before)
-        ),
-        evidence=_alerts_of(_began(Period(period.earlier.since, period.until))),
-        strength=1 - less / greater,
+    shares = (
+        each.shown(
+            f"{each.alerting:,} of {each.sessions:,} sessions ({each.text})",
+            f"{fewer} of {each.sessions:,} sessions",
+        )
+        for each in (now, before)
     )
-
-
-def _began(period: Period) -> str:
-    return f"min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}'"
-
-
-def _alerts_of(began: str, besides: str = "") -> str:
-    """Alerts of sessions by their first day."""
-    return (
-        "SELECT a.session_id, a.user_id, a.app_id, a.severity, a.fired_at, a.status\n"  # noqa: S608 - names are escaped
-        "FROM alerts a\n"
-        f"WHERE {besides}(a.app_id, a.session_id) IN (SELECT (app_id, session_id) FROM turns "
-        f"GROUP BY app_id, session_id HAVING {began})\n"
-        "ORDER BY a.fired_at"
+    yield finding(
+        "alerts_changed",
+        Period(period.earlier.since, period.until),
+        strength=1 - less / greater,
+        shares=tuple(shares),
+        more="More" if now.share > before.share else "Fewer",
+        days=period.days,
+        besides_sql="",
     )
 
 

@@ -1,6 +1,6 @@
 """Sequences: which events follow each other in sessions, and which come before an alert.
 
-Events are made twice: as Ibis expressions for mining, as SQL for the evidence.
+Events are made twice: as Ibis expressions for mining, as SQL for the evidence (`events` of `findings.toml`).
 
 * `mode …`: the mode becomes this one (`risk_points`); sessions begin calm.
 * `signal …`: a signal of the profile reaches `signal_level` for the first time (`profile_history`). The level is left
@@ -12,8 +12,6 @@ Those of one turn stand in alphabetical order; repeats of one event in a row cou
 refusal: what users do about one (`first probing`) stands for it.
 """
 
-# ruff: noqa: S608 - names are constants of this module, days are dates, texts are literal
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +20,11 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, percent
-from jobs.analyse.mining.job import SHARE, Finding, Frames, JobFindings, MiningInput, Period, begun
+from jobs.analyse.mining.job import Finding, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, rounded
-from jobs.analyse.mining.wording import figure, mining_job
+from jobs.analyse.mining.wording import figure, finding, mining_job
 from jobs.shared.intervals import wilson
 from models.events import Mode
 from models.policy.archive import ArchivePolicy, SequenceMining
@@ -40,9 +38,7 @@ _BEHAVIOURS = {
     "probing": "probing_attempts",
     "instruction about rules": "meta_instruction_count",
 }
-_BEGIN = literal(Mode.CALM)
 _TOPICS = ("started", "returned")
-_ALERTED = "(app_id, session_id) IN (SELECT (app_id, session_id) FROM alerted)"
 
 
 def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataFrame:
@@ -151,53 +147,6 @@ def _topics(tables: Tables) -> ibis.Table:
     return told.select("day", "session_id", "turn", event=ibis.literal(f"{TOPIC} ").concat(told.cause))
 
 
-def _sources(policy: SequenceMining) -> Iterator[str]:
-    """SQL of `app_id, session_id, user_id, turn, event`, for each kind of event."""
-    yield (
-        f"SELECT app_id, session_id, user_id, turn, '{MODE} ' || mode AS event FROM risk_points "
-        f"WHERE {_ALERTED} QUALIFY mode <> lag(mode, 1, {_BEGIN}) OVER (PARTITION BY app_id, session_id ORDER BY turn)"
-    )
-    yield (
-        f"SELECT app_id, session_id, user_id, min(last_turn), '{SIGNAL} ' || signal.name "
-        f"FROM (SELECT app_id, session_id, user_id, last_turn, unnest(signals) AS signal "
-        f"FROM profile_history WHERE {_ALERTED}) "
-        f"WHERE signal.value >= {policy.signal_level} AND signal.name <> {literal(_LEVEL)} GROUP BY ALL"
-    )
-    for name, column in _BEHAVIOURS.items():
-        yield (
-            f"SELECT app_id, session_id, user_id, min(last_turn), {literal(f'{FIRST} {name}')} "
-            f"FROM profile_history WHERE {column} > 0 AND {_ALERTED} GROUP BY ALL"
-        )
-    yield (
-        f"SELECT app_id, session_id, user_id, turn, '{TOPIC} ' || cause FROM (SELECT app_id, session_id, user_id, "
-        f"turn, cause, min(turn) OVER (PARTITION BY app_id, session_id) AS begun FROM topic_changes WHERE {_ALERTED}) "
-        f"WHERE cause IN ({', '.join(map(literal, _TOPICS))}) AND turn > begun"
-    )
-
-
-def evidence(pattern: Sequence[str], period: Period, policy: SequenceMining) -> str:
-    """SQL of the sessions begun in the period whose last events before the first alert hold the pattern.
-
-    It makes of the views what `sequences.refine` makes of the events, for sessions that alert.
-    """
-    union = "\n  UNION ALL ".join(_sources(policy))
-    wanted = "%".join(f"[{event}]" for event in pattern).replace("_", "\\_")
-    return (
-        f"WITH alerted AS (SELECT app_id, session_id, min(turn) AS alert_turn FROM alert_changes WHERE {begun(period)} "
-        f"GROUP BY ALL),\nevents AS (\n  {union}\n),\n"
-        "changed AS (SELECT * FROM events QUALIFY event IS DISTINCT FROM "
-        "lag(event) OVER (PARTITION BY app_id, session_id ORDER BY turn, event)),\n"
-        "kept AS (SELECT * FROM changed QUALIFY "
-        f"row_number() OVER (PARTITION BY app_id, session_id ORDER BY turn, event) <= {policy.longest_sequence}),\n"
-        "before AS (SELECT * FROM kept JOIN alerted USING (app_id, session_id) WHERE turn < alert_turn QUALIFY "
-        "row_number() OVER (PARTITION BY app_id, session_id ORDER BY turn DESC, event DESC) "
-        f"<= {policy.before_alert})\n"
-        "SELECT app_id, session_id, any_value(user_id) AS user_id, any_value(alert_turn) AS alert_turn, "
-        "string_agg('[' || event || ']', ' ' ORDER BY turn, event) AS last_events\n"
-        f"FROM before GROUP BY app_id, session_id HAVING last_events LIKE {literal(f'%{wanted}%')} ESCAPE '\\'"
-    )
-
-
 def preceding(table: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     """The strongest patterns before alerts, none of them part of another one that is told."""
     rules = asked.policy.sequences
@@ -208,17 +157,15 @@ def preceding(table: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
         if len(told) == rules.findings or any(_within(pattern, other) or _within(other, pattern) for other in told):
             continue
         told.append(pattern)
-        here, elsewhere = row["before_alerts_percent"], row["elsewhere_percent"]
-        yield Finding(
-            title=f"Before alerts: {row['pattern']}",
-            text=(
-                f"{row['sessions']:,} sessions have it among the last {rules.before_alert} events before their first "
-                f"alert, {here:.1f} % of those that alert; of the others {SHARE} have it at the same place "
-                f"(false discovery rate {row['false_discovery_rate']:.2g})."
-            ),
-            shares=(percent(elsewhere, row["about_elsewhere_percent"]),),
-            evidence=evidence(pattern, asked.period, rules),
-            strength=1.0 - elsewhere / here,
+        wanted = "%".join(f"[{event}]" for event in pattern).replace("_", "\\_")
+        yield finding(
+            "before_alerts",
+            asked.period,
+            strength=1.0 - row["elsewhere_percent"] / row["before_alerts_percent"],
+            shares=(percent(row["elsewhere_percent"], row["about_elsewhere_percent"]),),
+            row=row,
+            rules=rules,
+            pattern_sql=literal(f"%{wanted}%"),
         )
 
 

@@ -16,10 +16,11 @@ from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from jobs.analyse.mining.coverage import COUNTED, counted, enough, percent, smaller_side
-from jobs.analyse.mining.job import SHARE, Finding, MiningInput, begun
+from jobs.analyse.mining.job import Finding, MiningInput
 from jobs.analyse.mining.likeness import BLOCK_ROWS, Vectors, scale_to_unit, unit_vectors
 from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
-from jobs.analyse.mining.topic_names import Words, lookup, names_of
+from jobs.analyse.mining.topic_names import Lookup, Words, lookup, names_of
+from jobs.analyse.mining.wording import finding
 from models.policy.archive import ArchivePolicy, TopicMining
 
 _SEED = 0
@@ -28,11 +29,6 @@ _DECIMALS = 4
 _Rows = NDArray[np.int64]
 Row = Mapping[str, Any]
 _MOSTLY = 0.5
-_WITH_ALERT = " AND (app_id, session_id) IN (SELECT (app_id, session_id) FROM alerts)"
-_TEXTS = (
-    "SELECT session_id, user_id, app_id, date, concat_ws(' ', title, summary) AS text FROM topics UNION ALL "
-    "SELECT session_id, user_id, app_id, date, array_to_string(key_topics, ' ') FROM segments"
-)
 
 
 def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
@@ -253,34 +249,23 @@ def cluster_findings(
     for row in telling.iter_rows(named=True):
         by = lookup(here["marks"], here["group"] == row["group"], words[row["group"]])
         found = here.filter(by.holds(here["marks"]))["session_id"].unique()
-        evidence = f"SELECT * FROM ({_TEXTS}) WHERE {begun(asked.period)} AND {by.sql('text')}"  # noqa: S608
         if row["grown"]:
-            findings.append(_grown(row, by.about_text(found.len()), evidence))
+            findings.append(_finding("grown_topic", row, by, found.len(), asked))
         if row["risky"]:
             alerting = int(found.is_in(alerted.implode()).sum())
-            findings.append(_risky(row, by.about_text(alerting), evidence + _WITH_ALERT))
+            findings.append(_finding("risky_topic", row, by, alerting, asked))
     return findings
 
 
-def _grown(row: Row, by: str, evidence: str) -> Finding:
-    new = (row["novel_ratio"] or 0) >= _MOSTLY
-    return Finding(
-        title=f"{'New' if new else 'Growing'} topic: {row['topic']}",
-        text=f"{row['share']:.1%} of sessions are about it, {SHARE} were in the earlier period "
-        f"(false discovery rate {row['growth_q']:.2g}). {by}",
-        shares=(percent(100 * row["share_before"], row["about_share_before"]),),
-        evidence=evidence,
-        strength=round(1 - row["share_before"] / row["share"], 3),
-    )
-
-
-def _risky(row: Row, by: str, evidence: str) -> Finding:
-    others = row["alert_share_others"]
-    return Finding(
-        title=f"Risky topic: {row['topic']}",
-        text=f"{row['alert_share']:.1%} of the sessions about it have an alert, {SHARE} of the "
-        f"others (false discovery rate {row['alert_q']:.2g}). {by}",
-        shares=(percent(100 * others, row["about_alert_share_others"]),),
-        evidence=evidence,
-        strength=round(1 - others / row["alert_share"], 3),
+def _finding(name: str, row: Row, by: Lookup, sessions: int, asked: MiningInput) -> Finding:
+    here, other = ("share", "share_before") if name == "grown_topic" else ("alert_share", "alert_share_others")
+    return finding(
+        name,
+        asked.period,
+        strength=round(1 - row[other] / row[here], 3),
+        shares=(percent(100 * row[other], row[f"about_{other}"]),),
+        row=row,
+        new="New" if (row["novel_ratio"] or 0) >= _MOSTLY else "Growing",
+        told=by.about_text(sessions),
+        holds_sql=by.sql("text"),
     )

@@ -17,13 +17,13 @@ import polars as pl
 from scipy.stats import mannwhitneyu
 
 from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, begun
+from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.source import Tables, beside, with_alerted
 from jobs.analyse.mining.statistics import ByUser
 from jobs.analyse.mining.topic_clusters import cluster_findings, cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import Words, examples_of, marks_of, named_by, names_of, naming_marks
-from jobs.analyse.mining.wording import figure, mining_job
+from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.policy.archive import ArchivePolicy
 
 _PER_TURNS = 100
@@ -211,15 +211,15 @@ def _circles(rated: pl.DataFrame, asked: MiningInput) -> list[Finding]:
         return []
     cycle = rated.filter("alerted", pl.col("returns") > 0).height
     return [
-        Finding(
-            title="Sessions with alerts go in circles",
-            text=f"Per 100 turns they come back to a topic {alerted.mean():.1f} times, other sessions "
-            f"{others.mean():.1f} times; of two sessions the one with an alert is ahead in {more_often:.0%} of pairs "
-            f"(Mann-Whitney, p {chance:.2g}). {cycle:,} sessions with alerts come back at least once.",
-            evidence="SELECT session_id, user_id, app_id, count(*) AS returns FROM topic_changes "  # noqa: S608
-            f"WHERE {begun(asked.period)} AND cause IN ('returned', 'unpacked') "
-            "AND (app_id, session_id) IN (SELECT (app_id, session_id) FROM alerts) GROUP BY ALL ORDER BY returns DESC",
+        finding(
+            "circles",
+            asked.period,
             strength=round(2 * more_often - 1, 3),
+            alerted=alerted.mean(),
+            others=others.mean(),
+            more_often=more_often,
+            chance=chance,
+            cycle=cycle,
         )
     ]
 

@@ -1,17 +1,28 @@
-"""Wording of the sections, from `sections.toml`: jobs with their tables, figures with what they say."""
+"""Wording of the sections: jobs, tables and figures of `sections.toml`; findings and evidence of `findings.toml`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import polars as pl
 from msgspec import Struct
 
-from jobs.analyse.mining.coverage import Coverage, about, part_of
-from jobs.analyse.mining.job import Figure, Frames, Job, JobFindings, MiningInput, TableWording
+from jobs.analyse.mining.coverage import Coverage, PartialShare, about, part_of
+from jobs.analyse.mining.job import (
+    SHARE,
+    Figure,
+    Finding,
+    Frames,
+    Job,
+    JobFindings,
+    MiningInput,
+    Period,
+    SessionMeasure,
+    TableWording,
+)
 from models.policy.archive import ArchivePolicy
 from streams.http.pages import source
 
@@ -34,9 +45,26 @@ class _Sections(Struct, frozen=True):
     jobs: dict[str, _JobWording]
 
 
+class _FindingWording(Struct, frozen=True):
+    title: str
+    text: str
+    evidence: str
+
+
+class _Findings(Struct, frozen=True):
+    findings: dict[str, _FindingWording]
+    evidence: dict[str, str]
+    measures: dict[str, SessionMeasure]
+
+
 @cache
 def _sections() -> _Sections:
     return msgspec.toml.decode(source("jobs/analyse/mining/sections.toml"), type=_Sections)
+
+
+@cache
+def _findings() -> _Findings:
+    return msgspec.toml.decode(source("jobs/analyse/mining/findings.toml"), type=_Findings)
 
 
 def figure_names() -> set[str]:
@@ -89,3 +117,39 @@ def figure(
         better=None if better == "neither" else better,
         part=part,
     )
+
+
+def finding(
+    name: str, period: Period, /, *, strength: float, shares: tuple[PartialShare, ...] = (), **words: Any
+) -> Finding:
+    """A finding about a period.
+
+    Args:
+        name: Of its words.
+        period: In which the sessions of the evidence began.
+        strength: 0-1.
+        shares: For the places of the text that say `{share}`.
+        words: What title, text and evidence name.
+    """
+    said = _findings().findings[name]
+    return Finding(
+        title=said.title.format(period=period, **words),
+        text=said.text.format(period=period, share=SHARE, **words),
+        evidence=evidence(said.evidence, period, **words),
+        strength=strength,
+        shares=shares,
+    )
+
+
+def evidence(name: str, period: Period, /, **words: Any) -> str:
+    """SQL of some evidence."""
+    begun = (
+        "(app_id, session_id) IN (SELECT (app_id, session_id) FROM turns GROUP BY app_id, session_id "  # noqa: S608
+        f"HAVING min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}')"
+    )
+    return _findings().evidence[name].format(period=period, begun=begun, **words)
+
+
+def measures() -> Mapping[str, SessionMeasure]:
+    """What drift measures of a session, by column; signals come besides as `signal_<name>`."""
+    return _findings().measures
