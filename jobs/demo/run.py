@@ -27,7 +27,7 @@ from jobs.demo.asking import (
     purge,
 )
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.lines import COMPRESSED_CLOCK, erased_lines, project_lines, purged_lines, recalled_lines
+from jobs.demo.lines import COMPRESSED_CLOCK, told
 from jobs.demo.play import DemoState, Play
 from jobs.demo.questions import Questions, ask_archive, load_questions
 from jobs.demo.stage import Stage
@@ -215,16 +215,16 @@ async def _ask(questions: Questions, url: str, stage: Stage) -> Answers:
         stage.step("memory", f"asking {url}/v1/retrieve")
         recalled = [await ask_user_memory(question, client) for question in questions.users]
         for each in recalled:
-            stage.done(*recalled_lines(each), problems=each.problems)
+            stage.done(*told(each), problems=each.problems)
         stage.step("project", f"asking {url}/v1/projects/{questions.project.project_id}")
         project = await ask_project_memory(questions.project, client)
-        stage.done(*project_lines(project), problems=project.problems)
+        stage.done(*told(project), problems=project.problems)
         stage.step("purge", f"deleting the memories of {PURGED_APP}")
         purged = await purge(PURGED_APP, client)
-        stage.done(*purged_lines(purged), problems=purged.problems)
+        stage.done(*told(purged), problems=purged.problems)
         stage.step("erase", f"forgetting {ERASED_USER} of {ERASED_USERS_APP} in every store")
         erased = await erase(ERASED_USERS_APP, ERASED_USER, client)
-        stage.done(*erased_lines(erased), problems=erased.problems)
+        stage.done(*told(erased), problems=erased.problems)
     return Answers(recalled=recalled, project=project, purged=purged, erased=erased)
 
 

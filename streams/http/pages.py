@@ -50,6 +50,11 @@ def render(template: str, *, scripts: Sequence[str] = (), **values: Any) -> str:
     return _environment().get_template(template).render(scripts=scripts, **values)
 
 
+def macros(template: str, **values: Any) -> Any:
+    """A template's macros, as functions that give text; `values` are known in all of them."""
+    return _environment().get_template(template).make_module(values)
+
+
 @cache
 def _environment() -> Environment:
     # Each role serves HTTP, and most never render a page: the import takes about 100 ms of their start.

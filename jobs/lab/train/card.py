@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Struct
+
 from models.risk.combination import UNITS
 from models.risk.turn_model import TurnModel
 from streams.http import pages
@@ -12,63 +15,21 @@ from streams.http import pages
 if TYPE_CHECKING:
     from jobs.lab.eval.escalation_scoring import EscalationScores, Row
 
-FAILURES: Mapping[str, frozenset[str]] = {
-    (
-        "English only. Another language is scored by what little its words and vectors have in common with English: "
-        "risks stay near the base, so it neither alerts nor clears; the session's signals of behaviour still count."
-    ): frozenset(),
-    (
-        "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
-        " 0.75: short blunt requests without a row of questions look like small talk."
-    ): frozenset({"hh_harmless", "hh_helpful"}),
-    (
-        "Questions that gather on one dangerous matter weigh most. A persistent, curious and harmless one looks the "
-        "same until the matter itself is known to be harmless: name such topics in `alerts.allow`."
-    ): frozenset(),
-    (
-        "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in six "
-        "such sessions alerts."
-    ): frozenset({"mitre_frr"}),
-    (
-        "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
-        "threshold by `turntide calibrate`, not by the probability."
-    ): frozenset(),
-    (
-        "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
-        "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
-        "what only the course of a long, careful talk gives away is mostly missed."
-    ): frozenset({"hh_harmless", "safemtdata"}),
-    "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.": frozenset(),
-    "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands.": frozenset(
-        {"hh_harmless"}
-    ),
-}
-"""Of the shipped file, found on families left out and by reading what the signals rest on → the sources without which
-a failure is not known: it quotes a figure measured on them, or says what they are."""
-_SOURCES = {
-    "hh": "Anthropic hh-rlhf",
-    "safemtdata": "SafeMTData / ActorAttack",
-    "trylock": "scthornton/trylock (its terms: defensive use only)",
-    "parapet": "Parapet-Tech/parapet",
-    "mt_bench_101": "MT-Bench-101",
-    "trec_cast": "TREC CAsT",
-    "mitre_frr": "PurpleLlama MITRE-FRR",
-    "mts_dialog": "MTS-Dialog",
-    "xstest_safe": "XSTest, safe prompts",
-    "mathdial": "MathDial",
-    "sgd": "DSTC8 Schema-Guided Dialogue",
-}
-COLUMNS = (
-    "dialogues",
-    "roc_auc",
-    "pr_auc",
-    "recall_at_fpr_0.01",
-    "recall_at_fpr_0.05",
-    "recall",
-    "fpr",
-    "median_lead",
-)
-"""Figures of a run, of all sources together and of each."""
+
+class _KnownFailure(Struct, frozen=True):
+    text: str
+    known_from: frozenset[str]
+
+
+class _CardWording(Struct, frozen=True):
+    columns: tuple[str, ...]
+    failures: list[_KnownFailure]
+    origins: dict[str, str]
+
+
+_WORDING = msgspec.toml.decode(pages.source("jobs/lab/train/card.toml"), type=_CardWording)
+COLUMNS = _WORDING.columns
+FAILURES = {each.text: each.known_from for each in _WORDING.failures}
 _LEARNT_FROM_OURS = frozenset[str]().union(*FAILURES.values())
 _TELLING_UNITS = 500
 """Weight from which a signal is in the table: 0.05 log-odds."""
@@ -124,9 +85,7 @@ def _beside(measured: Mapping[str, float]) -> dict[str, str]:
 
 
 def _origin(source: str) -> str:
-    if source.startswith("own_"):
-        return "the project"
-    return next((origin for family, origin in _SOURCES.items() if source.startswith(family)), "")
+    return next((origin for family, origin in _WORDING.origins.items() if source.startswith(family)), "")
 
 
 def _cell(value: float | None, column: str) -> str:
