@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from models.errors import ConfigurationError
@@ -36,26 +37,12 @@ _IN_ROWS = {"facet", "row", "column"}
 _MARK = re.compile(r'<(path)( aria-label="([^"]*)"[^>]*)/>')
 """Of a mark, what it is shows where somebody points at it."""
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
-INK = "#767d86"
-"""Text and lines: as readable on white as on GitHub's dark ground (contrast 4.2 and more)."""
 COLOURS = ("#3b82c4", "#d9822b", "#3a9a5b", "#9a6dc7")
-_LIMIT_COLOUR = "#d1495b"
 _QUIET_COLOUR = "#8f97a1"
 _WIDTH_PX, _HEIGHT_PX, _BAR_PX = 460, 200, 24
 _ROOM_FOR_LABELS, _ROOM_ABOVE, _ROOM_ON_LOG = 1.3, 1.35, 4.0
-_SHORT = "(abs(datum.value) >= 100 ? format(datum.value, ',.0f') : format(datum.value, ',.3~r'))"
-_CONFIG: Mapping[str, Any] = {
-    "background": "transparent",
-    "font": "sans-serif",
-    # Text is measured by the fonts of the machine that draws; a reader's may be wider.
-    "padding": {"left": 40, "top": 5, "right": 40, "bottom": 5},
-    "view": {"stroke": "transparent"},
-    "axis": {"grid": False, "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
-             "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 320,
-             "labelOverlap": "greedy", "labelSeparation": 8},
-    "title": {"anchor": "start", "frame": "bounds", "color": INK, "fontSize": 14, "fontWeight": "normal"},
-    "text": {"color": INK, "fontSize": 12},
-}  # fmt: skip
+_MEASUREMENTS = "jobs/shared/measurements.yaml"
+_CHANNELS = ("encoding", "facet")
 
 
 class Drawn(NamedTuple):
@@ -122,6 +109,53 @@ def drawn(title: str, caption: str, chart: alt.TopLevelMixin) -> Drawn:
     """
     spec: dict[str, Any] = chart.to_dict()
     return Drawn(title, caption, {name: part for name, part in spec.items() if name not in {"$schema", "config"}})
+
+
+def described(file: str, name: str, words: Mapping[str, str], **values: Any) -> Drawn:
+    """A chart of a file of descriptions, see `charts_of`, with its title and caption.
+
+    Args:
+        file: Its path.
+        name: Of the chart in it.
+        words: What title and caption name in braces.
+        values: What the chart names as `$name`, its rows among them.
+    """
+    about = dict(charts_of(file)[name])
+    title, caption = (about.pop(each).format(**words) for each in ("title", "caption"))
+    return Drawn(title, caption, written_out(about, values))
+
+
+@cache
+def charts_of(file: str) -> dict[str, Any]:
+    """Charts by name as Vega-Lite whose channels are shorthands of altair's, alone or as `of` beside what they have."""
+    return msgspec.yaml.decode(source(file), type=dict[str, Any])
+
+
+def written_out(part: Any, values: Mapping[str, Any]) -> Any:
+    """A part of such a chart as Vega-Lite, with a value for each `$name`."""
+    if isinstance(part, list):
+        return [written_out(each, values) for each in part]
+    if isinstance(part, str) and part.startswith("$"):
+        return values[part[1:]]
+    if not isinstance(part, dict):
+        return part
+    written = {name: written_out(each, values) for name, each in part.items() if name not in _CHANNELS}
+    if "facet" in part:
+        written["facet"] = _channel(part["facet"], values)
+    if "encoding" in part:
+        written["encoding"] = {
+            name: [_channel(each, values) for each in channel]
+            if isinstance(channel, list)
+            else _channel(channel, values)
+            for name, channel in part["encoding"].items()
+        }
+    return written
+
+
+def _channel(channel: str | dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    given = {"of": channel} if isinstance(channel, str) else channel
+    looks = {name: written_out(look, values) for name, look in given.items() if name != "of"}
+    return alt.utils.parse_shorthand(given["of"]) | looks if "of" in given else looks
 
 
 def svg_of(spec: dict[str, Any]) -> str:
@@ -263,27 +297,22 @@ def draw_curves(
     values = [*(point["y"] for point in points), *([limit.value] if limit else [])]
     lowest = min(values) / _ROOM_ON_LOG if log_y else 0.0
     highest = max(values) * (_ROOM_ON_LOG if log_y else _ROOM_ABOVE)
-    x_scale = alt.Scale(type="log", nice=False, padding=20) if log_x else alt.Scale(domainMin=0)
-    y_scale = alt.Scale(type="log" if log_y else "linear", domain=[lowest, highest or 1.0], nice=False)
-    base = alt.Chart(data_of(points)).encode(
-        x=alt.X("x:Q", title=x_label, scale=x_scale).axis(values=ticks, labelExpr=_SHORT, labelFlush=False),
-        y=alt.Y("y:Q", title=y_label, scale=y_scale).axis(tickCount=5, labelExpr=_SHORT, ticks=not log_y),
-        color=alt.Color("curve:N", legend=None).scale(
-            domain=[curve.label for curve in curves], range=list(COLOURS[: len(curves)])
-        ),
+    _save(
+        file,
+        "curves",
+        title,
+        _HEIGHT_PX,
+        points=points,
+        limits=[{"x": ticks[0], "y": limit.value, "limit": limit.label}] if limit else [],
+        x_label=x_label,
+        x_scale={"type": "log", "nice": False, "padding": 20} if log_x else {"domainMin": 0},
+        ticks=ticks,
+        y_label=y_label,
+        y_scale={"type": "log" if log_y else "linear", "domain": [lowest, highest or 1.0], "nice": False},
+        y_ticks=not log_y,
+        names=[curve.label for curve in curves],
+        colours=COLOURS[: len(curves)],
     )
-    layers: list[Any] = [
-        base.mark_line(strokeWidth=2, point={"size": 40}),
-        base.mark_text(dy=alt.expr("datum.below ? 16 : -11")).encode(text="value:N"),
-        base.mark_text(align="left", dx=8).encode(text="name:N"),
-    ]
-    if limit:
-        held = alt.Chart(data_of([{"x": ticks[0], "y": limit.value, "limit": limit.label}])).encode(y="y:Q")
-        layers += [
-            held.mark_rule(color=_LIMIT_COLOUR, strokeDash=[5, 3]),
-            held.mark_text(color=_LIMIT_COLOUR, align="left", dx=2, dy=-8).encode(x="x:Q", text="limit:N"),
-        ]
-    _save(file, layers, title, _HEIGHT_PX)
 
 
 def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> None:
@@ -311,13 +340,8 @@ def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> N
         }
         for bar, end in zip(bars, ends, strict=True)
     ]
-    base = _bars(rows, x_label, longest=longest)
-    held = base.transform_filter("isValid(datum.limit)")
-    limits = [
-        held.mark_tick(color=_LIMIT_COLOUR, thickness=2, size=_BAR_PX * 0.8).encode(x="limit:Q"),
-        held.mark_text(align="left", dx=alt.expr("datum.gap"), color=_LIMIT_COLOUR).encode(x="end:Q", text="held:N"),
-    ]
-    _save(file, [*_lengths(base), *limits], title, {"step": _BAR_PX})
+    length = longest * _ROOM_FOR_LABELS or 1
+    _save(file, "bars", title, {"step": _BAR_PX}, rows=rows, x_label=x_label, longest=length, tick=_BAR_PX * 0.8)
 
 
 def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> None:
@@ -339,33 +363,16 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
                 text = short(value) if named else f"{short(value)}  {one.label}"
                 bars.append({"row": row, "series": one.label, "length": value, "text": text, "colour": colour})
                 named = True
-    base = _bars(bars, x_label, longest=max((bar["length"] for bar in bars), default=0.0))
-    base = base.encode(
-        y=alt.Y("row:N", title=None).scale(domain=list(rows), paddingInner=0.25),
-        yOffset=alt.YOffset("series:N").scale(domain=[one.label for one in series]),
-    )
+    longest = max((bar["length"] for bar in bars), default=0.0) * _ROOM_FOR_LABELS or 1
     height = {"step": _BAR_PX * 0.8, "for": "position"} if len(series) == 1 else {"step": _BAR_PX * 0.7}
-    _save(file, _lengths(base), title, height)
+    names = [one.label for one in series]
+    _save(file, "grouped_bars", title, height, bars=bars, x_label=x_label, longest=longest, rows=rows, series=names)
 
 
-def _bars(rows: Iterable[Mapping[str, Any]], x_label: str, *, longest: float) -> alt.Chart:
-    return alt.Chart(data_of(rows)).encode(
-        x=alt.X("length:Q", title=x_label)
-        .scale(domain=[0, longest * _ROOM_FOR_LABELS or 1], nice=False)
-        .axis(labelExpr=_SHORT, tickCount=6),
-        y=alt.Y("row:N", title=None, sort=None).axis(ticks=False, labelPadding=6),
-    )
-
-
-def _lengths(base: alt.Chart) -> list[Any]:
-    """The bars, and their texts at their ends."""
-    return [
-        base.mark_bar().encode(color=alt.Color("colour:N", scale=None)),
-        base.mark_text(align="left", dx=5).encode(text="text:N"),
-    ]
-
-
-def _save(file: Path, layers: Sequence[Any], title: str, height: Any) -> None:
-    chart = alt.layer(*layers).properties(title=title, width=_WIDTH_PX, height=height)
+def _save(file: Path, name: str, title: str, height: Any, **values: Any) -> None:
+    charts = charts_of(_MEASUREMENTS)
+    spec = {"title": title, "width": _WIDTH_PX, "height": height, "config": charts["config"]}
+    spec |= written_out(charts[name], values)
+    spec["layer"] = [layer for layer in spec["layer"] if layer.get("data", spec.get("data"))["values"]]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(svg_of(chart.to_dict() | {"config": _CONFIG}), "utf-8")
+    file.write_text(svg_of(spec), "utf-8")

@@ -10,7 +10,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jobs.shared.pictures import COLOURS, INK, Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
+from jobs.shared.pictures import (
+    COLOURS,
+    Bar,
+    Curve,
+    Limit,
+    Series,
+    charts_of,
+    draw_bars,
+    draw_curves,
+    draw_grouped_bars,
+)
 
 LENGTHS = Curve("fold", [(10, 161.0), (100, 173.0), (1_000, 179.0)])
 DRAW_LENGTHS = partial(
@@ -82,5 +92,7 @@ def test_values_and_names_are_text_without_a_ground_and_repeat(
 @pytest.mark.parametrize("background", ["#ffffff", "#0d1117"])
 def test_colours_are_seen_on_light_and_dark_grounds(background: str) -> None:
     """Text has the contrast of large text and more (WCAG 2: 3), lines and bars that of graphics (3)."""
-    assert contrast(INK, background) > 4
+    ink = charts_of("jobs/shared/measurements.yaml")["config"]["text"]["color"]
+
+    assert contrast(ink, background) > 4
     assert {colour for colour in COLOURS if contrast(colour, background) < 2.9} == set()
