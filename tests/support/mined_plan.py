@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from models.events import Role, SessionEnded, Turn
-from tests.support.mined_talk import (
-    ANSWER,
-    CAMPAIGN,
-    CAMPAIGN_ENDINGS,
-    LONG_WINDED,
-    MATTERS,
-    PRESSING,
-    REFUSAL,
-    SUPPOSING,
-)
 
 FIRST = date(2026, 3, 2)
 DAYS, SESSIONS_A_DAY, USERS = 14, 10, 31
@@ -28,6 +21,9 @@ BEGIN = datetime(FIRST.year, FIRST.month, FIRST.day, tzinfo=UTC)
 _SECOND_WEEK = 7
 _CAMPAIGN_DAYS, _CAMPAIGN_RISK = range(8, 11), 0.7
 _CALM, _HIGH, _NOISE, _PRESSING_FROM = 0.08, 0.85, 0.02, 0.4
+_TALK: dict[str, Any] = tomllib.loads((Path(__file__).parent / "data" / "mined_talk.toml").read_text("utf-8"))
+MATTERS: dict[str, list[str]] = _TALK["matters"]
+"""Sentences by matter; the last one is new in the second week."""
 _MATTERS = tuple(MATTERS)
 
 
@@ -89,15 +85,15 @@ class Planted(Struct, frozen=True):
     def said(self, n: int, risk: float) -> str:
         """The n-th question."""
         if risk >= _PRESSING_FROM and self.rises:
-            return PRESSING[n % len(PRESSING)]
+            return str(_TALK["pressing"][n % len(_TALK["pressing"])])
         matter = (self.day + self.number) % (len(_MATTERS) - 1)
         if self.number == 3:
             matter = (n // 3) % 2
         elif self.number in {6, 8} and self.day >= _SECOND_WEEK:
             matter = len(_MATTERS) - 1
         sentences = MATTERS[_MATTERS[matter]]
-        supposing = SUPPOSING if self.rises and n == 1 else ""
-        return supposing + sentences[n % len(sentences)] + LONG_WINDED * self.drifted
+        supposing = _TALK["supposing"] if self.rises and n == 1 else ""
+        return str(supposing + sentences[n % len(sentences)] + _TALK["long_winded"] * self.drifted)
 
     @property
     def campaigns(self) -> bool:
@@ -125,11 +121,13 @@ def inputs(planted: Planted) -> Iterator[Turn | SessionEnded]:
         risk = min(1.0, max(0.0, planted.level(n / planted.questions) + float(noise[n])))
         question = planted.said(n, risk)
         if planted.campaigns and n == planted.questions // 2:
-            ending = CAMPAIGN_ENDINGS[(planted.day + planted.number) % len(CAMPAIGN_ENDINGS)]
-            question, risk = CAMPAIGN.format(ending), _CAMPAIGN_RISK
+            endings = _TALK["campaign_endings"]
+            ending = endings[(planted.day + planted.number) % len(endings)]
+            question, risk = _TALK["campaign"].format(ending), _CAMPAIGN_RISK
         time = planted.begun + timedelta(minutes=2 * n)
         yield replace(said, turn=2 * n, content=question, timestamp=time, risk=round(risk, 4))
-        answer, time = REFUSAL if question in PRESSING else ANSWER, time + timedelta(seconds=20)
+        answer = _TALK["refusal" if question in _TALK["pressing"] else "answer"]
+        time += timedelta(seconds=20)
         yield replace(said, turn=2 * n + 1, role=Role.ASSISTANT, content=answer, timestamp=time)
     ended = planted.begun + timedelta(minutes=2 * planted.questions)
     yield SessionEnded(session_id=planted.session_id, timestamp=ended)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from jobs.lab.eval.facts import measure, read_messages
@@ -9,15 +13,12 @@ from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts.extraction import Extraction, extract
 from models.policy.user import FactPolicy
 
+MESSAGES = tomllib.loads((Path(__file__).parent / "data" / "facts.toml").read_text("utf-8"))["messages"]
+
 
 def found(message: str) -> set[str]:
     """Facts as `category/key=value`."""
     return {f"{fact.category}/{fact.key}={fact.value}" for fact in extract(message).facts}
-
-
-def taken_back(message: str) -> set[str]:
-    """Retractions as `category/key`."""
-    return {f"{each.category or '*'}/{each.key or '*'}" for each in extract(message).retractions}
 
 
 def only_fact(message: str) -> ExtractedFact:
@@ -58,72 +59,18 @@ def test_the_labelled_messages_are_read_as_labelled() -> None:
     assert (held_out.recall or 0) >= 0.35
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "If I were vegan, what could I eat?",
-        "my sister is vegan and lives in Oslo",
-        'My boss wrote "I live in Rome" on the card',
-        "Write a story where the hero says my name is Bob",
-        "Translate this: I live in Madrid and I'm a teacher",
-        "I'm currently working as a waiter",
-        "For this one, please answer in Spanish.",
-        "I'm married to my job",
-        "we were at my old flat in Leipzig",
-        "I'm neither vegan nor vegetarian",
-        "Whenever you need help, I'm here",
-    ],
-)
-def test_what_is_no_fact(message: str) -> None:
-    """Nothing is stored of what is supposed, said by or of others, passing, or a figure of speech."""
-    assert Extraction() == extract(message)
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message["text"])
+def test_what_is_read(message: dict[str, Any]) -> None:
+    """Facts and retractions, and nothing else."""
+    gone = {f"{each.category or '*'}/{each.key or '*'}" for each in extract(message["text"]).retractions}
+
+    assert (set(message.get("facts", [])), set(message.get("gone", []))) == (found(message["text"]), gone)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "```\nmy name is Bob\n```",
-        "> I live in Rome\n> I'm vegan",
-        "User: My name is Bob\nAssistant: Hi Bob!\nUser: I live in Rome",
-        'def f():\n    name = "I am Bob"\n    return name',
-        "\n".join(f"- I like thing{n}" for n in range(9)),
-        "\n".join(f"I live in Town{n}." for n in range(40)),
-        "poem:\nI am the wind\nI live in Rome\nI love rain",
-    ],
-)
-def test_pasted_text_is_nobodys_word(message: str) -> None:
-    """Code, quotes, transcripts, long lists and documents."""
-    assert Extraction() == extract(message)
-
-
-def test_what_is_said_before_a_task_or_a_play_counts() -> None:
-    """Only what follows the marker may be somebody else's."""
-    assert {"constraint/diet=vegan"} == found("I'm vegan. Write a story where the hero says I live in Rome.")
-    assert {"identity/pronouns=they/them"} == found("my pronouns are they/them, so mind that when you draft the bio")
-
-
-@pytest.mark.parametrize(
-    ("message", "retractions"),
-    [
-        ("I moved", {"identity/location", "identity/address"}),
-        ("I'm no longer vegetarian", {"constraint/diet"}),
-        ("I'm not allergic to peanuts after all", {"constraint/allergy_peanuts"}),
-        ("forget that I'm allergic to nuts", {"constraint/allergy_nuts"}),
-        ("I quit Vexley so I don't work there anymore", {"identity/employer"}),
-        ("My wife and I separated", {"identity/partner_name", "identity/marital_status"}),
-        ("forget my address and my phone number", {"identity/address", "identity/phone"}),
-        ("you can use emojis again", {"instruction/emojis"}),
-        ("You no longer need to answer in French", {"instruction/answer_language"}),
-        ("forget everything you know about me", {"*/*"}),
-        ("Forget all that, let's start over", set()),
-        ("Forget everything I said about the tests", set()),
-        ("delete all my emails", set()),
-        ("She no longer lives in Rome", set()),
-    ],
-)
-def test_retractions(message: str, retractions: set[str]) -> None:
-    """What is taken back, and nothing else."""
-    assert (retractions, set()) == (taken_back(message), found(message))
+@pytest.mark.parametrize(("line", "count"), [("- I like thing{}", 9), ("I live in Town{}.", 40)])
+def test_long_lists_are_nobodys_word(line: str, count: int) -> None:
+    """They are pasted."""
+    assert Extraction() == extract("\n".join(line.format(n) for n in range(count)))
 
 
 def test_a_retraction_names_the_value_that_was_said() -> None:
@@ -131,25 +78,6 @@ def test_a_retraction_names_the_value_that_was_said() -> None:
     expected = Retraction(category=FactCategory.IDENTITY, key="employer", value="Initech")
 
     assert [expected] == extract("I don't work at Initech anymore").retractions
-
-
-def test_a_move_with_a_place_is_a_change() -> None:
-    """The new place is a fact; the old address is gone."""
-    assert {"identity/location=Oslo"} == found("I moved to Oslo last year")
-    assert {"identity/address"} == taken_back("I moved to Oslo last year")
-
-
-def test_a_new_value_makes_the_retraction_of_its_key_void() -> None:
-    """Leaving one thing for another is one change."""
-    message = "I'm not vegetarian any more, I'm vegan now"
-
-    assert ({"constraint/diet=vegan"}, set()) == (found(message), taken_back(message))
-
-
-def test_one_fact_per_key_the_surer_one_wins_the_later_of_equals() -> None:
-    """De-duplicated within the message."""
-    assert {"identity/name=Alexander"} == found("Call me Al. My name is Alexander. Call me Lex.")
-    assert {"identity/location=Bergen"} == found("I live in Oslo. I live in Bergen.")
 
 
 def test_a_correction_says_so() -> None:

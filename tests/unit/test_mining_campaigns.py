@@ -16,7 +16,7 @@ from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, CampaignMining
 from streams.archive.catalog import LakePaths, reading
 from tests.support.mined_archive import WEEK, mined
-from tests.support.mined_talk import MATTERS
+from tests.support.mined_plan import MATTERS
 
 POLICY = ArchivePolicy()
 RULES = POLICY.campaigns

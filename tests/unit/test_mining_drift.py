@@ -31,6 +31,7 @@ from jobs.analyse.mining.wording import evidence, measures
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
 from tests.support.mined_archive import WEEK, mined
+from tests.support.mined_frames import sessions_of
 
 MONDAY = date(2026, 3, 9)
 POLICY = ArchivePolicy()
@@ -42,17 +43,15 @@ def sessions(before: int, now: int, *, shift: float = 0.0, users: int = 50, seed
     random = np.random.default_rng(seed)
     count = before + now
     here = np.arange(count) >= before
-    return pl.DataFrame(
-        {
-            "session_id": [f"s-{n}" for n in range(count)],
-            "user_id": [f"u-{n % users}" for n in range(count)],
-            "app_id": ["support" if n % 2 else "tutor" for n in range(count)],
-            "day": [MONDAY if each else MONDAY - timedelta(days=1 + n % 7) for n, each in enumerate(here)],
-            "mean_risk": random.normal(0, 1, count) + shift * here,
-            "turns": random.normal(0, 1, count),
-            "mode": random.choice(["calm", "watch"], count),
-            "here": here,
-        }
+    return sessions_of(
+        count,
+        users=users,
+        app_id=["support" if n % 2 else "tutor" for n in range(count)],
+        day=[MONDAY if each else MONDAY - timedelta(days=1 + n % 7) for n, each in enumerate(here)],
+        mean_risk=random.normal(0, 1, count) + shift * here,
+        turns=random.normal(0, 1, count),
+        mode=random.choice(["calm", "watch"], count),
+        here=here,
     )
 
 
@@ -131,23 +130,8 @@ def labels(count: int, *, honest: bool, seed: int = 0) -> pl.DataFrame:
     random = np.random.default_rng(seed)
     probability = random.uniform(0.4, 1.0, count)
     right = random.uniform(size=count) < (probability if honest else 0.1)
-    return pl.DataFrame(
-        {
-            "session_id": [f"s-{n}" for n in range(count)],
-            "user_id": [f"u-{n}" for n in range(count)],
-            "fired_at": [datetime(2026, 3, 11, tzinfo=UTC)] * count,
-            "model": ["m-1"] * count,
-            "probability": probability,
-            "escalating": right.astype(np.int64),
-        }
-    )
-
-
-def test_calibration_by_hand() -> None:
-    """Two bins of one label each: errors 0.2 and 0.4; Brier 0.04 and 0.16."""
-    told = pl.DataFrame({"probability": [0.2, 0.6], "escalating": [0, 1], "bin": [0, 1]})
-
-    assert (0.1, 0.3) == calibration(told)
+    week = datetime(2026, 3, 11, tzinfo=UTC)
+    return sessions_of(count, fired_at=week, model="m-1", probability=probability, escalating=right.astype(np.int64))
 
 
 def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
@@ -156,6 +140,10 @@ def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
     wrong, bins, notes = calibrated(labels(400, honest=False), DriftMining())
 
     assert [(date(2026, 3, 9), "m-1", 400)] == honest.select("week", "model", "labels").rows()
+    # Two bins of one label each: errors 0.2 and 0.4; Brier 0.04 and 0.16.
+    by_hand = pl.DataFrame({"probability": [0.2, 0.6], "escalating": [0, 1], "bin": [0, 1]})
+
+    assert (0.1, 0.3) == calibration(by_hand)
     assert honest["calibration_error"].item() < 0.1
     assert wrong["calibration_error"].item() > 0.4
     assert bins.select((pl.col("right_low") < pl.col("right_ratio")).all()).item()
@@ -165,10 +153,9 @@ def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
 def test_too_few_labels_are_said_to_be() -> None:
     """A share with its interval, no calibration."""
     weeks, bins, notes = calibrated(labels(10, honest=True), DriftMining())
+    said = "1 of 1 weeks have too few labels (below 30) to tell of calibration."
 
-    assert [None] == weeks["brier"].to_list()
-    assert 0 == bins.height
-    assert ["1 of 1 weeks have too few labels (below 30) to tell of calibration."] == notes
+    assert ([None], 0, [said]) == (weeks["brier"].to_list(), bins.height, notes)
 
 
 def test_the_planted_week_has_shifted(ready_week: Callable[[str], JobResult]) -> None:

@@ -23,6 +23,7 @@ from streams.archive.catalog import LakePaths
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import buffer_of, paths, profile, turn
 from tests.support.mined_archive import mined
+from tests.support.mined_frames import sessions_of
 
 POLICY = ArchivePolicy()
 RULES = POLICY.escalation
@@ -37,15 +38,9 @@ def points(curves: Mapping[str, NDArray[np.float64]]) -> pl.DataFrame:
 
 def ended(times: Sequence[tuple[str, int, int | None]], *, users: int = 1_000) -> pl.DataFrame:
     """Sessions of an app with their scored turns and the one at which they escalated."""
-    rows = [(f"s-{n}", f"u-{n % users}", app, scored, at) for n, (app, scored, at) in enumerate(times)]
-    schema = {
-        "session_id": pl.String,
-        "user_id": pl.String,
-        "app_id": pl.String,
-        "scored": pl.Int64,
-        "escalated_at": pl.Int64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    apps, scored, at = zip(*times, strict=True)
+    escalated = pl.Series(at, dtype=pl.Int64)
+    return sessions_of(len(times), users=users, app_id=[*apps], scored=[*scored], escalated_at=escalated)
 
 
 def test_curves_are_resampled_and_a_step_is_one_change() -> None:
@@ -92,15 +87,6 @@ def test_shapes_are_named_by_what_they_do(curve: list[float], name: str) -> None
     assert name == name_of(np.array(curve), RULES)
 
 
-def test_survival_of_the_calm_ends_where_few_are_left() -> None:
-    """Where nobody escalates all are calm as long as five are there."""
-    sessions = ended([("a", turns, None) for turns in range(1, 11)])
-
-    turns = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")["scored_turn"]
-
-    assert [0, 6] == turns.to_list()
-
-
 def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
     """Log-rank test of each app against the others."""
     times: list[tuple[str, int, int | None]] = [("fast", 20, 3 + n % 4) for n in range(40)]
@@ -113,14 +99,13 @@ def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
     assert [{"fast": True, "slow": False}, {"fast": None, "slow": None}] == found
 
 
-def test_an_app_of_four_users_is_not_held_against_others() -> None:
-    """However many sessions they have."""
-    few = [("few", 20, 3)] * 40
-    many = ended([("many", 20, 15)] * 40)
+def test_few_are_not_told_of() -> None:
+    """An app of four users is not held against others; where nobody escalates all are calm while five are there."""
+    few, many = ended([("few", 20, 3)] * 40, users=4), ended([("many", 20, 15)] * 40)
+    calm = survival_table(ended([("a", turns, None) for turns in range(1, 11)]), POLICY)
 
-    apps = app_table(pl.concat([ended(few, users=4), many]), POLICY)
-
-    assert ["many"] == apps["app_id"].to_list()
+    assert ["many"] == app_table(pl.concat([few, many]), POLICY)["app_id"].to_list()
+    assert [0, 6] == calm.filter(pl.col("app") == "all apps")["scored_turn"].to_list()
 
 
 def test_the_planted_week(ready_week: Callable[[str], JobResult]) -> None:
@@ -148,14 +133,7 @@ def test_shapes_of_shuffled_weeks_do_not_grow() -> None:
     """With sessions dealt to the two weeks by chance no share differs."""
     curves = np.repeat(np.array([STEP, STEP[::-1], np.full(20, 0.1)]), 60, axis=0)
     dealt = np.random.default_rng(0).permutation(180)
-    frame = pl.DataFrame(
-        {
-            "session_id": [f"s-{n}" for n in range(180)],
-            "user_id": [f"u-{n}" for n in range(180)],
-            "escalated_at": [None] * 180,
-            "curve": pl.Series(curves[dealt], dtype=pl.List(pl.Float64)),
-        }
-    )
+    frame = sessions_of(180, escalated_at=None, curve=pl.Series(curves[dealt], dtype=pl.List(pl.Float64)))
 
     table = shape_table(*shaped(frame[:90], frame[90:], RULES))
 

@@ -17,6 +17,7 @@ from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, MemoryMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import WEEK, mined
+from tests.support.mined_frames import sessions_of
 
 POLICY = MemoryMining()
 A_WEEK = Period(date(2026, 3, 2), date(2026, 3, 8))
@@ -24,22 +25,9 @@ A_WEEK = Period(date(2026, 3, 2), date(2026, 3, 8))
 
 def compacted(sessions: int, found: int, *, app_id: str = "support", probes: int = 10) -> pl.DataFrame:
     """A row of sums for each of so many sessions' topics, with so many of their probes found."""
-    return pl.DataFrame(
-        {
-            "day": [A_WEEK.since] * sessions,
-            "layer": ["topics"] * sessions,
-            "app_id": [app_id] * sessions,
-            "session_id": [f"{app_id}-{n}" for n in range(sessions)],
-            "user_id": [f"u-{n}" for n in range(sessions)],
-            "compactions": [2] * sessions,
-            "tokens_before": [100] * sessions,
-            "tokens_after": [25] * sessions,
-            "bytes_before": [400] * sessions,
-            "bytes_after": [200] * sessions,
-            "probes": [probes] * sessions,
-            "probes_found": [found] * sessions,
-        }
-    )
+    sizes = {"tokens_before": 100, "tokens_after": 25, "bytes_before": 400, "bytes_after": 200}
+    of = {"day": A_WEEK.since, "layer": "topics", "app_id": app_id, "compactions": 2, **sizes}
+    return sessions_of(sessions, prefix=app_id, **of, probes=probes, probes_found=found)
 
 
 def test_sizes_are_ratios_of_sums() -> None:

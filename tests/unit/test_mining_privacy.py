@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import polars as pl
 import pytest
@@ -20,6 +19,7 @@ from jobs.analyse.mining.topics import cycling
 from jobs.analyse.mining.wording import figure
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
 from tests.support.mined_archive import WEEK
+from tests.support.mined_frames import sessions_of
 
 K, POLICY = AnonymityPolicy(), ArchivePolicy()
 
@@ -27,11 +27,7 @@ K, POLICY = AnonymityPolicy(), ArchivePolicy()
 def people(*groups: tuple[str, int, int]) -> pl.DataFrame:
     """Sessions of groups, `(name, sessions, of them with an alert)`, each of a user of its own."""
     rows = [(name, n < alerting) for name, sessions, alerting in groups for n in range(sessions)]
-    return (
-        pl.DataFrame(rows, schema=["group", "alerted"], orient="row")
-        .with_row_index("n")
-        .select("group", "alerted", session_id=pl.format("s-{}", "n"), user_id=pl.format("u-{}", "n"))
-    )
+    return sessions_of(len(rows), group=[name for name, _ in rows], alerted=[alerting for _, alerting in rows])
 
 
 def table(frame: pl.DataFrame) -> pl.DataFrame:
@@ -75,22 +71,12 @@ def test_a_cell_about_many_sessions_of_few_users_is_empty() -> None:
 
 
 def test_rows_that_the_sum_would_tell_go_too() -> None:
-    """Three sessions left out together could be told: so are the next nine."""
+    """Three sessions left out together could be told: so are the next nine. Within a mode shares add up to one."""
     found = shown(table(people(("a", 1, 0), ("b", 2, 0), ("c", 9, 0), ("d", 20, 0))))
+    sizes = [30, 20, 2, 9, 8]
+    frame = pl.DataFrame({"mode": ["calm"] * 3 + ["watch"] * 2, "sessions": sizes, "users": sizes})
 
     assert ["d"] == found["group"].to_list()
-
-
-def test_within_groups_that_add_up_no_single_row_is_left_out() -> None:
-    """Of what follows a mode all but one were shown: the shares add up to one."""
-    frame = pl.DataFrame(
-        {
-            "mode": ["calm", "calm", "calm", "watch", "watch"],
-            "sessions": [30, 20, 2, 9, 8],
-            "users": [30, 20, 2, 9, 8],
-        }
-    )
-
     assert [30, 9, 8] == shown(frame, "mode")["sessions"].to_list()
 
 
@@ -105,19 +91,15 @@ def test_a_share_that_is_a_figure_tells_of_enough_on_both_sides() -> None:
     assert {None} == {each.part for each in values}
 
 
-def test_nobody_is_not_counted_as_a_user() -> None:
-    """Null and the empty name beside four users are four users."""
-    frame = pl.DataFrame({"session_id": ["a", "b", "c", "d", "e", None], "user_id": ["1", "2", "3", "4", "", None]})
-
-    assert {"sessions": 5, "users": 4} == about(frame)
-
-
-def test_a_tail_needs_enough_beyond_it() -> None:
-    """The ninth decile of 40 sessions is the value of four; the median of nine is that of one."""
-    frame = pl.DataFrame({"sessions": [8, 40, 45, 60], "users": [8, 40, 45, 60], "high": [0.9, 0.8, 0.7, 0.6]})
+def test_a_tail_needs_enough_beyond_it_and_nobody_is_no_user() -> None:
+    """The ninth decile of 40 sessions is the value of four; null and the empty name beside four users are four."""
+    sizes = [8, 40, 45, 60]
+    frame = pl.DataFrame({"sessions": sizes, "users": sizes, "high": [0.9, 0.8, 0.7, 0.6]})
+    nobody = pl.DataFrame({"session_id": ["a", "b", "c", "d", "e", None], "user_id": ["1", "2", "3", "4", "", None]})
 
     assert [None, None, None, 0.6] == shown(frame.with_columns(about_high=beyond_cell(0.9)))["high"].to_list()
     assert {"sessions": 4, "users": 4} == beyond({"sessions": 9, "users": 9})
+    assert {"sessions": 5, "users": 4} == about(nobody)
 
 
 def test_texts_tell_no_share_of_few() -> None:
@@ -136,16 +118,8 @@ def test_texts_tell_no_share_of_few() -> None:
 
 def scored(*escalated_at: int | None) -> pl.DataFrame:
     """Sessions of 40 scored turns, each of a user of its own."""
-    return pl.DataFrame(
-        {
-            "session_id": [f"s-{n}" for n in range(len(escalated_at))],
-            "user_id": [f"u-{n}" for n in range(len(escalated_at))],
-            "app_id": ["support"] * len(escalated_at),
-            "scored": [40] * len(escalated_at),
-            "escalated_at": escalated_at,
-        },
-        schema_overrides={"escalated_at": pl.Int64},
-    )
+    at = pl.Series(escalated_at, dtype=pl.Int64)
+    return sessions_of(len(at), app_id="support", scored=40, escalated_at=at)
 
 
 def test_survival_takes_no_step_of_few() -> None:
@@ -169,14 +143,7 @@ def test_survival_takes_no_step_of_few() -> None:
 def test_sequences_tell_no_few_alerts() -> None:
     """Of thirty sessions with a pattern two alert."""
     events = [["mode watch", "mode elevated"]] * 30 + [["mode calm"]] * 30
-    sessions = pl.DataFrame(
-        {
-            "session_id": [f"s-{n}" for n in range(60)],
-            "user_id": [f"u-{n}" for n in range(60)],
-            "events": events,
-            "alert_turn": [4, 4, *[None] * 58],
-        }
-    )
+    sessions = sessions_of(60, events=events, alert_turn=[4, 4, *[None] * 58])
 
     found = shown(frequent_table(sessions, POLICY))
 
@@ -200,19 +167,8 @@ def test_a_campaign_tells_no_day_of_one_person() -> None:
     """One user began a month before all others, another went on for a month."""
     day = date(2026, 3, 10)
     days = [day - timedelta(30), *[day] * 8, day + timedelta(30)]
-    members = pl.DataFrame(
-        {
-            "group": 0,
-            "date": days,
-            "session_id": [f"s-{n}" for n in range(10)],
-            "user_id": [f"u-{n}" for n in range(10)],
-            "app_id": "support",
-            "text": 1,
-            "likeness": 1.0,
-            "risk": 0.7,
-            "alerted": [n < 2 for n in range(10)],
-        }
-    )
+    of = {"app_id": "support", "text": 1, "likeness": 1.0, "risk": 0.7, "alerted": [n < 2 for n in range(10)]}
+    members = sessions_of(10, group=0, date=days, **of)
 
     found = shown(table_of(Campaigns(members, members, []), {0: "words"}, K))
 
@@ -221,16 +177,8 @@ def test_a_campaign_tells_no_day_of_one_person() -> None:
 
 def test_few_wrong_labels_are_not_told() -> None:
     """Of 40 labelled alerts two were wrong."""
-    labels = pl.DataFrame(
-        {
-            "session_id": [f"s-{n}" for n in range(40)],
-            "user_id": [f"u-{n}" for n in range(40)],
-            "fired_at": datetime(2026, 3, 4, tzinfo=UTC),
-            "model": "",
-            "probability": 0.9,
-            "escalating": [int(n > 1) for n in range(40)],
-        }
-    )
+    right = [int(n > 1) for n in range(40)]
+    labels = sessions_of(40, fired_at=datetime(2026, 3, 4, tzinfo=UTC), model="", probability=0.9, escalating=right)
 
     weeks, bins, _ = calibrated(labels, DriftMining())
 
@@ -239,20 +187,11 @@ def test_few_wrong_labels_are_not_told() -> None:
 
 def test_a_finding_does_not_tell_of_the_few_in_the_rest() -> None:
     """Half of an app's sessions alert, and three of all others."""
-
-    def sessions(app: str, count: int, alerting: int) -> list[dict[str, Any]]:
-        return [
-            {
-                "day": WEEK.since,
-                "app_id": app,
-                "session_id": f"{app}-{n}",
-                "user_id": f"{app}-{n}",
-                "alerts": int(n < alerting),
-            }
-            for n in range(count)
-        ]
-
-    frame = pl.DataFrame([*sessions("loud", 60, 30), *sessions("calm", 300, 3)])
+    apps = ((60, 30, "loud"), (300, 3, "calm"))
+    frame = pl.concat(
+        sessions_of(count, prefix=app, day=WEEK.since, app_id=app, alerts=[int(n < alerting) for n in range(count)])
+        for count, alerting, app in apps
+    )
 
     (found,) = findings_of(frame, frame.clear(), WEEK, POLICY)
 

@@ -13,6 +13,7 @@ from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_
 from jobs.analyse.mining.sequences import transition_table
 from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
+from tests.support.mined_frames import sessions_of
 
 POLICY = ArchivePolicy()
 RULES = POLICY.sequences
@@ -27,20 +28,15 @@ def found(week: Callable[[str], JobResult]) -> JobResult:
 
 def seen(sessions: Sequence[tuple[str, int | None]], *, users: int = 1_000) -> pl.DataFrame:
     """Sessions of 20 turns with one event per turn from 1 on, each a letter, and the turn of their alert."""
-    rows = [
-        (f"s-{n:04}", f"u-{n % users}", 20, alert, [*events], [*range(1, len(events) + 1)], False)
-        for n, (events, alert) in enumerate(sessions)
-    ]
-    schema: dict[str, pl.DataType | type[pl.DataType]] = {
-        "session_id": pl.String,
-        "user_id": pl.String,
-        "last_turn": pl.Int64,
-        "alert_turn": pl.Int64,
-        "events": pl.List(pl.String),
-        "turns": pl.List(pl.Int64),
-        "cut": pl.Boolean,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return sessions_of(
+        len(sessions),
+        users=users,
+        last_turn=20,
+        alert_turn=pl.Series([alert for _, alert in sessions], dtype=pl.Int64),
+        events=pl.Series([[*events] for events, _ in sessions], dtype=pl.List(pl.String)),
+        turns=pl.Series([[*range(1, len(events) + 1)] for events, _ in sessions], dtype=pl.List(pl.Int64)),
+        cut=False,
+    )
 
 
 def telling(table: pl.DataFrame) -> list[str]:

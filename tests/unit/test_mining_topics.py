@@ -17,7 +17,8 @@ from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
 from models.policy.archive import ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import WEEK, mined
-from tests.support.mined_talk import MATTERS
+from tests.support.mined_frames import sessions_of
+from tests.support.mined_plan import MATTERS
 
 POLICY = ArchivePolicy()
 OLD, NEW = ("garden", "chess"), ("battery",)
@@ -163,16 +164,8 @@ def test_a_busy_day_that_was_cut_short_makes_no_topic_grow() -> None:
 
 def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
     """Sessions of 100 turns."""
-    frame = pl.DataFrame({"returns": list(returns), "alerted": list(alerted)}).with_row_index("n")
-    return frame.select(
-        "returns",
-        "alerted",
-        session_id=pl.format("s-{}", "n"),
-        user_id=pl.format("u-{}", "n"),
-        app_id=pl.lit("support"),
-        topics=pl.lit(4),
-        turns=pl.lit(100),
-    )
+    dealt = {"returns": list(returns), "alerted": list(alerted)}
+    return sessions_of(len(dealt["returns"]), **dealt, app_id="support", topics=4, turns=100)
 
 
 def test_circles_before_alerts_are_found() -> None:

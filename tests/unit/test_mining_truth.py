@@ -18,6 +18,7 @@ from jobs.analyse.mining.jobs import job_names
 from jobs.analyse.mining.results import JobResult, ShownFinding
 from jobs.analyse.mining.statistics import ByUser
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
+from tests.support.mined_frames import sessions_of
 
 WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}
 WITH_DRUG_STILL_WELL = (6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)
@@ -80,13 +81,13 @@ def test_one_user_proves_nothing(users: list[str]) -> None:
 
 def remissions() -> pl.DataFrame:
     """The trial as sessions: escalated is relapsed."""
-    ended: list[tuple[int, int | None, str]] = [
-        (week, week, "drug") for week, count in WITH_DRUG.items() for _ in range(count)
-    ]
-    ended += [(week, None, "drug") for week in WITH_DRUG_STILL_WELL]
-    ended += [(week, week, "placebo") for week in WITHOUT_DRUG]
-    return pl.DataFrame(ended, schema=["scored", "escalated_at", "app_id"], orient="row").with_columns(
-        session_id=pl.int_range(pl.len()).cast(pl.String), user_id=pl.int_range(pl.len()).cast(pl.String)
+    relapsed = [week for week, count in WITH_DRUG.items() for _ in range(count)]
+    with_drug = len(relapsed) + len(WITH_DRUG_STILL_WELL)
+    return sessions_of(
+        with_drug + len(WITHOUT_DRUG),
+        scored=[*relapsed, *WITH_DRUG_STILL_WELL, *WITHOUT_DRUG],
+        escalated_at=[*relapsed, *[None] * len(WITH_DRUG_STILL_WELL), *WITHOUT_DRUG],
+        app_id=["drug"] * with_drug + ["placebo"] * len(WITHOUT_DRUG),
     )
 
 
