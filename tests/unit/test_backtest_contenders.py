@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from jobs.lab.train import scorer as training
 from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue, turns_of_dialogue
 from models.errors import ConfigurationError
-from models.events import Role, Turn
+from models.events import Role
 from models.policy import Policy
 from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -60,29 +61,19 @@ def test_each_scorer_judges_by_its_own_combination_under_one_policy() -> None:
 
 
 def test_without_a_scorer_named_the_configured_one_judges(tmp_path: Path) -> None:
-    """One policy serves two scorers, and two policies one scorer."""
+    """One policy serves two scorers, and two policies one scorer; with judging off scores are no probabilities."""
     files = [tmp_path / "1.toml", tmp_path / "2.toml"]
     for n, file in enumerate(files):
-        file.write_text(f'version = "p-{n}"\n')
-    by_rules = load_settings(scorer={"kind": "rules"})
+        file.write_text(f'version = "p-{n}"\n[escalation]\nenabled = {str(n > 0).lower()}\n')
 
-    (alone,) = contenders_of(by_rules, [], [], EMBEDDER)
-    two = contenders_of(by_rules, files, ["shipped"], EMBEDDER)
+    (alone,) = contenders_of(load_settings(scorer={"kind": "rules"}), [], [], EMBEDDER)
+    two = contenders_of(load_settings(scorer={"kind": "rules"}), files, ["shipped"], EMBEDDER)
+    (off,) = contenders_of(load_settings(), files[:1], [], EMBEDDER)
 
-    assert alone.scorer.name == "rules"
-    assert [(each.policy.version, each.scorer.name) for each in two] == [
-        ("p-0", SHIPPED_MODEL.name),
-        ("p-1", SHIPPED_MODEL.name),
-    ]
-
-
-def test_a_policy_that_switches_judging_off_keeps_the_seeds_formulas(tmp_path: Path) -> None:
-    """Then a trained scorer's risks feed them, and its scores are no probabilities."""
-    (file := tmp_path / "off.toml").write_text('version = "off-1"\n[escalation]\nenabled = false\n')
-
-    (contender,) = contenders_of(load_settings(), [file], [], EMBEDDER)
-
-    assert contender.base_rate is None
+    assert (alone.scorer.name, off.base_rate) == ("rules", None)
+    assert {(each.policy.version, each.scorer.name) for each in two} == {
+        (version, SHIPPED_MODEL.name) for version in ("p-0", "p-1")
+    }
 
 
 def test_a_scorer_that_is_missing_or_one_too_many_is_refused(tmp_path: Path) -> None:
@@ -120,10 +111,12 @@ def test_the_first_turn_counts_alone_whatever_follows() -> None:
     dialogue = own(1, "own_crescendo")[0]
     contender = Contender(Policy(), TrainedScorer(SHIPPED_MODEL, EMBEDDER))
 
+    first = next(turn for turn in turns_of_dialogue(dialogue) if turn.role is Role.USER)
+
     (judging,) = judge(labelled_traffic("d", [dialogue]), [contender], EMBEDDER)
     (found,) = judging.judged()
 
-    assert found.first_risk == contender.scorer.score([_first_user_turn(dialogue)])[0]
+    assert found.first_risk == contender.scorer.score([first])[0]
 
 
 def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +128,13 @@ def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monk
     asked: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(training, "own_pairs", lambda: own_pairs()[:100])
     monkeypatch.setattr(training, "own_dialogues", lambda: own(3, "own_fiction"))
-    monkeypatch.setattr(judging, "judge", _noting(asked))
+
+    def noting(traffic: LabelledTraffic, contenders: Sequence[Contender], embedder: Embedder) -> list[JudgingReplay]:
+        file = cast("TrainedScorer", contenders[0].scorer).model.file
+        asked.append((file.version.removeprefix("without-"), [source.name for source in file.card.sources]))
+        return judge(traffic, contenders, embedder)
+
+    monkeypatch.setattr(judging, "judge", noting)
 
     found = judged_left_out(data, Policy(), EMBEDDER)
 
@@ -167,22 +166,3 @@ def test_columns_bear_what_tells_contenders_apart() -> None:
         "a, rules",
         f"b, {trained.name}",
     ]
-
-
-def _first_user_turn(dialogue: LabelledDialogue) -> Turn:
-    return next(turn for turn in turns_of_dialogue(dialogue) if turn.role is Role.USER)
-
-
-def _noting(
-    asked: list[tuple[str, list[str]]],
-) -> Callable[[LabelledTraffic, Sequence[Contender], Embedder], list[JudgingReplay]]:
-    def judge_and_note(
-        traffic: LabelledTraffic, contenders: Sequence[Contender], embedder: Embedder
-    ) -> list[JudgingReplay]:
-        scorer = contenders[0].scorer
-        assert isinstance(scorer, TrainedScorer)
-        name = scorer.model.file.version.removeprefix("without-")
-        asked.append((name, [source.name for source in scorer.model.file.card.sources]))
-        return judge(traffic, contenders, embedder)
-
-    return judge_and_note

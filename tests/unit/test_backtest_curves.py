@@ -51,11 +51,14 @@ def test_the_sweep_is_that_of_counting_at_every_threshold() -> None:
     ]
 
 
-def test_one_kind_alone_has_no_curve_and_no_reliability() -> None:
-    """Both need sessions of both kinds."""
-    assert sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
+def test_of_nothing_no_figure_is_made_up() -> None:
+    """Curve and reliability need sessions of both kinds; without label, alert or time there is no ratio."""
+    found = figures_of([judged("u", 0.1)], None)
 
-    assert reliability_of([judged("b", 0.4, escalating=False), judged("u", 0.9)], 0.2) == []
+    assert sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
+    assert reliability_of([judged("e", 0.9, escalating=True)], 0.1) == []
+    assert {found.precision, found.recall, found.false_alarm_ratio, found.alerts_per_day} == {None}
+    assert {found.false_alarm_interval, found.recall_interval, found.median_delay_turns} == {None}
 
 
 @pytest.mark.parametrize("digits", [1, 4])
@@ -155,15 +158,6 @@ def test_figures_by_hand() -> None:
     assert (found.precision, found.recall, found.false_alarm_ratio) == (0.6667, 0.6667, 0.25)
     assert (found.median_delay_turns, found.median_delay_ratio, found.median_first_alert_turn) == (3.5, 0.625, 3.5)
     assert found.alerts_per_day == 2.0
-
-
-def test_ratios_of_nothing_are_none() -> None:
-    """No label, no alert, no time: no figure is made up."""
-    found = figures_of([judged("u", 0.1)], None)
-
-    assert found.precision is found.recall is found.false_alarm_ratio is None
-    assert found.false_alarm_interval is found.recall_interval is None
-    assert found.median_delay_turns is found.median_first_alert_turn is found.alerts_per_day is None
 
 
 def test_apps_add_up_to_the_whole_and_the_span_is_of_all() -> None:

@@ -77,33 +77,27 @@ def test_every_threshold_makes_modes_that_can_be_entered_and_left(enter: float, 
         assert modes.thresholds("other")[1:] == (own.elevated, own.critical)
 
 
-def test_a_false_alarm_target_is_met_on_the_traffic_itself() -> None:
-    """Expected is measured by folding again: of 40 benign sessions at 40 levels, 10 % are four."""
-    rng = random.Random(5)
-    levels = [round(0.02 + 0.02 * n, 2) for n in range(40)]
-    rng.shuffle(levels)
-
-    found = calibrated(shadow(steady("support", levels)).judged, POLICY, Target(false_alarm_ratio=0.1), [])
-    (proposal,) = found.proposals
-
-    assert (proposal.learnt_from, proposal.expected.benign) == (40, 40)
-    assert proposal.expected.false_alarms == 4
-    assert proposal.present == POLICY.modes.elevated.enter
-    assert proposal.enter != proposal.present
-    assert any("fewer than 200" in note for note in proposal.notes)
-
-
-def test_apps_get_thresholds_of_their_own() -> None:
-    """The noisier app is given the higher one, and all others keep theirs."""
-    events = steady("quiet", [0.01 * n for n in range(1, 21)]) + steady("noisy", [0.4 + 0.01 * n for n in range(20)])
+def test_a_false_alarm_target_is_met_on_the_traffic_itself_app_by_app() -> None:
+    """Expected is measured by folding again: of 20 sessions two. The noisier app is given the higher threshold."""
+    levels = [0.4 + 0.01 * n for n in range(20)]
+    random.Random(5).shuffle(levels)
+    events = steady("quiet", [0.01 * n for n in range(1, 21)]) + steady("noisy", levels)
     target = Target(false_alarm_ratio=0.1)
 
     found = calibrated(shadow(events).judged, POLICY, target, ["quiet", "noisy"])
 
     quiet, noisy = found.proposals
-    assert quiet.enter < POLICY.modes.elevated.enter < noisy.enter
-    assert (quiet.expected.false_alarms, noisy.expected.false_alarms) == (2, 2)
+    assert quiet.enter < quiet.present == POLICY.modes.elevated.enter < noisy.enter
+    assert {(each.learnt_from, each.expected.benign, each.expected.false_alarms) for each in found.proposals} == {
+        (20, 20, 2)
+    }
+    assert any("fewer than 200" in note for note in quiet.notes)
     assert found.modes.elevated == POLICY.modes.elevated
+
+    (all_allowed,) = calibrated(shadow(events).judged, POLICY, Target(false_alarm_ratio=1.0), []).proposals
+
+    assert all_allowed.enter == POLICY.modes.elevated.enter
+    assert any("stays" in note for note in all_allowed.notes)
 
 
 def test_an_alert_budget_is_by_day_of_event_time() -> None:
@@ -159,14 +153,6 @@ def test_sessions_labelled_escalating_are_not_learnt_from_unless_there_are_no_ot
     assert any("all are taken" in note for note in alone.notes)
 
 
-def test_a_target_that_allows_everything_leaves_the_threshold() -> None:
-    """And says so."""
-    found = calibrated(shadow(steady("support", [0.1, 0.2])).judged, POLICY, Target(false_alarm_ratio=1.0), [])
-
-    assert found.proposals[0].enter == POLICY.modes.elevated.enter
-    assert any("stays" in note for note in found.proposals[0].notes)
-
-
 def test_misses_are_said_beside_their_targets() -> None:
     """Alerts a day and false alarms of benign sessions (of all where none is labelled), above and far below."""
     alarming = figures_of([judged("a", 0.9, alert_at=2), judged("b", 0.1, day=1)], timedelta(days=0.5))
@@ -186,14 +172,17 @@ def test_misses_are_said_beside_their_targets() -> None:
     assert "far below" in missed(Target(false_alarm_ratio=0.3), figures_of(benign, None))[0]
 
 
-def test_sources_that_the_scorer_knows_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured scorer is the one that learns, and for another app nothing is said."""
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of harmless talk: three dialogues of a source that the shipped scorer knows, three of another."""
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
     said = ["Good morning.", "Which ferry goes to the island?", "How do I get a ticket?", "Thank you."]
-    data = labelled_file(
-        tmp_path / "d.jsonl",
-        [(f"{source}-{n}", source, "benign", said) for n in range(3) for source in ("own_support", "new")],
-    )
+    dialogues = [(f"{source}-{n}", source, "benign", said) for n in range(3) for source in ("own_support", "new")]
+    return labelled_file(tmp_path / "d.jsonl", dialogues)
+
+
+def test_sources_that_the_scorer_knows_are_said(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configured scorer is the one that learns, and for another app nothing is said."""
     arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "own_support", "--app", "new"]
 
     known, new = printed(*arguments)["proposals"]
@@ -201,8 +190,7 @@ def test_sources_that_the_scorer_knows_are_said(tmp_path: Path, monkeypatch: pyt
     by_rules = printed(*arguments)["proposals"]
 
     assert any("trained on own_support" in note for note in known["notes"])
-    assert not any("trained" in note for note in new["notes"])
-    assert not any("trained" in note for each in by_rules for note in each["notes"])
+    assert not any("trained" in note for each in (new, *by_rules) for note in each["notes"])
 
 
 @pytest.mark.parametrize(("sessions", "said"), [([], "no session"), ([judged("b", 0.1)], "needs traffic with times")])
@@ -243,20 +231,17 @@ def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
     assert file.read_bytes() == b"one"
 
 
-def test_the_command_writes_what_it_proposes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_what_it_proposes(data: Path) -> None:
     """From a labelled file to a policy file that loads, with a rate and its interval."""
-    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
-    said = ["Good morning.", "Which ferry goes to the island?", "How do I get a ticket?", "Thank you."]
-    data = labelled_file(tmp_path / "d.jsonl", [(f"s-{n}", "ferries", "benign", said) for n in range(5)])
-    file = tmp_path / "policy-2.toml"
-    arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "ferries", "--write", str(file)]
+    file = data.with_name("policy-2.toml")
+    arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "new", "--write", str(file)]
 
     (proposal,) = printed(*arguments)["proposals"]
 
     assert proposal["expected"]["false_alarm_interval"][0] == 0
     policy = load_policy(file.read_bytes(), "toml")
     assert policy.version == "default-2"
-    assert policy.modes.thresholds("ferries")[1].enter == proposal["enter"]
+    assert policy.modes.thresholds("new")[1].enter == proposal["enter"]
     assert policy.modes.elevated == POLICY.modes.elevated
 
 

@@ -101,49 +101,32 @@ def test_sessions_interleave_and_keep_their_order() -> None:
     for own in by_session.values():
         assert all(earlier.at < later.at for earlier, later in pairwise(own))
         assert [cue.turn for cue in own if cue.act is CueAct.TURN] == list(range(len(own[0].conversation.turns)))
-    changes = sum(a.conversation != b.conversation for a, b in pairwise(cues))
-    assert changes > len(cues) / 2
+    assert sum(a.conversation != b.conversation for a, b in pairwise(cues)) > len(cues) / 2
+    assert cues[-1].at < timedelta(minutes=30)
 
+    # Four weeks of the project are hurried to the play's length, without a pause: all of it is within the time-out.
+    project, last = by_session["tool-library"], schedule(load_conversations())[-1]
+    assert abs(project[-1].at - last.at) < timedelta(seconds=1)
+    assert project[0].at < timedelta(minutes=1)
+    assert max(after.at - before.at for before, after in pairwise(project)) < timedelta(minutes=1)
 
-def test_the_schedule_keeps_sessions_open_and_the_project_among_them() -> None:
-    """Four weeks are hurried to the play's length, without a pause; all of it is within the time-out."""
-    (project,) = [c for c in load_play() if c.project_id is not None]
-    own, others = schedule([project]), schedule(load_conversations())
-
-    assert abs(own[-1].at - others[-1].at) < timedelta(seconds=1)
-    assert own[0].at < timedelta(minutes=1)
-    assert max(after.at - before.at for before, after in pairwise(own)) < timedelta(minutes=1)
-
-    assert schedule(load_play())[-1].at < timedelta(minutes=30)
-
-
-def test_the_user_that_is_asked_for_speaks_in_three_sessions_one_after_the_other() -> None:
-    """Sessions are on partitions of their own: were they to overlap, the order of the user's turns would be luck."""
+    # Sessions are on partitions of their own: were the asked user's to overlap, the order of the turns would be luck.
     (name,) = {(question.app_id, question.user_id) for question in load_questions().users}
-    own = [c for c in load_play() if (c.app_id, c.user_id) == name]
-    times = [[cue.at for cue in schedule([conversation])] for conversation in own]
-
-    assert [len(conversation.turns) for conversation in own] == [24, 18, 20]
+    times = [[cue.at for cue in own] for own in by_session.values() if own[0].conversation.user_id == name[1]]
+    assert len(times) == 3
     assert all(after[0] - before[-1] > timedelta(minutes=1) for before, after in pairwise(times))
 
 
 async def test_everything_is_sent_under_its_session_and_never_of_the_future(log: Log) -> None:
-    """Keys are session ids, nothing is left out, and the span ends at the present."""
-    assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
-    assert len(log.events) == len(schedule(load_play()))
-    assert sum(isinstance(event, SessionEnded) for event in log.events) == 20
-
-    newest = max(event.timestamp for event in log.events)
-
-    assert newest <= datetime.now(UTC)
-    assert newest > datetime.now(UTC) - timedelta(seconds=PLAY_SECONDS)
-
-
-async def test_acknowledgement_names_the_alert(log: Log) -> None:
-    """It follows the turn that the script says, with the id of the alert that was raised."""
+    """Keys are session ids, nothing is left out, the span ends now; an acknowledgement names the alert raised."""
+    newest, now = max(event.timestamp for event in log.events), datetime.now(UTC)
     (acknowledged,) = [event for event in log.events if isinstance(event, AlertAcknowledged)]
     before = [e for e in log.events[: log.events.index(acknowledged)] if e.session_id == "demand"]
 
+    assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
+    assert len(log.events) == len(schedule(load_play()))
+    assert sum(isinstance(event, SessionEnded) for event in log.events) == 20
+    assert now - timedelta(seconds=PLAY_SECONDS) < newest <= now
     assert acknowledged.alert_id == "alert-1"
     assert isinstance(before[-1], Turn)
     assert before[-1].turn == 11

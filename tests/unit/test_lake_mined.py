@@ -65,20 +65,21 @@ def _waiting(work: Callable[[Path], None]) -> Iterator[list[str]]:
         yield waited
 
 
-def test_days_and_results_go(folder: Path) -> None:
-    """Counted are days; the job's folder, its lock and foreign files may stay."""
-    forgotten = forget_mined(folder)
+def forgotten(looked_at: int, removed: int) -> ErasedStore:
+    """What is told of days."""
+    return ErasedStore(store="mined days", looked_at=looked_at, removed=removed, remaining=looked_at - removed)
 
-    assert ErasedStore(store="mined days", looked_at=3, removed=3, remaining=0) == forgotten
+
+def test_days_and_results_go(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Counted are days, and those that cannot be removed told; where nothing was mined no folder is made."""
+    nothing = tmp_path_factory.mktemp("nothing")
+    with patch("shutil.rmtree"):
+        assert forgotten(3, 0) == forget_mined(folder)
+
+    assert forgotten(3, 3) == forget_mined(folder)
     assert {LOCK, "notes.txt"} == {path.name for path in folder.rglob("*") if path.is_file()}
-
-
-def test_nothing_was_mined(tmp_path: Path) -> None:
-    """There is no folder, and none is made."""
-    forgotten = forget_mined(tmp_path / "mining")
-
-    assert ErasedStore(store="mined days", looked_at=0, removed=0, remaining=0) == forgotten
-    assert [] == list(tmp_path.iterdir())
+    assert forgotten(0, 0) == forget_mined(nothing / "mining")
+    assert [] == list(nothing.iterdir())
 
 
 def test_what_a_run_at_work_writes_goes_too(folder: Path) -> None:
@@ -95,12 +96,12 @@ def test_what_a_run_at_work_writes_goes_too(folder: Path) -> None:
     running.start()
     holds.wait()
     with _waiting(lambda job: asked.set() if job.name == "topics" else None) as waited:
-        forgotten = forget_mined(folder)
+        found = forget_mined(folder)
     asked.set()
     running.join()
 
     assert ["drift", "topics"] == waited
-    assert ErasedStore(store="mined days", looked_at=4, removed=4, remaining=0) == forgotten
+    assert forgotten(4, 4) == found
     assert [] == list(folder.rglob("*.parquet"))
 
 
@@ -120,24 +121,16 @@ async def test_the_role_lands_on_while_it_waits(folder: Path, tmp_path_factory: 
             proof = await archive.erase(of_session("s-1"))
 
     assert [(False, 1), (False, 1)] == seen
-    assert ErasedStore(store="mined days", looked_at=3, removed=3, remaining=0) == proof[-1]
+    assert forgotten(3, 3) == proof[-1]
 
 
 def test_what_is_mined_anew_meanwhile_is_nobodys(folder: Path) -> None:
     """A job that begins once its folder is forgotten, while another one is waited for, reads what is left."""
     with _waiting(lambda job: _keep(folder / "drift/parts/2026-03-09") if job.name == "topics" else None):
-        forgotten = forget_mined(folder)
+        found = forget_mined(folder)
 
-    assert ErasedStore(store="mined days", looked_at=3, removed=3, remaining=0) == forgotten
+    assert forgotten(3, 3) == found
     assert ["drift"] == [path.parents[2].name for path in folder.rglob("*.parquet")]
-
-
-def test_days_that_cannot_be_removed_are_told(folder: Path) -> None:
-    """The proof is not complete then."""
-    with patch("shutil.rmtree"):
-        forgotten = forget_mined(folder)
-
-    assert ErasedStore(store="mined days", looked_at=3, removed=0, remaining=3) == forgotten
 
 
 def test_a_run_that_does_not_end_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,15 +191,6 @@ def test_a_half_made_day_of_a_killed_run_goes_with_the_next(tmp_path: Path) -> N
     assert not half.exists()
 
 
-def test_what_is_spilt_is_nobody_elses(tmp_path: Path) -> None:
-    """Each connection has a folder of its own, in one that only the own user may enter."""
-    root = tmp_path / "spill"
-
-    folders = {spill_folder(root) for _ in range(2)}
-
-    assert (2, {root}, 0o700) == (len(folders), {each.parent for each in folders}, root.stat().st_mode & 0o777)
-
-
 @pytest.mark.parametrize("theirs", ["open to others", "a link"])
 def test_rows_are_not_spilt_for_others_to_read(tmp_path: Path, theirs: str) -> None:
     """A folder that somebody else put there first is refused: its name can be guessed."""
@@ -235,10 +219,11 @@ def test_what_a_killed_process_spilt_goes_with_the_next_connection(tmp_path: Pat
 
 
 def test_connections_spill_there(place: LakePaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder for each, of one process as well."""
+    """A folder for each, of one process as well, in one that only the own user may enter."""
     monkeypatch.setattr("tempfile.tempdir", str(Path(place.data).parent))
     setting = "SELECT current_setting('temp_directory')"
     with reading(place) as one, reading(place) as other:
         found = {Path(str(con.execute(setting).fetchall()[0][0])) for con in (one, other)}
+        (root,) = {folder.parent for folder in found}
 
-    assert (2, {f"turntide-spill-{os.getuid()}"}) == (len(found), {folder.parent.name for folder in found})
+    assert (2, f"turntide-spill-{os.getuid()}", 0o700) == (len(found), root.name, root.stat().st_mode & 0o777)

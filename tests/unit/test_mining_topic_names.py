@@ -56,22 +56,16 @@ def test_words_of_the_group_alone_name_it() -> None:
     assert named(frame) == {1: ["refund"]}
 
 
-def test_of_equally_good_counts_the_strictest_is_taken() -> None:
-    """All of the group's texts hold both words, no other text does."""
-    texts = pl.Series(["refund parcel", "refund parcel soon", "parcel weather", "weather"])
+def test_of_equally_good_counts_the_strictest_is_taken_and_what_is_missed_is_told() -> None:
+    """All of the group's texts hold both words, no other text does; or one lacks the word and one of others has it."""
+    both = pl.Series(["refund parcel", "refund parcel soon", "parcel weather", "weather"])
+    one = pl.Series(["refund", "refund", "weather", "refund"])
 
-    by = lookup(marks_of(texts), pl.Series([True, True, False, False]), ["refund", "parcel"])
+    strict = lookup(marks_of(both), pl.Series([True, True, False, False]), ["refund", "parcel"])
+    lacking = lookup(marks_of(one), pl.Series([True, True, True, False]), ["refund"])
 
-    assert (by.needed, by.found, by.right) == (2, 1.0, 1.0)
-
-
-def test_what_the_words_miss_and_find_besides_is_told() -> None:
-    """One of the group's three texts lacks the word, one of another group holds it."""
-    texts = pl.Series(["refund", "refund", "weather", "refund"])
-
-    by = lookup(marks_of(texts), pl.Series([True, True, True, False]), ["refund"])
-
-    assert (by.needed, round(by.found, 2), round(by.right, 2)) == (1, 0.67, 0.67)
+    assert (strict.needed, strict.found, strict.right) == (2, 1.0, 1.0)
+    assert (lacking.needed, round(lacking.found, 2), round(lacking.right, 2)) == (1, 0.67, 0.67)
 
 
 def test_the_condition_finds_what_the_marks_found() -> None:
