@@ -112,24 +112,19 @@ def test_everything_that_is_wrong_is_a_problem(played: DemoState) -> None:
     ]
 
 
-def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:
-    """The log may hold an event twice with the same id."""
-    before = summary_of(played)
-
-    assert [event for event in outputs if played.take(event, at_s=1.0)] == []
-    assert summary_of(played) == before
-
-
-def test_latency_is_from_sending_to_arrival(outputs: list[OutputEvent]) -> None:
-    """The figure under an alert is that of the turn which raised it."""
-    state = DemoState.of(load_play())
+def test_repeats_change_nothing_and_latency_is_from_sending_to_arrival(
+    outputs: list[OutputEvent], played: DemoState
+) -> None:
+    """The log may hold an event twice with the same id; an alert's latency is that of the turn which raised it."""
+    before, state = summary_of(played), DemoState.of(load_play())
     (raised, *_) = [e for e in outputs if isinstance(e, AlertChanged) and e.session_id == "account"]
     state.sent_at_s["account", raised.turn] = 10.0
 
     state.take(raised, at_s=10.25)
 
-    (alert,) = summary_of(state).alerts
-    assert alert.latency_ms == 250.0
+    assert [event for event in outputs if played.take(event, at_s=1.0)] == []
+    assert summary_of(played) == before
+    assert [alert.latency_ms for alert in summary_of(state).alerts] == [250.0]
 
 
 def test_topics_come_are_packed_unpacked_and_evicted(outputs: list[OutputEvent]) -> None:
@@ -158,7 +153,7 @@ def test_summary_is_printed_as_ever(played: DemoState) -> None:
 
 
 async def test_progress_stays_below_the_lines_on_a_terminal(
-    outputs: list[OutputEvent], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    outputs: list[OutputEvent], played: DemoState, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a terminal, bar and figures are drawn again and again, and what was emitted stands above them."""
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -172,15 +167,10 @@ async def test_progress_stays_below_the_lines_on_a_terminal(
         await drawing
     shown = capsys.readouterr().out
 
+    played.elapsed_s = 3.0
+    assert progress_line(played) == "progress  0:03 turns 732/732 · 244.0/s · lag ? · archived ? · alerts 2"
     assert "turns 0/732" in shown
     assert "alert     account: raised" in shown
-
-
-def test_progress_is_one_line(played: DemoState) -> None:
-    """For logs, where nothing can be drawn over."""
-    played.elapsed_s = 3.0
-
-    assert progress_line(played) == "progress  0:03 turns 732/732 · 244.0/s · lag ? · archived ? · alerts 2"
 
 
 def test_every_role_is_waited_for_on_what_it_reads() -> None:

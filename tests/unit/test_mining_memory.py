@@ -30,29 +30,21 @@ def compacted(sessions: int, found: int, *, app_id: str = "support", probes: int
     return sessions_of(sessions, prefix=app_id, **of, probes=probes, probes_found=found)
 
 
-def test_sizes_are_ratios_of_sums() -> None:
-    """A quarter of the tokens, half of the bytes."""
-    shown = memory.tables_of(compacted(6, 9))["compaction"]
-
-    assert [(6, 6, 12, 0.25, 0.5)] == shown.select(
-        "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"
-    ).rows()
-
-
-def test_losses_of_an_app_are_a_finding_and_nothing_to_search_for_is_none() -> None:
-    """A tenth is none; sessions without a probe have no share; what compaction keeps of four users is theirs."""
+def test_sizes_are_ratios_of_sums_and_losses_of_an_app_are_a_finding() -> None:
+    """A quarter of the tokens, half of the bytes; a tenth lost is none, nothing to search for neither."""
+    sizes = memory.tables_of(compacted(6, 9))["compaction"]
     frame = pl.concat([compacted(6, 2, app_id="lossy"), compacted(6, 9, app_id="careful")])
     found = memory.findings_of(frame, A_WEEK, POLICY)
-
-    assert ["Topics of lossy lose what was said"] == [finding.title for finding in found]
-    assert 0.8 == pytest.approx(found[0].strength)
-
     figures = {figure.name: figure.value for figure in memory.figures_of(compacted(6, 0, probes=0))}
-
-    assert figures["topic_loss_median_ratio"] is None
-
     shown, left_out = shown_rows(memory.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
 
+    assert [(6, 6, 12, 0.25, 0.5)] == sizes.select(
+        "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"
+    ).rows()
+    assert [("Topics of lossy lose what was said", 0.8)] == [
+        (finding.title, pytest.approx(finding.strength)) for finding in found
+    ]
+    assert figures["topic_loss_median_ratio"] is None
     assert (0, 1) == (shown.height, left_out)
 
 

@@ -125,35 +125,25 @@ def test_a_session_belongs_to_the_day_of_its_first_turn(mined: Mined) -> None:
 
 
 def test_late_rows_and_not_files_make_a_day_again(mined: Mined) -> None:
-    """What the first run made is read again, for another period too; a late row makes its session's day again alone."""
+    """What was made is read again, for another period, too; a late row makes its session's day again alone."""
     first = mined()
 
     assert first.section == mined().section
 
-    mined(period=Period(MONDAY, MONDAY))
+    tuesday = mined(period=Period(MONDAY + timedelta(days=1), MONDAY + timedelta(days=1)))
 
     assert 1 == len(mined.made)
+    assert [18.0, 12.0] == [figure.value for figure in tuesday.section.figures]
 
     put(mined.place, [said(3, 2, 4)], first=30)
+    with closing(LakeWriter(mined.place)) as writer:
+        now = datetime(2026, 3, 9, tzinfo=UTC)
+        assert maintain(writer, now=now, keep_replaced=timedelta(0), everything=True).merged_files > 0
 
     result = mined()
 
     assert [(MONDAY,)] == mined.made[1:]
     assert 31.0 == result.section.figures[0].value
-
-
-def test_merging_files_makes_nothing_again(mined: Mined) -> None:
-    """A day's mark is made of its rows, not of its files."""
-    put(mined.place, [said(20, 0, 0)], first=30)
-    mined()
-    with closing(LakeWriter(mined.place)) as writer:
-        merged = maintain(
-            writer, now=datetime(2026, 3, 9, tzinfo=UTC), keep_replaced=timedelta(0), everything=True
-        ).merged_files
-
-    mined()
-
-    assert (True, 1) == (merged > 0, len(mined.made))
 
 
 def test_other_rules_or_another_version_make_all_days_again(mined: Mined) -> None:
@@ -182,13 +172,6 @@ def test_a_run_that_was_cut_short_goes_on(mined: Mined) -> None:
     mined(policy=one_day_each)
 
     assert [(MONDAY + timedelta(days=1),)] == mined.made
-
-
-def test_figures_of_the_period_before_are_at_hand(mined: Mined) -> None:
-    """`asked.parts` reaches beyond the period."""
-    result = mined(period=Period(MONDAY + timedelta(days=1), MONDAY + timedelta(days=1)))
-
-    assert [18.0, 12.0] == [figure.value for figure in result.section.figures]
 
 
 def test_what_is_about_too_few_is_left_out(mined: Mined) -> None:
