@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import polars as pl
 import pytest
@@ -167,7 +168,13 @@ def test_a_campaign_tells_no_day_of_one_person() -> None:
     """One user began a month before all others, another went on for a month."""
     day = date(2026, 3, 10)
     days = [day - timedelta(30), *[day] * 8, day + timedelta(30)]
-    of = {"app_id": "support", "text": 1, "likeness": 1.0, "risk": 0.7, "alerted": [n < 2 for n in range(10)]}
+    of: dict[str, Any] = {
+        "app_id": "support",
+        "text": 1,
+        "likeness": 1.0,
+        "risk": 0.7,
+        "alerted": [n < 2 for n in range(10)],
+    }
     members = sessions_of(10, group=0, date=days, **of)
 
     found = shown(table_of(Campaigns(members, members, []), {0: "words"}, K))

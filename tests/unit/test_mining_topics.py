@@ -164,8 +164,8 @@ def test_a_busy_day_that_was_cut_short_makes_no_topic_grow() -> None:
 
 def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
     """Sessions of 100 turns."""
-    dealt = {"returns": list(returns), "alerted": list(alerted)}
-    return sessions_of(len(dealt["returns"]), **dealt, app_id="support", topics=4, turns=100)
+    dealt = list(alerted)
+    return sessions_of(len(dealt), returns=list(returns), alerted=dealt, app_id="support", topics=4, turns=100)
 
 
 def test_circles_before_alerts_are_found() -> None:
