@@ -27,10 +27,9 @@ from jobs.demo.asking import (
     purge,
 )
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.lines import COMPRESSED_CLOCK, told
 from jobs.demo.play import DemoState, Play
 from jobs.demo.questions import Questions, ask_archive, load_questions
-from jobs.demo.stage import Stage
+from jobs.demo.stage import COMPRESSED_CLOCK, Stage, told
 from jobs.demo.summary import DemoSummary, summarise, tidy_archive
 from jobs.demo.watch import watching
 from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of

@@ -8,27 +8,79 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console, Group
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
-from jobs.demo.lines import event_line, show_summary
 from jobs.demo.play import DemoState
 from jobs.demo.questions import load_queries
 from jobs.demo.summary import DemoSummary
 from jobs.shared.output import OutputFormat
 from models.events import OutputEvent
+from models.retrieval.context import SUMMARY_CHARS
+from streams.http import pages
+from streams.notify.wording import counterfactual
 from streams.settings import Settings
 from streams.settings.live import LIVE_PAGE
 
+COMPRESSED_CLOCK = "compressed clock for topics: a minute counts as a day, and above 10 topics, not 20, they decay"
+"""What somebody who watches has to know of the demo's policy (`policy.toml`)."""
 _FRAMES_PER_S = 6.0
 _PROGRESS_EVERY_S = 5.0
 _INDENT = 10
+
+
+@cache
+def _macros() -> Any:
+    return pages.macros(
+        "jobs/demo/lines.md.j2",
+        summary_chars=SUMMARY_CHARS,
+        compressed_clock=COMPRESSED_CLOCK,
+        counterfactual=counterfactual,
+    )
+
+
+def told(of: object, macro: str = "") -> list[str]:
+    """Lines about an event or an answer, by the macro of its type; none without one. Only the demo's own is quoted."""
+    say = getattr(_macros(), macro or type(of).__name__, None)
+    return [line for line in str(say(of)).splitlines() if line] if say else []
+
+
+def event_line(event: OutputEvent) -> str | None:
+    """One plain line for what is worth a line; None for the rest."""
+    return " ".join(told(event)) or None
+
+
+def show_summary(summary: DemoSummary, console: Console, further: Mapping[str, str]) -> None:
+    """Print it.
+
+    Args:
+        summary: What came of the play.
+        console: Where to.
+        further: What else to look at → the command.
+    """
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for row in told(summary):
+        grid.add_row(*row.split("\t", 1))
+    console.print("\n[bold]The play is over.[/]", grid, sep="\n")
+    for problem in summary.problems:
+        console.print(Text(f"✗ {problem}", style="bold red"))
+    for kept in told(summary, "promised") if summary.as_expected else ():
+        console.print(Text(f"✓ {kept}", style="bold green"))
+    console.print("\n[bold]How to look further[/]")
+    for what, command in further.items():
+        console.print(Text(f"  {what}", style="dim"))
+        console.print(Text(f"  {command}", style="cyan"), soft_wrap=True)  # unwrapped, so that it can be copied
 
 
 class Stage:

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from jobs.demo.conversations import load_play
-from jobs.demo.lines import event_line, show_summary
 from jobs.demo.play import DemoState
 from jobs.demo.questions import Figures
 from jobs.demo.run import ROLES
-from jobs.demo.stage import Stage, further, progress_line
+from jobs.demo.stage import Stage, event_line, further, progress_line, show_summary
 from jobs.demo.watch import SOURCES
 from jobs.shared.output import OutputFormat
 from models.events import AlertChanged, OutputEvent, ProfileUpdated, TopicChanged

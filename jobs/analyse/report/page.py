@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,6 @@ def render(report: MiningReport) -> str:
         scripts=(script(), pages.source("jobs/analyse/report/page.js")),
         report=report,
         wording=wording,
-        warnings=list(_warnings(report)),
-        made=_made(report),
         spec=_spec,
         cells=table_cells,
         numbers=number_columns,
@@ -86,31 +84,3 @@ def _cell(column: str, value: Any) -> str:
 def _spec(picture: Drawn) -> str:
     """A chart as JSON that can stand in a script."""
     return msgspec.json.encode(picture.for_page(), enc_hook=str).decode().replace("<", "\\u003c")
-
-
-def _warnings(report: MiningReport) -> Iterator[str]:
-    if not report.archive.turns:
-        yield "The archive is empty: `turntide demo` or `turntide produce` fill it."
-    elif report.is_empty:
-        yield "The archive holds nothing of this period: --days, --since and --until say another one."
-    for part in report.failed:
-        yield f"{part.title} could not be made as a whole: {part.failure}. The rest of the report stands."
-    damaged = {day for part in report.parts if part.result for day in part.result.section.days_left_out}
-    if damaged:
-        days = ", ".join(map(str, sorted(damaged)))
-        yield f"Left out, because their files are damaged: {days}. `turntide archive verify` says more."
-
-
-def _made(report: MiningReport) -> Mapping[str, str]:
-    """How the report was made."""
-    archive = report.archive
-    return {
-        "period": f"{report.period.since} to {report.period.until}, UTC",
-        "earlier period": f"{report.period.earlier.since} to {report.period.earlier.until}",
-        "archive": f"snapshot {archive.snapshot}, committed {archive.committed_at:%Y-%m-%d %H:%M:%S %Z}",
-        "rows": f"{wording.counted(archive.turns, 'turn')} in all; Parquet of all tables "
-        f"{wording.size(archive.parquet_bytes)}, turns as JSON {wording.size(archive.json_bytes_of_turns)}",
-        "rules": f"policy {report.policy_version} ({report.policy_digest})",
-        "shown from": f"{report.anonymity.min_sessions} sessions and {report.anonymity.min_users} users on",
-        "made": f"{report.made_at:%Y-%m-%d %H:%M:%S} UTC in {wording.rounded(report.seconds)} s",
-    }

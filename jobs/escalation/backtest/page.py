@@ -32,41 +32,24 @@ _SHARES: dict[str, tuple[str, str, str, str]] = {
 
 def render(report: Backtest) -> str:
     """The page as HTML."""
-    names = [outcome.policy for outcome in report.outcomes]
+    heads = [f"turn ({outcome.policy})" for outcome in report.outcomes]
     different = [
         {"session": each.session_id, "source": each.app_id, "label": _VERDICTS[each.escalating]}
-        | {
-            f"turn ({name})": "no alert" if turn is None else str(turn)
-            for name, turn in zip(names, each.turns, strict=True)
-        }
+        | dict(zip(heads, ("no alert" if turn is None else str(turn) for turn in each.turns), strict=True))
         for each in report.differences[:_MOST_DIFFERENCES]
     ]
     return pages.render(
         "jobs/escalation/backtest/page.html.j2",
-        traffic=_traffic(report),
+        report=report,
         series="ab",
-        key={outcome.policy: _beside(outcome) for outcome in report.outcomes},
         cards=[row for row in compared_rows(report) if set(row.values()) - {row[""], "–"}],
         notes=notes_on(report),
         pictures=list(_pictures(report)),
         sources=source_rows(report),
         different=different,
         left_out=len(report.differences) - len(different),
+        cell=cell,
     )
-
-
-def _beside(outcome: Outcome) -> str:
-    said = f"alerts from {outcome.threshold:g}"
-    return said if outcome.scorer == outcome.policy else f"{outcome.scorer}, {said}"
-
-
-def _traffic(report: Backtest) -> str:
-    figures = report.outcomes[0].overall
-    said = f"{report.traffic}: {figures.sessions:,} sessions, {figures.escalating:,} labelled escalating, "
-    said += f"{figures.benign:,} benign"
-    if report.begins is not None:
-        said += f"; {cell(report.span_days)} days from {report.begins:%Y-%m-%d}"
-    return said
 
 
 def _pictures(report: Backtest) -> Iterator[Drawn]:

@@ -9,6 +9,7 @@ import msgspec
 from jobs.escalation.backtest.figures import BacktestFigures
 from jobs.escalation.backtest.report import Backtest
 from jobs.shared.output import OutputFormat, Printer
+from streams.http import pages
 
 _SHOWN = {
     "alerts": "alerts",
@@ -79,30 +80,8 @@ def source_rows(report: Backtest) -> list[dict[str, str]]:
 
 def notes_on(report: Backtest) -> list[str]:
     """What a reader has to know beside the figures."""
-    figures = report.outcomes[0].overall
-    notes = []
-    if not figures.labelled:
-        notes.append("No session is labelled, so nobody can say which alerts are right: `turntide alerts label`")
-    elif report.span_days is not None:
-        notes.append(
-            f"{figures.labelled} of {figures.sessions} sessions are labelled. Only alerts can be labelled: recall, "
-            "false-alarm rate and curves are of sessions that have alerted before, and say how two policies treat "
-            "those, not how many escalations are found or how much harmless talk alerts"
-        )
-    if report.span_days is None:
-        notes.append("The file has no times: turns are taken as a minute apart, and there is no rate by day")
-    if report.dead_letters:
-        notes.append(f"{report.dead_letters} records could not be read or folded")
-    notes += [
-        f"{outcome.scorer} was trained on {', '.join(outcome.learnt_from)}: in-sample, its figures there are better "
-        "than on new traffic. `--scorer left-out` and `turntide lab eval escalation` judge a family by a scorer that "
-        "does not know it"
-        for outcome in report.outcomes
-        if outcome.learnt_from
-    ]
-    if len(report.outcomes) > 1:
-        notes.append(f"{report.differing} sessions alert at another turn, or under one of the two only")
-    return notes
+    said: str = pages.macros("jobs/escalation/backtest/notes.md.j2").notes(report)
+    return said.splitlines()
 
 
 def cell(value: float | None) -> str:
