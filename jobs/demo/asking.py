@@ -95,16 +95,15 @@ def index_client(url: str) -> httpx.AsyncClient:
 
 async def ask_user_memory(question: DemoQuestion, client: httpx.AsyncClient) -> Recalled:
     """Ask for what is known of a user, as an assistant would."""
-    recalled = Recalled(app_id=question.app_id, user_id=question.user_id, query=question.query)
-    body = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query, "format": True}
+    asked = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query}
     try:
-        answer, took_ms = await _asked(client, "POST", "/v1/retrieve", Retrieved, json=body)
+        answer, took_ms = await _asked(client, "POST", "/v1/retrieve", Retrieved, json=asked | {"format": True})
     except _FAILURES as error:
-        return structs.replace(recalled, problems=[_failure(error)])
+        return Recalled(**asked, problems=[_failure(error)])
     facts = {f"{fact.category}/{fact.key}": fact.value for fact in answer.structured_facts}
     nearest = next(iter(answer.episodic_context), None)
-    return structs.replace(
-        recalled,
+    return Recalled(
+        **asked,
         facts=facts,
         nearest_episode=nearest,
         injection=answer.injection or "",

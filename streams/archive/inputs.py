@@ -19,9 +19,9 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from models.events import AlertChanged, Control, InputEvent, Role, SessionName, Turn
-from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from streams.archive.schema import RAW, TABLE_OF, TABLES
+from streams.kafka.records import record_of_input
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS = 5_000
@@ -86,21 +86,8 @@ def _rows(lake: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] =
 
 
 def _record(row: _Row, topic: str) -> ConsumerRecord:
-    event = _event(row)
-    key, value = event.session_id.encode(), encode(event)
-    return ConsumerRecord(
-        topic=topic,
-        partition=row["kafka_partition"],
-        offset=row["kafka_offset"],
-        timestamp=row["appended_at"] // 1000,
-        timestamp_type=1,
-        key=key,
-        value=value,
-        checksum=None,
-        serialized_key_size=len(key),
-        serialized_value_size=len(value),
-        headers=(),
-    )
+    place = {"partition": row["kafka_partition"], "offset": row["kafka_offset"], "at_ms": row["appended_at"] // 1000}
+    return record_of_input(_event(row), topic, **place)
 
 
 def _event(row: _Row) -> InputEvent:

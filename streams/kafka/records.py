@@ -13,9 +13,9 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from models.errors import InvalidRecord
-from models.events import DeadLetter, Output, OutputEvent
+from models.events import DeadLetter, InputEvent, Output, OutputEvent
 from models.events.topics import Topic
-from models.wire.codec import decode_output
+from models.wire.codec import decode_output, encode
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
 from streams.kafka.client import read_to_end
 from streams.observe.telemetry import metrics
@@ -28,6 +28,12 @@ _Place = TypeVar("_Place", bound=tuple[str, int])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 """Dates end with the year 9999: what is added to this one is a date still."""
+
+
+def record_of_input(event: InputEvent, topic: str, *, offset: int, at_ms: int, partition: int = 0) -> ConsumerRecord:
+    """An input as a consumer would read it from the broker."""
+    key, value = event.session_id.encode(), encode(event)
+    return ConsumerRecord(topic, partition, offset, at_ms, 1, key, value, None, len(key), len(value), ())
 
 
 @contextmanager

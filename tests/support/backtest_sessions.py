@@ -11,8 +11,9 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 
 from jobs.escalation.backtest.judging import JudgedSession, RaisedAlert
-from jobs.escalation.backtest.traffic import LabelledTraffic, record_of
+from jobs.escalation.backtest.traffic import LabelledTraffic
 from models.events import AlertLabelled, InputEvent, Turn
+from streams.kafka.records import record_of_input
 from tests.support.lake_records import NOW, turn
 
 TOPIC = "t.turns.v1"
@@ -43,7 +44,9 @@ def label(session_id: str, *, escalating: bool, day: float = 0) -> AlertLabelled
 def log_of(events: Iterable[InputEvent], *, partition: int = 0) -> list[ConsumerRecord]:
     """The events as records of one partition."""
     return [
-        record_of(event, TOPIC, partition=partition, offset=offset, appended_at=event.timestamp)
+        record_of_input(
+            event, TOPIC, partition=partition, offset=offset, at_ms=round(event.timestamp.timestamp() * 1000)
+        )
         for offset, event in enumerate(events)
     ]
 

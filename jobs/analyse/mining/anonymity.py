@@ -16,7 +16,7 @@ import polars as pl
 from msgspec.structs import asdict, replace
 
 from jobs.analyse.mining.coverage import ABOUT, SESSIONS, USERS, enough, is_few
-from jobs.analyse.mining.job import SHARE, Figure, Finding, Job, JobFindings
+from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, Job, JobFindings
 from jobs.analyse.mining.results import ShownFinding, ShownTable
 from models.errors import ConfigurationError
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
@@ -25,17 +25,18 @@ _STRENGTH_DIGITS = 2
 
 
 class ShownFindings(NamedTuple):
-    """What may be shown of a job's findings."""
+    """What may be shown of a job's findings, as a section has it."""
 
     figures: list[Figure]
     findings: list[ShownFinding]
     findings_left_out: int
     tables: dict[str, ShownTable]
-    frames: dict[str, pl.DataFrame]
 
 
-def shown(found: JobFindings, job: Job, con: duckdb.DuckDBPyConnection, policy: ArchivePolicy) -> ShownFindings:
-    """Leave out what is about too few; findings in the order of their strength.
+def shown(
+    found: JobFindings, job: Job, con: duckdb.DuckDBPyConnection, policy: ArchivePolicy
+) -> tuple[ShownFindings, Frames]:
+    """Leave out what is about too few; findings in the order of their strength. Gives the tables' rows, too.
 
     Raises:
         ConfigurationError: A finding's evidence does not tell whom it is about.
@@ -49,13 +50,13 @@ def shown(found: JobFindings, job: Job, con: duckdb.DuckDBPyConnection, policy: 
         frames[name], left_out = shown_rows(frame, k, said.within)
         meaning = said.meaning.format(**rules)
         tables[name] = ShownTable(title=said.title, meaning=meaning, rows=frames[name].height, left_out=left_out)
-    return ShownFindings(
+    told = ShownFindings(
         figures=[shown_figure(figure, k) for figure in found.figures],
         findings=sorted(findings, key=lambda each: -each.finding.strength),
         findings_left_out=len(found.findings) - len(findings),
         tables=tables,
-        frames=frames,
     )
+    return told, frames
 
 
 def shown_rows(frame: pl.DataFrame, k: AnonymityPolicy, within: tuple[str, ...] = ()) -> tuple[pl.DataFrame, int]:

@@ -164,7 +164,8 @@ class MiningInput(NamedTuple):
         return self.parts(self.period.earlier).get(name, here.clear())
 
 
-def _as_they_are(frames: Frames, _policy: ArchivePolicy) -> Frames:
+def as_they_are(frames: Frames, _policy: ArchivePolicy) -> Frames:
+    """Nothing is made of them."""
     return frames
 
 
@@ -195,7 +196,7 @@ class Job(NamedTuple):
     version: int
     heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ibis.Table]]
     find: Callable[[Frames, MiningInput], JobFindings]
-    refine: Callable[[Frames, ArchivePolicy], Frames] = _as_they_are
+    refine: Callable[[Frames, ArchivePolicy], Frames] = as_they_are
 
     def pictures(self, tables: Frames) -> Sequence[Drawn]:
         """Of the tables that are shown, after what is about too few was left out."""

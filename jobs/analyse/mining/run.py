@@ -126,7 +126,7 @@ def _run(
     here = [day for day in days if day in period]
     nothing = JobFindings(notes=["There are no rows in this period."])
     found = job.find(parts.frames(period, days), asked) if here else nothing
-    told = shown(found, job, source.con, policy)
+    told, frames = shown(found, job, source.con, policy)
     section = ReportSection(
         job=job.name,
         title=job.title,
@@ -138,13 +138,10 @@ def _run(
         days=len(here),
         days_left_out=sorted(day for day in source.without if day in period),
         seconds=round(time.monotonic() - begun, 3),
-        figures=told.figures,
-        findings=told.findings,
-        tables=told.tables,
         notes=list(found.notes),
-        findings_left_out=told.findings_left_out,
+        **told._asdict(),
     )
-    result = JobResult(section, told.frames)
+    result = JobResult(section, frames)
     write(folder, result)
     return result
 

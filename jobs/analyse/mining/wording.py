@@ -22,6 +22,7 @@ from jobs.analyse.mining.job import (
     Period,
     SessionMeasure,
     TableWording,
+    as_they_are,
 )
 from models.policy.archive import ArchivePolicy
 from streams.http.pages import source
@@ -78,7 +79,7 @@ def mining_job(
     version: int,
     heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ibis.Table]],
     find: Callable[[Frames, MiningInput], JobFindings],
-    refine: Callable[[Frames, ArchivePolicy], Frames] = lambda frames, _policy: frames,
+    refine: Callable[[Frames, ArchivePolicy], Frames] = as_they_are,
 ) -> Job:
     """The job of this name with its words; for the rest see `Job`."""
     said = _sections().jobs[name]

@@ -11,7 +11,7 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct, field
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic, record_of
+from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic
 from jobs.shared.dialogues import judging_policy, read_dialogues
 from models.events import (
     AlertChanged,
@@ -27,7 +27,7 @@ from models.events import (
 )
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
-from streams.kafka.records import appended_at
+from streams.kafka.records import appended_ms, record_of_input
 from streams.oracle.replay import ReplayFeed, SessionReplay
 from streams.ports import Embedder
 
@@ -155,7 +155,7 @@ class JudgingReplay(SessionReplay):
                 last, records = self._ends[seen.partition], ending[seen.partition]
                 end = SessionEnded(**name._asdict(), timestamp=seen.ended_at)
                 place = {"partition": seen.partition, "offset": last.offset + 1 + len(records)}
-                records.append(record_of(end, last.topic, appended_at=appended_at(last), **place))
+                records.append(record_of_input(end, last.topic, at_ms=appended_ms(last), **place))
         for partition, records in ending.items():
             self.fold(partition, records)
 

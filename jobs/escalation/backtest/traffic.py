@@ -19,8 +19,8 @@ from jobs.shared.output import Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertLabelled, InputEvent, SessionEnded
 from models.events.topics import TURNS
-from models.wire.codec import encode
 from streams.kafka.client import consumer, require_topic
+from streams.kafka.records import record_of_input
 from streams.settings import Settings
 
 BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -79,29 +79,9 @@ def _as_log(dialogues: Sequence[LabelledDialogue], topic: str) -> Iterator[Consu
         label = AlertLabelled(**name, alert_id="", escalating=dialogue.escalating)
         events: list[InputEvent] = [*turns, label, SessionEnded(**name)]
         for event in events:
-            yield record_of(event, topic, offset=offset, appended_at=event.timestamp)
+            yield record_of_input(event, topic, offset=offset, at_ms=round(event.timestamp.timestamp() * 1000))
             offset += 1
         now = said + BETWEEN_TURNS
-
-
-def record_of(
-    event: InputEvent, topic: str, *, offset: int, appended_at: datetime, partition: int = 0
-) -> ConsumerRecord:
-    """An event as a consumer would read it from the broker."""
-    key, value = event.session_id.encode(), encode(event)
-    return ConsumerRecord(
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        timestamp=round(appended_at.timestamp() * 1000),
-        timestamp_type=1,
-        key=key,
-        value=value,
-        checksum=None,
-        serialized_key_size=len(key),
-        serialized_value_size=len(value),
-        headers=(),
-    )
 
 
 @contextmanager

@@ -75,17 +75,6 @@ def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder:
     )
 
 
-def judge_as_it_is(
-    dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, embedder: Embedder, progress: Progress
-) -> list[ScoredSession]:
-    """Every dialogue by one model."""
-    judged = []
-    for done, dialogue in enumerate(dialogues, 1):
-        judged.append(judge_dialogue(dialogue, judging, embedder))
-        progress(done, len(dialogues))
-    return judged
-
-
 def judges_left_out(
     dialogues: Sequence[LabelledDialogue],
     trainer: Trainer,
@@ -114,15 +103,10 @@ def judges_left_out(
 
 
 def judge_left_out(
-    dialogues: Sequence[LabelledDialogue],
-    trainer: Trainer,
-    policy: Policy,
-    progress: Progress,
-    *,
-    by_family: bool = True,
+    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress, **options: bool
 ) -> list[ScoredSession]:
-    """Each dialogue as `judges_left_out` has it."""
-    judges = judges_left_out(dialogues, trainer, policy, progress, by_family=by_family)
+    """Each dialogue as `judges_left_out` has it, with its options."""
+    judges = judges_left_out(dialogues, trainer, policy, progress, **options)
     return [judge_dialogue(each, judging, trainer.embedder) for group, judging in judges for each in group]
 
 
@@ -251,7 +235,9 @@ def judge_sides(sides: Sides, judging: DialogueJudge, embedder: Embedder, *, by_
             judged += judge_left_out(sides.left_out, trainer, judging.policy, progress, by_family=by_family)
     if sides.as_it_is:
         with progress_bar("dialogues") as progress:
-            judged += judge_as_it_is(sides.as_it_is, judging, embedder, progress)
+            for done, dialogue in enumerate(sides.as_it_is, 1):
+                judged.append(judge_dialogue(dialogue, judging, embedder))
+                progress(done, len(sides.as_it_is))
     return judged
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from jobs.lab.eval.escalation import judge_as_it_is, judging_by
+from jobs.lab.eval.escalation import judge_dialogue, judging_by
 from jobs.lab.eval.escalation_scoring import EscalationScores, ScoredSession, summary
 from jobs.lab.train.card import FAILURES, card_page, failures_of, measured_of
 from jobs.lab.train.scorer import own_dialogues, own_pairs
@@ -126,7 +126,7 @@ def of_own() -> EscalationScores:
     """The shipped model over the project's own dialogues, which it knows: nothing but a broken pipeline looks worse."""
     embedder = WordLlamaEmbedder()
     judging = judging_by(model_at(None), Policy(), embedder)
-    return summary(judge_as_it_is(own_dialogues(), judging, embedder, lambda _done, _of: None))
+    return summary([judge_dialogue(each, judging, embedder) for each in own_dialogues()])
 
 
 @pytest.mark.parametrize("source", ["own_medicine", "own_support", "own_ordinary"])
