@@ -90,8 +90,6 @@ class Cue(Struct, frozen=True):
 
     Attributes:
         at: Event time after the play's beginning.
-        conversation: Whose event.
-        act: What happens.
         turn: Number of the turn said, or of the last one said.
     """
 

@@ -316,14 +316,7 @@ def draw_curves(
 
 
 def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> None:
-    """Horizontal bars from the top down, each with its value at its end.
-
-    Args:
-        file: Written, an older one replaced.
-        title: What is seen.
-        x_label: What the length is, with unit.
-        bars: At least one.
-    """
+    """At least one horizontal bar, from the top down, each with its value at its end."""
     ends = [max(bar.value, bar.limit.value if bar.limit else 0.0) for bar in bars]
     longest = max(ends)
     rows = [
@@ -350,7 +343,7 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
     Args:
         file: Written, an older one replaced.
         title: What is seen.
-        x_label: What the length is, with unit.
+        x_label: With unit.
         rows: Their labels, from the top down.
         series: Each with as many values as there are rows; named at its first bar.
     """

@@ -152,6 +152,7 @@ def _outcome(name: str, source: MiningSource, period: Period) -> _Outcome:
 
 def _show(printed: Printer, outcome: _Outcome, k: AnonymityPolicy) -> None:
     from jobs.analyse.report.wording import NOTHING, value
+    from streams.http import pages
 
     if outcome.result is None:
         return
@@ -164,23 +165,9 @@ def _show(printed: Printer, outcome: _Outcome, k: AnonymityPolicy) -> None:
             for f in section.figures
         ],
     )
-    if any(figure.value is None for figure in section.figures):
-        printed.text(
-            f"{NOTHING}: nothing to tell, or about fewer than {k.min_sessions} sessions or {k.min_users} users"
-        )
-    for shown in section.findings[:_FINDINGS_SHOWN]:
-        printed.text(
-            f"\n* {shown.finding.title} ({shown.rows} rows, {shown.sessions} sessions, {shown.users} users)\n"
-            f"  {shown.finding.text}\n  turntide query {quoted(shown.finding.evidence)}"
-        )
-    if (more := len(section.findings) - _FINDINGS_SHOWN) > 0:
-        printed.text(f"{more} weaker findings are in the section: --output json")
-    for note in section.notes:
-        printed.text(f"note: {note}")
-    if section.findings_left_out:
-        printed.text(f"{section.findings_left_out} findings are about too few sessions or users to be shown")
-    for day in section.days_left_out:
-        printed.text(f"{day} is left out: its files are damaged, see `turntide archive verify`")
+    below = pages.macros("jobs/analyse/mining/section.md.j2").below
+    if said := str(below(section, k, quoted, NOTHING, _FINDINGS_SHOWN)):
+        printed.text(said.removesuffix("\n"))
 
 
 def quoted(sql: str) -> str:

@@ -66,8 +66,6 @@ class Figure(Struct, frozen=True, kw_only=True):
         name: Stable, in snake case, with its unit: periods are compared by it.
         value: None where there is nothing to tell, or it would be about too few.
         meaning: One line for the reader.
-        sessions: How many sessions it is about.
-        users: How many users it is about.
         better: Which way is better; None: neither.
         part: Of a share, or a count of some of these sessions: whom it would tell of (`coverage.part_of`). Not kept.
     """
@@ -174,7 +172,6 @@ class Job(NamedTuple):
 
     Attributes:
         name: Of the command and the folder.
-        title: Of the section.
         question: What it answers, one sentence.
         grouped: Which day a row belongs to: that of its session's first turn (`session`: a session is whole on one day)
             or that on which it was received (`date`).

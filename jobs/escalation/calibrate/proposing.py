@@ -42,11 +42,6 @@ class Shadow(Struct, frozen=True):
     """The same traffic, for one policy after another.
 
     Attributes:
-        opening: Gives it.
-        embedder: The one that folds sessions.
-        scorer: Of turns.
-        since: Only sessions that began then or later.
-        until: Only sessions that began before.
         watched_for: How long live traffic was read; None: it is not live. Then only sessions count that were seen from
             their first turn (0 or 1): of one that was under way already the score is not known.
     """

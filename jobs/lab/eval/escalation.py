@@ -85,12 +85,8 @@ def judges_left_out(
 ) -> Iterator[tuple[list[LabelledDialogue], DialogueJudge]]:
     """Dialogues of a family, or of a source, and a judge that was trained without it; family after family.
 
-    Args:
-        dialogues: To be judged; a user speaks in each.
-        trainer: Knows what can be learnt from: these and others.
-        policy: Whose thresholds raise alerts.
-        progress: Told of each training.
-        by_family: False: what else there is of the same hand is learnt from.
+    A user speaks in each; the trainer knows what can be learnt from, these and others, and `policy` whose thresholds
+    raise alerts. Not `by_family`, what else there is of the same hand is learnt from.
     """
     groups: dict[str, list[LabelledDialogue]] = {}
     for dialogue in dialogues:

@@ -22,9 +22,6 @@ class ScoredSession(Struct, frozen=True):
     """A labelled session after the detector saw it turn by turn.
 
     Attributes:
-        session_id: Which.
-        source: Where it is from.
-        escalating: Its label.
         score: The highest probability after any of its turns, 0-1.
         first_turn: Risk of its first user turn alone, 0-1.
         turns: How many it has, of all roles.

@@ -46,11 +46,7 @@ class LabelledSentence(Struct, frozen=True, forbid_unknown_fields=True):
     """A message and what it states.
 
     Attributes:
-        id: Unique in the set.
-        split: See the module.
         difficulty: Why the message is in the set; free, figures are given for each.
-        role: Who says it.
-        text: As it is written.
         expected: What it states, in order; empty for nothing.
         context: The assistant's message before it, where it matters.
     """

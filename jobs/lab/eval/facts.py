@@ -56,12 +56,8 @@ class LabelledMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """A user's message and its labels.
 
     Attributes:
-        id: Unique in the set.
         split: Rules may be written by looking at `dev`; `test` is for measuring alone.
         kind: Why the message is in the set; free, figures are given for each.
-        content: As the user writes it.
-        facts: What it states, in order.
-        retractions: What it takes back, in order.
     """
 
     id: str

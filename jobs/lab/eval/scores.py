@@ -39,15 +39,7 @@ class Judged(Struct, frozen=True):
 
 
 class ScoreFigures(Struct, frozen=True):
-    """Counts and ratios; a ratio of nothing is None.
-
-    Attributes:
-        precision: Of what was found, how much is right.
-        recall: Of what should be found, how much was.
-        f1: Their harmonic mean.
-        gold: What should be found.
-        found: What was found.
-    """
+    """Counts of labels and of what was found, with ratios; a ratio of nothing is None."""
 
     precision: float | None
     recall: float | None
@@ -57,12 +49,7 @@ class ScoreFigures(Struct, frozen=True):
 
 
 class GroupFigures(ScoreFigures, frozen=True, kw_only=True):
-    """Of messages of one kind.
-
-    Attributes:
-        messages: How many there are.
-        clean: Of those that state nothing, the share in which nothing was found.
-    """
+    """Of messages of one kind; `clean`: of those that state nothing, the share in which nothing was found."""
 
     messages: int
     clean: float | None

@@ -58,8 +58,6 @@ class LabelledSessions(NamedTuple):
 
     Attributes:
         signals: After each user turn, `(n_turns, n_signals)`.
-        escalating: Label.
-        source: Where it is from.
     """
 
     signals: list[Floats]
