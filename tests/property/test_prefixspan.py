@@ -61,8 +61,3 @@ def test_closed_patterns_tell_the_weight_of_all(weighted: list[tuple[tuple[int, 
         above = [other for other in kept if pattern.items in combinations(other.items, len(pattern.items))]
         assert pattern.weight == max(other.weight for other in above)
         assert (pattern in kept) == all(other == pattern or other.weight < pattern.weight for other in above)
-
-
-def test_too_many_patterns_are_refused() -> None:
-    """Rather than filling the memory."""
-    assert Sequences([[0, 1, 2, 3]], ITEMS).frequent(np.array([1]), 1, longest=LONGEST, most=13) is None

@@ -150,26 +150,18 @@ SESSIONS = [
 
 
 def test_figures_by_hand() -> None:
-    """Unlabelled sessions count in alerts and rates, and in nothing that needs a label."""
-    found = figures_of(SESSIONS, timedelta(days=2))
+    """Unlabelled sessions count in alerts and rates, and in nothing that needs a label; apps add up to the whole."""
+    found, by_app = figures_of(SESSIONS, span_of(SESSIONS)), figures_by_app(SESSIONS, None)
 
+    assert (span_of(SESSIONS), span_of([])) == (timedelta(days=2), timedelta(0))
     assert (found.sessions, found.labelled, found.escalating, found.benign) == (8, 7, 3, 4)
     assert (found.alerts, found.alerted, found.detected, found.false_alarms) == (4, 4, 2, 1)
     assert (found.precision, found.recall, found.false_alarm_ratio) == (0.6667, 0.6667, 0.25)
     assert (found.median_delay_turns, found.median_delay_ratio, found.median_first_alert_turn) == (3.5, 0.625, 3.5)
     assert found.alerts_per_day == 2.0
-
-
-def test_apps_add_up_to_the_whole_and_the_span_is_of_all() -> None:
-    """Each session is in one app; the span is from the first turn to the last, nothing for no session."""
-    by_app = figures_by_app(SESSIONS, None)
-
     assert list(by_app) == ["shop", "support"]
-    assert sum(each.false_alarms for each in by_app.values()) == figures_of(SESSIONS, None).false_alarms
+    assert sum(each.false_alarms for each in by_app.values()) == found.false_alarms
     assert (by_app["shop"].recall, by_app["support"].recall) == (1.0, 0.5)
-
-    assert span_of(SESSIONS) == timedelta(days=2)
-    assert span_of([]) == timedelta(0)
 
 
 def test_differences_name_turns_under_both_policies() -> None:

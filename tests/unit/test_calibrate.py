@@ -137,7 +137,7 @@ def test_in_an_archive_sessions_that_nobody_labelled_count_as_benign() -> None:
 
 
 def test_sessions_labelled_escalating_are_not_learnt_from_unless_there_are_no_others() -> None:
-    """And that is said."""
+    """And that is said; no session, or no time in which alerts could be counted, is refused."""
     unlabelled = [judged(f"u{n}", 0.01 * n) for n in range(30)]
     escalating, benign = judged("e", 0.9, escalating=True), judged("b", 0.2, escalating=False)
     target = Target(false_alarm_ratio=0.1)
@@ -147,6 +147,9 @@ def test_sessions_labelled_escalating_are_not_learnt_from_unless_there_are_no_ot
 
     alone = basis_of("", [escalating], target, None)
 
+    for sessions, said in (([], "no session"), ([benign], "needs traffic with times")):
+        with pytest.raises(ConfigurationError, match=said):
+            basis_of("", sessions, Target(alerts_per_day=1), None)
     assert (len(without.highest), without.allowed) == (30, 3)
     assert (len(with_benign.highest), 0.9 in with_benign.highest) == (31, False)
     assert alone.highest == [0.9]
@@ -193,13 +196,6 @@ def test_sources_that_the_scorer_knows_are_said(data: Path, monkeypatch: pytest.
     assert not any("trained" in note for each in (new, *by_rules) for note in each["notes"])
 
 
-@pytest.mark.parametrize(("sessions", "said"), [([], "no session"), ([judged("b", 0.1)], "needs traffic with times")])
-def test_traffic_that_cannot_answer_is_refused(sessions: list[object], said: str) -> None:
-    """No session, or no time in which alerts could be counted."""
-    with pytest.raises(ConfigurationError, match=said):
-        basis_of("", sessions, Target(alerts_per_day=1), None)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("kind", ["toml", "json"])
 def test_the_new_file_keeps_everything_else_of_the_old_one(tmp_path: Path, kind: str) -> None:
     """Whatever its format; a null of JSON, which TOML has not, is a default."""
@@ -220,26 +216,19 @@ def test_the_new_file_keeps_everything_else_of_the_old_one(tmp_path: Path, kind:
     assert (new.session, new.alerts) == (present.session, present.alerts)
 
 
-def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
-    """Alerts name its version: what it says must not change."""
-    file = tmp_path / "policy-2.toml"
-    write_new(file, b"one")
-
-    with pytest.raises(ConfigurationError, match="never overwritten"):
-        write_new(file, b"two")
-
-    assert file.read_bytes() == b"one"
-
-
 def test_the_command_writes_what_it_proposes(data: Path) -> None:
-    """From a labelled file to a policy file that loads, with a rate and its interval."""
+    """From a labelled file to a policy file that loads and is never overwritten, with a rate and its interval."""
     file = data.with_name("policy-2.toml")
     arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "new", "--write", str(file)]
 
     (proposal,) = printed(*arguments)["proposals"]
 
     assert proposal["expected"]["false_alarm_interval"][0] == 0
-    policy = load_policy(file.read_bytes(), "toml")
+    content = file.read_bytes()
+    policy = load_policy(content, "toml")
+    with pytest.raises(ConfigurationError, match="never overwritten"):
+        write_new(file, b"two")
+    assert file.read_bytes() == content
     assert policy.version == "default-2"
     assert policy.modes.thresholds("new")[1].enter == proposal["enter"]
     assert policy.modes.elevated == POLICY.modes.elevated

@@ -17,22 +17,6 @@ from streams.archive.writer import LakeWriter
 from tests.support.demo_outputs import outputs_of_the_play, turns_of_the_play
 from tests.support.lake_records import land_all, paths
 
-_VIEWS = (
-    "turns",
-    "profiles",
-    "episodes",
-    "compactions",
-    "topic_changes",
-    "topic_compactions",
-    "facts",
-    "fact_changes",
-    "user_memories",
-    "user_episodes",
-    "app_memory_spaces",
-    "app_memory_changes",
-    "app_memory_compactions",
-)
-
 
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -52,7 +36,8 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPy
 def tables(landed: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """The same as tables; each test takes its change back."""
     with duckdb.connect() as con:
-        for view in _VIEWS:
+        views = "SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'"
+        for (view,) in landed.execute(views).fetchall():
             rows = landed.execute(f"FROM {view}").to_arrow_table()
             con.register("rows", rows)
             con.execute(f"CREATE TABLE {view} AS FROM rows")

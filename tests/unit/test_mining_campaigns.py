@@ -129,7 +129,7 @@ def test_only_so_many_texts_are_compared_and_that_is_said() -> None:
 
 
 def test_the_planted_campaign_is_found_with_its_evidence(week: Callable[[str], JobResult], planted: LakePaths) -> None:
-    """Twelve sessions of twelve users in six wordings; the query, as it stands, gives just their messages."""
+    """Twelve sessions of twelve users in six wordings, found by the query; no four words are quoted."""
     result = week("campaigns")
     table = result.tables["campaigns"].filter(pl.col("campaign").str.contains("controller|override|hidden|pretend"))
 
@@ -141,16 +141,10 @@ def test_the_planted_campaign_is_found_with_its_evidence(week: Callable[[str], J
         texts = con.execute(
             f"SELECT content FROM turns SEMI JOIN ({found.finding.evidence}) USING (session_id, turn)"  # noqa: S608
         ).fetchall()
-    assert (len(texts), all(text.lower().startswith(TRIED) for (text,) in texts)) == (12, True)
-
-
-def test_nothing_shown_quotes(week: Callable[[str], JobResult]) -> None:
-    """No four words in a row of the message."""
-    result = week("campaigns")
-    shown = f"{result.section}" + "".join(table.write_csv() for table in result.tables.values())
+    shown = f"{result.section}" + "".join(each.write_csv() for each in result.tables.values())
     quoted = [" ".join(TRIED.split()[n : n + 4]) for n in range(len(TRIED.split()) - 3)]
-
     assert [words for words in quoted if words in shown.lower()] == []
+    assert (len(texts), all(text.lower().startswith(TRIED) for (text,) in texts)) == (12, True)
 
 
 def test_a_day_with_more_risky_messages_than_are_compared_is_noted(planted: LakePaths, tmp_path: Path) -> None:

@@ -84,19 +84,14 @@ def test_effects_are_those_of_scipy() -> None:
 
 
 def test_a_planted_shift_is_found_and_nothing_else() -> None:
-    """One standard deviation in one measure: of all apps and of each, with the evidence of its own column."""
+    """One standard deviation in one measure: of all apps and of each; of one population nothing is found."""
     found = compared(sessions(400, 200, shift=1.0), POLICY)
     shifted = found.filter("shifted")
 
+    assert [0] * 5 == [compared(sessions(400, 200, seed=seed), POLICY)["shifted"].sum() for seed in range(5)]
     assert {"mean_risk"} == set(shifted["measure"])
     assert {ALL_APPS, "support", "tutor"} == set(shifted["app_id"])
     assert ["Shifted: mean risk of a session"] == [each.title for each in findings(shifted, NOW, BASELINE)]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_did_not_move_is_not_found(seed: int) -> None:
-    """Both times of one population."""
-    assert 0 == compared(sessions(400, 200, seed=seed), POLICY)["shifted"].sum()
 
 
 def test_significance_without_an_effect_is_no_shift() -> None:
@@ -158,16 +153,15 @@ def test_too_few_labels_are_said_to_be() -> None:
     assert ([None], 0, [said]) == (weeks["brier"].to_list(), bins.height, notes)
 
 
-def test_the_planted_week_has_shifted(ready_week: Callable[[str], JobResult]) -> None:
-    """Longer messages and higher risk are found, the number of turns is not."""
+def test_the_planted_week_has_shifted(
+    ready_week: Callable[[str], JobResult], planted: LakePaths, tmp_path: Path
+) -> None:
+    """Longer messages and higher risk are found, the number of turns is not; the first week has none before it."""
     measures = set(ready_week("drift").tables["measures"].filter("shifted")["measure"])
 
     assert {"user_turn_bytes", "mean_risk"} <= measures
     assert "turns" not in measures
 
-
-def test_an_archive_without_a_baseline_compares_nothing(planted: LakePaths, tmp_path: Path) -> None:
-    """The first week has none before it."""
     found = mined(JOB, planted, tmp_path, period=WEEK.earlier)
 
     assert 0 == found.tables["measures"].height

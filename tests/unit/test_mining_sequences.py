@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
-import pytest
 
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
@@ -18,12 +17,6 @@ from tests.support.mined_frames import sessions_of
 POLICY = ArchivePolicy()
 RULES = POLICY.sequences
 SUPPOSES = "first hypothetical question"
-
-
-@pytest.fixture
-def found(week: Callable[[str], JobResult]) -> JobResult:
-    """What is found in the second planted week."""
-    return week("sequences")
 
 
 def seen(sessions: Sequence[tuple[str, int | None]], *, users: int = 1_000) -> pl.DataFrame:
@@ -147,20 +140,19 @@ def test_transitions_are_counted_by_stays() -> None:
     assert [("calm", "watch")] == transition_table(sessions, RULES).select("mode", "next").rows()
 
 
-def test_the_planted_week(found: JobResult) -> None:
-    """All 21 sessions that rise suppose something before; whoever is critical stays so until the end."""
+def test_the_planted_week(week: Callable[[str], JobResult], planted: LakePaths) -> None:
+    """All 21 sessions that rise suppose something before; whoever is critical stays so until the end.
+
+    Evidence of each pattern that is told are just the sessions that the table counts.
+    """
+    found = week("sequences")
     critical = found.tables["transitions"].filter(pl.col("mode") == "critical")
     supposing = [shown for shown in found.section.findings if SUPPOSES in shown.finding.title]
+    counted = dict(found.tables["before_alerts"].select("pattern", "sessions").iter_rows())
 
     assert [(21, 17)] == [(shown.sessions, shown.users) for shown in supposing]
     assert found.tables["before_alerts"]["pattern"][0].split(THEN)[1] == SUPPOSES
     assert [("end", 24, 100.0)] == critical.select("next", "sessions", "share_percent").rows()
-
-
-def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, found: JobResult) -> None:
-    """Of each pattern that is told: just those in the window before the alert."""
-    counted = dict(found.tables["before_alerts"].select("pattern", "sessions").iter_rows())
-
     with reading(planted) as con:
         for shown in found.section.findings:
             rows = con.sql(shown.finding.evidence).pl()

@@ -43,7 +43,7 @@ def episodes(turns: list[Turn]) -> list[ProjectEpisode]:
 
 
 def test_it_is_one_session_of_a_project_over_four_weeks(turns: list[Turn]) -> None:
-    """250 turns in order, two people, no sitting without its pause, and an end."""
+    """250 turns in order, two people, no sitting without its pause, an end; benches send none of it."""
     sittings = load_project_conversation().sittings
     last = schedule([load_project_conversation()])[-1].event(NOON)
 
@@ -56,15 +56,11 @@ def test_it_is_one_session_of_a_project_over_four_weeks(turns: list[Turn]) -> No
     assert timedelta(days=26) < turns[-1].timestamp - turns[0].timestamp < timedelta(days=28)
     assert all(turns[each.first_turn].role is Role.USER for each in sittings)
     assert isinstance(last, SessionEnded)
-
-
-def test_it_is_no_ordinary_traffic() -> None:
-    """What benches send is without it; the demo plays it beside the others."""
     assert load_project_conversation() not in load_conversations()
 
 
 def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
-    """All six kinds, about one episode in ten turns, a long struggle, and both pivots where they happened."""
+    """All six kinds, about one episode in ten turns, a long struggle, both pivots; key moments are in their order."""
     kinds = Counter(each.kind.value for each in episodes)
 
     assert len(kinds) == 6
@@ -72,9 +68,6 @@ def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
     assert [100, 148] == [each.first_turn for each in episodes if each.kind == "pivot"]
     assert (122, 181) in [(each.first_turn, each.last_turn) for each in episodes if each.kind == "problem_solved"]
 
-
-def test_its_arc_has_a_beginning_a_middle_and_an_end(episodes: list[ProjectEpisode]) -> None:
-    """The database decision, both pivots and the launch are key moments, in this order."""
     arc = narrative_arc(episodes, "tool-library", POLICY, turns=TURNS)
     words = ["PostgreSQL", "React to HTMX", "Docker Compose", "trigram", "live"]
     moments = [each.summary for each in arc.key_moments]

@@ -33,20 +33,25 @@ def page(tmp_path: Path) -> Path:
 
 
 def reported(data_dir: Path, page: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
-    """Run the command on an archive."""
+    """Run the command on an archive, of the overview alone unless told."""
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(data_dir))
-    return turntide("report", "--to", str(page), *arguments)
+    return turntide("report", "--to", str(page), "--job", "overview", *arguments)
 
 
 def test_page_is_written_and_told(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The latest week is held against the one before; the headline is printed, and on the page."""
-    ran = reported(planted_home, page, monkeypatch, "--job", "overview", "--output", "json")
+    """The latest week is held against the one before; what is kept is used as it is, unless asked otherwise."""
+    marker = planted_home / "mining" / "overview" / "parts" / "2026-03-09" / "made-of.txt"
+    ran = reported(planted_home, page, monkeypatch, "--output", "json")
 
-    again = reported(planted_home, page, monkeypatch, "--job", "overview")
+    first = marker.stat().st_mtime_ns
+    again = reported(planted_home, page, monkeypatch)
+    kept = marker.stat().st_mtime_ns
+    reported(planted_home, page, monkeypatch, "--refresh")
 
     told = json.loads(ran.stdout)
     assert ran.exit_code == 0
     assert ("2026-03-09", "2026-03-15", str(page)) == (told["since"], told["until"], told["page"])
+    assert first == kept < marker.stat().st_mtime_ns
     assert 70 == told["figures"]["sessions"]
     assert "9 March to 15 March 2026, held against 2 March to 8 March 2026" in page.read_text("utf-8")
     assert_text("report", again.stdout, volatile={r"/\S+": "PAGE"})
@@ -68,7 +73,7 @@ def test_failing_jobs_spoil_nothing(planted_home: Path, page: Path, monkeypatch:
 
     monkeypatch.setattr(command_module, "job_of", lambda _: job_of("overview"))
     monkeypatch.setattr(command_module, "mined", failing)
-    ran = reported(planted_home, page, monkeypatch, "--job", "overview", "--job", "drift", "--output", "json")
+    ran = reported(planted_home, page, monkeypatch, "--job", "drift", "--output", "json")
 
     told, written = json.loads(ran.stdout), page.read_text("utf-8")
     assert ran.exit_code == 1
@@ -85,9 +90,7 @@ def test_periods_and_archives_without_rows_are_pages_that_say_so(
     planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Nothing was received in 2020, or nothing landed yet: no error."""
-    ran = reported(
-        planted_home, page, monkeypatch, "--job", "overview", "--since", "2020-01-01", "--until", "2020-01-02"
-    )
+    ran = reported(planted_home, page, monkeypatch, "--since", "2020-01-01", "--until", "2020-01-02")
 
     assert ran.exit_code == 0
     assert "holds nothing of this period" in page.read_text("utf-8")
@@ -96,23 +99,10 @@ def test_periods_and_archives_without_rows_are_pages_that_say_so(
     with closing(LakeWriter(paths(tmp_path / "archive"))):
         pass
 
-    ran = reported(tmp_path, page, monkeypatch, "--job", "overview")
+    ran = reported(tmp_path, page, monkeypatch)
 
     assert ran.exit_code == 0
     assert "The archive is empty" in page.read_text("utf-8")
-
-
-def test_refresh_makes_days_again(planted_home: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept is used as it is, unless asked otherwise."""
-    marker = planted_home / "mining" / "overview" / "parts" / "2026-03-09" / "made-of.txt"
-    reported(planted_home, page, monkeypatch, "--job", "overview")
-    first = marker.stat().st_mtime_ns
-
-    reported(planted_home, page, monkeypatch, "--job", "overview")
-    again = marker.stat().st_mtime_ns
-    reported(planted_home, page, monkeypatch, "--job", "overview", "--refresh")
-
-    assert first == again < marker.stat().st_mtime_ns
 
 
 @pytest.mark.parametrize(

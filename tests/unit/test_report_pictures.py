@@ -20,7 +20,7 @@ CHART = alt.Chart(pl.DataFrame({"x": [1, 2], "of": ["a", "b"]})).mark_bar().enco
 
 
 def test_page_pictures_take_the_colours_of_the_page() -> None:
-    """Colours are variables that the style sheet has for both grounds; only a single view fills its place."""
+    """Colours are variables that the style sheet has for both grounds; the script that draws opens no script."""
     picture = drawn("One", "", CHART)
     named = set(re.findall(r"var\(--([a-z]+)\)", str(picture.for_page()["config"])))
 
@@ -28,16 +28,10 @@ def test_page_pictures_take_the_colours_of_the_page() -> None:
     assert all(named <= set(palette) for palette in palettes().values())
     assert "var(--a)" in picture.inline(360)
     assert "var(" not in picture.svg()
+    assert [] == re.findall(r"</script|<!--", script())
+    assert "vegaEmbed" in script()
     assert "container" == picture.for_page()["width"]
     assert "width" not in drawn("Two", "", CHART.facet("of:N")).for_page()
-
-
-def test_script_can_stand_in_a_page() -> None:
-    """Nothing in it would end or open a script, and it makes what the page calls."""
-    said = script()
-
-    assert [] == re.findall(r"</script|<!--", said)
-    assert "vegaEmbed" in said
 
 
 def test_tables_show_units_and_are_cut() -> None:
