@@ -42,7 +42,6 @@ _QUIET_COLOUR = "#8f97a1"
 _WIDTH_PX, _HEIGHT_PX, _BAR_PX = 460, 200, 24
 _ROOM_FOR_LABELS, _ROOM_ABOVE, _ROOM_ON_LOG = 1.3, 1.35, 4.0
 _MEASUREMENTS = "jobs/shared/measurements.yaml"
-_CHANNELS = ("encoding", "facet")
 
 
 class Drawn(NamedTuple):
@@ -139,20 +138,17 @@ def written_out(part: Any, values: Mapping[str, Any]) -> Any:
         return values[part[1:]]
     if not isinstance(part, dict):
         return part
-    written = {name: written_out(each, values) for name, each in part.items() if name not in _CHANNELS}
+    written = {name: written_out(each, values) for name, each in part.items() if name not in {"encoding", "facet"}}
     if "facet" in part:
         written["facet"] = _channel(part["facet"], values)
     if "encoding" in part:
-        written["encoding"] = {
-            name: [_channel(each, values) for each in channel]
-            if isinstance(channel, list)
-            else _channel(channel, values)
-            for name, channel in part["encoding"].items()
-        }
+        written["encoding"] = {name: _channel(each, values) for name, each in part["encoding"].items()}
     return written
 
 
-def _channel(channel: str | dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _channel(channel: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(channel, list):
+        return [_channel(each, values) for each in channel]
     given = {"of": channel} if isinstance(channel, str) else channel
     looks = {name: written_out(look, values) for name, look in given.items() if name != "of"}
     return alt.utils.parse_shorthand(given["of"]) | looks if "of" in given else looks

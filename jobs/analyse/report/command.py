@@ -19,8 +19,6 @@ from models.errors import ConfigurationError, StoreUnavailable
 from streams.settings import load_settings
 
 if TYPE_CHECKING:
-    from jobs.analyse.mining.job import Period
-    from jobs.analyse.mining.source import MiningSource
     from jobs.analyse.report.gathering import MiningReport
 
 _EXIT_INCOMPLETE = 1
@@ -90,7 +88,9 @@ def gathered(
     if refresh:
         forget_mined(settings.data_dir / "mining")
     with opened() as source:
-        period = _period(source, days=days, since=since, until=until, today=made_at)
+        # Of an empty archive those up to today, so that its page can say so.
+        last = until.date() if until else source.latest_day() or made_at.date()
+        period = period_of(source, days=days, since=since and since.date(), until=last)
         parts = [
             part_of(name, period, job_of=job_of, mined=lambda name, period: mined(name, source, period))
             for name in names
@@ -105,14 +105,6 @@ def gathered(
             made_at=made_at,
             seconds=time.monotonic() - begun,
         )
-
-
-def _period(
-    source: MiningSource, *, days: int | None, since: datetime | None, until: datetime | None, today: datetime
-) -> Period:
-    """The days asked for; of an empty archive those up to today, so that its page can say so."""
-    last = until.date() if until else source.latest_day() or today.date()
-    return period_of(source, days=days, since=since.date() if since else None, until=last)
 
 
 def _require_folder(file: Path) -> None:

@@ -20,9 +20,7 @@ from jobs.shared.pictures import Drawn, write_whole
 from models.language.notable import clipped
 from streams.http import pages
 
-_CARD_PX, _MARGIN_PX, _CARD_SCALE = (1_000, 560), 40, 1.5
-_COLUMNS, _ROW_PX, _NUMBERS = 4, 100, 8
-_FINDINGS, _FINDING_PX, _TITLE_CHARS = 3, 46, 70
+_CARD_SCALE = 1.5
 _A4_PT = (595, 842)
 _MARGIN_PT, _LINE_PT, _LINE_CHARS = 48, 15, 92
 _PER_PAGE, _PICTURE_PT = 3, (500, 198)
@@ -70,12 +68,11 @@ def write_document(report: MiningReport, place: Path) -> None:
 
 
 class _Sheet:
-    """Texts and charts at their places; `y` is where the next line goes."""
+    """A page of A4: texts and charts at their places; `y` is where the next line goes."""
 
-    def __init__(self, size: tuple[int, int], margin: int, *, ground: str = "card") -> None:
-        self.width, self.height = size
-        self.margin, self.y = margin, float(margin)
-        self._ground = ground
+    def __init__(self) -> None:
+        self.width, self.height = _A4_PT
+        self.y = float(_MARGIN_PT)
         self._texts: list[dict[str, object]] = []
         self._pictures: list[str] = []
 
@@ -87,11 +84,11 @@ class _Sheet:
         """Write below what is there, in as many lines as it takes."""
         for line in textwrap.wrap(said, chars):
             self.y += _LINE_PT * size / 10
-            self.text(self.margin, self.y, line, size, **look)
+            self.text(_MARGIN_PT, self.y, line, size, **look)
 
     def picture(self, drawn: Drawn, y: float) -> None:
         width, height = _PICTURE_PT
-        place = rf'\1x="{self.margin}" y="{y}" width="{width}" height="{height}" preserveAspectRatio="xMinYMin"'
+        place = rf'\1x="{_MARGIN_PT}" y="{y}" width="{width}" height="{height}" preserveAspectRatio="xMinYMin"'
         self._pictures.append(_SIZE.sub(place, drawn.svg(), count=1))
 
     def svg(self) -> str:
@@ -99,7 +96,6 @@ class _Sheet:
             "jobs/analyse/report/sheet.svg.j2",
             width=self.width,
             height=self.height,
-            ground=self._ground,
             colours=pages.palettes()["light"],
             texts=self._texts,
             pictures=self._pictures,
@@ -108,31 +104,19 @@ class _Sheet:
 
 def card_svg(report: MiningReport) -> str:
     """The report as one picture for chat: headline numbers with their change, and the strongest findings."""
-    sheet = _Sheet(_CARD_PX, _MARGIN_PX, ground="page")
-    sheet.text(_MARGIN_PX, 58, "Turntide report", 30, weight="bold")
-    sheet.text(_MARGIN_PX, 88, _period(report), 17, colour="faint")
-    for at, figure in enumerate(report.headline[:_NUMBERS]):
-        row, column = divmod(at, _COLUMNS)
-        x, y = _MARGIN_PX + column * (sheet.width - 2 * _MARGIN_PX) // _COLUMNS, 120 + row * _ROW_PX
-        change = report.change(figure)
-        sheet.text(x, y + 20, wording.label(figure.name), 15, colour="faint")
-        sheet.text(x, y + 54, wording.value(figure.name, figure.value), 30)
-        sheet.text(x, y + 76, change.text, 15, colour=change.tone)
-    y = 374
-    for part, shown in report.top_findings[:_FINDINGS]:
-        sheet.text(_MARGIN_PX, y, clipped(shown.finding.title, _TITLE_CHARS), 19)
-        about = f"{part.title}, {wording.counted(shown.users, 'user')}"
-        sheet.text(sheet.width - _MARGIN_PX, y, about, 15, colour="faint", anchor="end")
-        y += _FINDING_PX
-    if (more := len(report.findings) - _FINDINGS) > 0:
-        sheet.text(_MARGIN_PX, y, f"and {wording.counted(more, 'more finding')}", 15, colour="faint")
-    elif not report.findings:
-        sheet.text(_MARGIN_PX, y, _nothing(report), 19)
-    return sheet.svg()
+    return pages.render(
+        "jobs/analyse/report/card.svg.j2",
+        report=report,
+        wording=wording,
+        clipped=clipped,
+        colours=pages.palettes()["light"],
+        period=_period(report),
+        nothing=_nothing(report),
+    )
 
 
 def _text_sheets(report: MiningReport) -> Iterator[_Sheet]:
-    sheet = _Sheet(_A4_PT, _MARGIN_PT)
+    sheet = _Sheet()
     sheet.lines("Turntide report", 20, weight="bold")
     sheet.lines(f"{_period(report)} (UTC)", colour="faint")
     sheet.y += _LINE_PT
@@ -152,7 +136,7 @@ def _text_sheets(report: MiningReport) -> Iterator[_Sheet]:
         said = f"{shown.finding.text} {wording.evidence(shown)}."
         if sheet.y + (len(textwrap.wrap(said, _LINE_CHARS)) + 4) * _LINE_PT > sheet.height - _MARGIN_PT:
             yield sheet
-            sheet = _Sheet(_A4_PT, _MARGIN_PT)
+            sheet = _Sheet()
         sheet.y += _LINE_PT / 2
         sheet.lines(shown.finding.title, 11, weight="bold", chars=_LINE_CHARS - 12)
         sheet.lines(said)
@@ -163,7 +147,7 @@ def _text_sheets(report: MiningReport) -> Iterator[_Sheet]:
 def _picture_sheets(report: MiningReport) -> Iterator[_Sheet]:
     pictures = [(part.title, picture) for part in report.parts for picture in part.pictures]
     for first in range(0, len(pictures), _PER_PAGE):
-        sheet = _Sheet(_A4_PT, _MARGIN_PT)
+        sheet = _Sheet()
         for row, (section, picture) in enumerate(pictures[first : first + _PER_PAGE]):
             sheet.y = top = _MARGIN_PT + row * (sheet.height - 2 * _MARGIN_PT) / _PER_PAGE
             sheet.text(sheet.width - _MARGIN_PT, top + _LINE_PT, section, 9, colour="faint", anchor="end")

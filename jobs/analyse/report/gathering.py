@@ -154,19 +154,11 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
 
 def facts_of(con: duckdb.DuckDBPyConnection) -> ArchiveFacts:
     """Facts of a reader's archive."""
-    snapshot = con.execute(
-        f"SELECT snapshot_id, snapshot_time FROM ducklake_snapshots('{LAKE}') ORDER BY snapshot_id DESC LIMIT 1"  # noqa: S608
+    found = con.execute(
+        f"SELECT snapshot_id, snapshot_time, (SELECT count(*) FROM {RAW}.turns), "  # noqa: S608 - a constant
+        f"(SELECT coalesce(sum(file_size_bytes), 0)::BIGINT FROM ducklake_table_info('{LAKE}')), "
+        f"(SELECT coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.turns) "
+        f"FROM ducklake_snapshots('{LAKE}') ORDER BY snapshot_id DESC LIMIT 1"
     ).fetchone()
-    sizes = con.execute(f"SELECT coalesce(sum(file_size_bytes), 0)::BIGINT FROM ducklake_table_info('{LAKE}')")  # noqa: S608
-    size = sizes.fetchone()
-    turns = con.execute(f"SELECT count(*), coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.turns").fetchone()  # noqa: S608
-    assert snapshot  # noqa: S101 - no archive is without one
-    assert size  # noqa: S101 - an aggregate has one row
-    assert turns  # noqa: S101 - likewise
-    return ArchiveFacts(
-        snapshot=snapshot[0],
-        committed_at=snapshot[1],
-        turns=turns[0],
-        parquet_bytes=size[0],
-        json_bytes_of_turns=turns[1],
-    )
+    assert found  # noqa: S101 - no archive is without a snapshot
+    return ArchiveFacts(*found)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -180,21 +179,16 @@ def _read(file: Path, where: Mapping[str, str]) -> list[TopicDialogue]:
     filling = Filling(source=file.name.partition(".")[0] or "input", now=BEGINS, start=BEGINS, keep_metadata=True)
     try:
         with file.open("rb") as stream:
-            return _of(stream, file.name, filling, where)
+            items = list(InputSource(stream, InputReading(filling=filling, end_sessions=False)).items)
     except OSError as error:
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
-
-
-def _of(stream: BinaryIO, name: str, filling: Filling, where: Mapping[str, str]) -> list[TopicDialogue]:
-    source = InputSource(stream, InputReading(filling=filling, end_sessions=False))
-    dialogues = []
-    for item in source.items:
-        if not isinstance(item, InputConversation):  # a line that cannot be read: `turntide produce` says which
-            continue
-        turns = [event for event in item.events if isinstance(event, Turn)]
-        if turns and _meets(turns[0], where):
-            dialogues.append(TopicDialogue(name, turns[0].user_id, turns))
-    return dialogues
+    # A line that cannot be read is left out: `turntide produce` says which.
+    talks = [
+        [each for each in item.events if isinstance(each, Turn)]
+        for item in items
+        if isinstance(item, InputConversation)
+    ]
+    return [TopicDialogue(file.name, turns[0].user_id, turns) for turns in talks if turns and _meets(turns[0], where)]
 
 
 def _meets(turn: Turn, where: Mapping[str, str]) -> bool:
