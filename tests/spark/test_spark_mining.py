@@ -11,7 +11,7 @@ import ibis
 import pytest
 from ibis.backends import BaseBackend
 
-from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.job import job_names, job_of
 from jobs.analyse.mining.source import Tables
 from models.policy.archive import ArchivePolicy
 from tests.support.mined_archive import WEEK

@@ -95,7 +95,7 @@ def mining_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def week(planted: LakePaths, mining_folder: Path) -> Callable[[str], JobResult]:
     """A job's result of the second planted week."""
-    from jobs.analyse.mining.jobs import job_of  # noqa: PLC0415
+    from jobs.analyse.mining.job import job_of  # noqa: PLC0415
     from tests.support.mined_archive import mined  # noqa: PLC0415
 
     return cache(lambda name: mined(job_of(name), planted, mining_folder))
@@ -104,7 +104,7 @@ def week(planted: LakePaths, mining_folder: Path) -> Callable[[str], JobResult]:
 @pytest.fixture(scope="session")
 def ready_week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], JobResult]:
     """The same by rules under which each job has findings."""
-    from jobs.analyse.mining.jobs import job_of  # noqa: PLC0415
+    from jobs.analyse.mining.job import job_of  # noqa: PLC0415
     from tests.support.made_once import made_once  # noqa: PLC0415
     from tests.support.mined_archive import READY, mined  # noqa: PLC0415
 

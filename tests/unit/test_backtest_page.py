@@ -10,8 +10,7 @@ from msgspec import structs
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import JudgedSession
 from jobs.escalation.backtest.page import render
-from jobs.escalation.backtest.report import Backtest, backtest_of
-from jobs.escalation.backtest.tables import compared_rows, notes_on, source_rows
+from jobs.escalation.backtest.report import Backtest, backtest_of, compared_rows, notes_on, source_rows
 from models.policy import Policy
 from tests.support.backtest_sessions import judged
 from tests.support.report_parts import Outline

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.analyse.mining.job import Job, Period
-from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.job import Job, Period, job_names, job_of
 from models.events import SessionEnded, Turn
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from jobs.analyse.mining import run
-from jobs.analyse.mining.job import Job
-from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.job import Job, job_names, job_of
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.source import Tables
 from jobs.analyse.mining.wording import figure_names

@@ -13,8 +13,7 @@ from scipy import stats
 
 from jobs.analyse.mining.escalation_shapes import described
 from jobs.analyse.mining.escalation_survival import logrank_scores, survival_table
-from jobs.analyse.mining.job import ALL_APPS
-from jobs.analyse.mining.jobs import job_names
+from jobs.analyse.mining.job import ALL_APPS, job_names
 from jobs.analyse.mining.results import JobResult, ShownFinding
 from jobs.analyse.mining.statistics import ByUser
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining

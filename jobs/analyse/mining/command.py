@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.job import job_names, job_of
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer, progress_bar

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import polars as pl
@@ -200,3 +201,17 @@ class Job(NamedTuple):
         from jobs.analyse.mining.pictures import pictures_of
 
         return pictures_of(self.name, tables)
+
+
+_JOBS = ("overview", "escalation", "sequences", "topics", "campaigns", "memory", "drift")
+
+
+def job_names() -> tuple[str, ...]:
+    """Every job's name, in the order of the report."""
+    return _JOBS
+
+
+def job_of(name: str) -> Job:
+    """The job of this name: the `JOB` of its module, which imports what it needs."""
+    job: Job = import_module(f"jobs.analyse.mining.{name}").JOB
+    return job

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
-from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.job import job_names, job_of
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer

@@ -60,8 +60,7 @@ def backtest(
     """
     from jobs.escalation.backtest.contenders import LEFT_OUT, contenders_of
     from jobs.escalation.backtest.judging import judge, judged_left_out, selected
-    from jobs.escalation.backtest.report import backtest_of, without_sessions
-    from jobs.escalation.backtest.tables import show
+    from jobs.escalation.backtest.report import backtest_of, show, without_sessions
     from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of
     from jobs.replay.command import folding
     from streams.settings import load_settings

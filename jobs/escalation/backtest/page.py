@@ -13,8 +13,15 @@ from typing import Any
 from msgspec.structs import asdict
 
 from jobs.escalation.backtest.figures import CLASSES
-from jobs.escalation.backtest.report import Backtest, Outcome
-from jobs.escalation.backtest.tables import among_labelled, cell, compared_rows, notes_on, source_rows
+from jobs.escalation.backtest.report import (
+    Backtest,
+    Outcome,
+    among_labelled,
+    cell,
+    compared_rows,
+    notes_on,
+    source_rows,
+)
 from jobs.shared.pictures import Drawn, described
 from streams.http import pages
 

@@ -11,7 +11,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.escalation.backtest.command import AppOption, DataOption, SinceOption, UntilOption
-from jobs.escalation.backtest.tables import between, cell
+from jobs.escalation.backtest.report import between, cell
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import duckdb
 
-from jobs.analyse.mining.jobs import job_names
+from jobs.analyse.mining.job import job_names
 from jobs.archive.query import files_read
 from jobs.archive.view_meanings import VIEW_MEANINGS
 from jobs.lab.bench.apart import apart
