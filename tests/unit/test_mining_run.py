@@ -117,10 +117,13 @@ def mined(tmp_path: Path) -> Mined:
 
 
 def test_a_session_belongs_to_the_day_of_its_first_turn(mined: Mined) -> None:
-    """Two days, though rows came on three."""
+    """Two days, though rows came on three; with other rules or another version all days are made again."""
     result = mined()
+    mined(JOB._replace(version=2))
+    mined(JOB._replace(version=2), policy=ArchivePolicy(mining_batch_rows=12))
 
-    assert [(MONDAY, MONDAY + timedelta(days=1))] == mined.made
+    assert (MONDAY, MONDAY + timedelta(days=1)) == mined.made[0]
+    assert [2, 2, 1, 1] == [len(days) for days in mined.made]
     assert [(2, 6), (3, 6)] == result.tables["lengths"].select("turns", "sessions").rows()
 
 
@@ -146,15 +149,6 @@ def test_late_rows_and_not_files_make_a_day_again(mined: Mined) -> None:
     assert 31.0 == result.section.figures[0].value
 
 
-def test_other_rules_or_another_version_make_all_days_again(mined: Mined) -> None:
-    """What is kept was made by older ones."""
-    mined()
-    mined(JOB._replace(version=2))
-    mined(JOB._replace(version=2), policy=ArchivePolicy(mining_batch_rows=12))
-
-    assert [2, 2, 1, 1] == [len(days) for days in mined.made]
-
-
 def test_a_run_that_was_cut_short_goes_on(mined: Mined) -> None:
     """The day that was made before it died is not made again."""
     one_day_each = ArchivePolicy(mining_batch_rows=1)
@@ -175,28 +169,20 @@ def test_a_run_that_was_cut_short_goes_on(mined: Mined) -> None:
 
 
 def test_what_is_about_too_few_is_left_out(mined: Mined) -> None:
-    """Sessions of one user are no pattern, nor are four users'; such a figure has no value and no counts."""
+    """Sessions of one user are no pattern, nor are four users'; such a figure is empty. A table must say its users."""
     put(mined.place, [said(session, number, 3, user=99) for session in range(30, 40) for number in range(4)], first=30)
     put(mined.place, [said(session, number, 3) for session in range(50, 54) for number in range(5)], first=70)
 
     result = mined()
 
+    with pytest.raises(ValueError, match="users"):
+        mined(JOB._replace(find=lambda *_: JobFindings(tables={"lengths": pl.DataFrame({"turns": [1]})}), version=2))
     assert [2, 3] == result.tables["lengths"]["turns"].to_list()
     assert (2, 1) == (result.section.tables["lengths"].left_out, result.section.findings_left_out)
     assert ["everything"] == [shown.finding.title for shown in result.section.findings]
 
     (figure, *_) = mined(policy=ArchivePolicy(anonymity=AnonymityPolicy(min_users=18))).section.figures
     assert (None, 0, 0) == (figure.value, figure.sessions, figure.users)
-
-
-def test_a_table_must_say_whom_it_is_about(mined: Mined) -> None:
-    """Without counts of sessions and users it is refused."""
-
-    def careless(_parts: Frames, _asked: MiningInput) -> JobFindings:
-        return JobFindings(tables={"lengths": pl.DataFrame({"turns": [1]})})
-
-    with pytest.raises(ValueError, match="users"):
-        mined(JOB._replace(find=careless))
 
 
 def test_a_day_that_is_gone_is_forgotten(mined: Mined) -> None:

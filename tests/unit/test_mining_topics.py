@@ -95,19 +95,12 @@ def test_novel_is_what_the_earlier_period_does_not_know() -> None:
     assert result["novel"].null_count() == frame.height
 
 
-def test_a_session_is_about_what_enough_of_its_texts_are_about() -> None:
-    """Of eleven texts one is about something else: less than a fifth."""
-    frame = pl.DataFrame(
-        {"here": True, "day": WEEK.since, "session_id": "s", "user_id": "u", "group": [0] * 10 + [1], "novel": False}
-    )
-
-    assert members(frame, POLICY)["group"].to_list() == [0]
-
-
 def test_a_growing_cluster_is_told_from_one_that_stays() -> None:
-    """The battery is in a third of the sessions, in none before; the garden stays."""
+    """The battery is in a third of the sessions, in none before; one of eleven texts makes a session about nothing."""
     before, here = texts(OLD, sessions=90, seed=1), texts([*OLD, *NEW], sessions=90, seed=2)
     sessions = bare(here).select("session_id").unique().with_columns(alerted=False)
+    ids = {"session_id": "s", "user_id": "u"}
+    frame = pl.DataFrame({"here": True, "day": WEEK.since, **ids, "group": [0] * 10 + [1], "novel": False})
 
     result = clustered(bare(here), bare(before), POLICY)
     table = cluster_table(result, sessions, NO_WORDS, POLICY)
@@ -116,6 +109,7 @@ def test_a_growing_cluster_is_told_from_one_that_stays() -> None:
     new = result.filter("here").filter(here["text"].is_in(MATTERS["battery"]))["group"].unique()
     assert grown["group"].to_list() != []
     assert set(grown["group"]) <= set(new)
+    assert members(frame, POLICY)["group"].to_list() == [0]
 
 
 def test_of_a_day_with_too_many_texts_whole_sessions_are_drawn() -> None:

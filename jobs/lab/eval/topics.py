@@ -35,6 +35,7 @@ from jobs.lab.eval.topics_matching import (
 from jobs.shared.output import Printer, Progress
 from models.policy import Policy
 from models.policy.topic import SEED_SIMILARITY
+from streams.http import pages
 from streams.ports import Embedder, Vectors
 
 THRESHOLDS = tuple(n / 20 for n in range(1, 17))
@@ -208,10 +209,8 @@ def _variants(mixed: Mixed, short: Vectors, thresholds: Sequence[float], bonuses
 
 def show(printed: Printer, report: TopicScores) -> None:
     """Print the tables and what they say."""
-    printed.message(
-        f"{report.embedder}: {report.sessions} sessions of {report.dialogues_per_session} dialogues each, out of "
-        f"{report.dialogues:,}; {report.user_turns:,} user turns of {report.turns:,}; seed {report.seed}"
-    )
+    macros = pages.macros("jobs/lab/eval/topics.md.j2")
+    printed.message(macros.sample(report).strip())
     merging = [
         {"merge_similarity": point.merge_similarity, **_match_cells(point), "merges": f"{point.merges_per_session:.2f}"}
         for point in report.merging
@@ -224,22 +223,8 @@ def show(printed: Printer, report: TopicScores) -> None:
     printed.rows("Threshold: pairs of user turns, without merging", curve_rows(report))
     printed.rows("Merging, at the best threshold", merging)
     printed.rows("Other embeddings of a topic, simulated, each at its best threshold", variants)
-    for said in verdicts(report):
+    for said in macros.verdicts(report).splitlines():
         printed.message(said)
-
-
-def verdicts(report: TopicScores) -> list[str]:
-    """The best thresholds, and what the source's gives, a sentence each."""
-    youden = report.best_youden
-    named = {"best": report.best, "shipped": report.at_shipped, "the source's": report.at_seed}
-    said = [
-        f"{name}: {point.threshold:g} with active bonus {point.active_bonus:g}: F1 {point.f1:.2f}, "
-        f"{point.topics_per_session:.1f} topics for {report.dialogues_per_session} dialogues"
-        for name, points in named.items()
-        for point in points
-    ]
-    pairs = f"pairs alone: Youden's J is highest at {youden.threshold:g}, {youden.youden:.2f}"
-    return [*said, f"{pairs} ({youden.true_join_rate:.0%} of one dialogue, {youden.false_join_rate:.0%} of two)"]
 
 
 def curve_rows(report: TopicScores) -> Iterator[dict[str, str]]:
