@@ -132,20 +132,12 @@ class Cue(Struct, frozen=True):
 
 
 def load_conversations() -> list[DemoConversation]:
-    """All conversations but the project's, the earliest first.
-
-    Raises:
-        msgspec.ValidationError: A file is wrong: a defect of the package.
-    """
+    """All conversations but the project's, the earliest first."""
     return [conversation for conversation in _read() if conversation.in_play]
 
 
 def load_project_conversation() -> DemoConversation:
-    """The 250 turns of a project, over four weeks; `schedule` says when each is said.
-
-    Raises:
-        msgspec.ValidationError: A file is wrong: a defect of the package.
-    """
+    """The 250 turns of a project, over four weeks; `schedule` says when each is said."""
     (conversation,) = (conversation for conversation in _read() if not conversation.in_play)
     return conversation
 
@@ -154,9 +146,6 @@ def load_play() -> list[DemoConversation]:
     """What the demo plays: all conversations, and the project's in as long as they take.
 
     Were its pauses kept, its session would time out in each, and event time of four weeks pass for the others as well.
-
-    Raises:
-        msgspec.ValidationError: A file is wrong: a defect of the package.
     """
     others, project = load_conversations(), load_project_conversation()
     without_pauses = structs.replace(project, sittings=[structs.replace(s, after_hours=0.0) for s in project.sittings])

@@ -130,11 +130,7 @@ class ProjectRecalled(Struct, frozen=True, kw_only=True):
 
 
 def load_questions() -> Questions:
-    """What is asked at the end of the play.
-
-    Raises:
-        msgspec.ValidationError: The file is wrong: a defect of the package.
-    """
+    """What is asked at the end of the play."""
     return msgspec.toml.decode((files("jobs.demo") / "questions.toml").read_bytes(), type=Questions)
 
 

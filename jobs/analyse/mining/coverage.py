@@ -95,10 +95,9 @@ def counted(sessions: pl.Expr, users: pl.Expr) -> pl.Expr:
     )
 
 
-def enough(k: AnonymityPolicy, sessions: str | pl.Expr = SESSIONS, users: str | pl.Expr = USERS) -> pl.Expr:
+def enough(k: AnonymityPolicy, sessions: pl.Expr = pl.col(SESSIONS), users: pl.Expr = pl.col(USERS)) -> pl.Expr:
     """Condition on two counts, by default those of a table's row: as many as something shown needs."""
-    of_sessions, of_users = (pl.col(each) if isinstance(each, str) else each for each in (sessions, users))
-    return (of_sessions >= k.min_sessions) & (of_users >= k.min_users)
+    return (sessions >= k.min_sessions) & (users >= k.min_users)
 
 
 def is_few(part: Coverage | None, k: AnonymityPolicy) -> bool:

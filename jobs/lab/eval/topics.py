@@ -122,7 +122,7 @@ def measure(
         sessions: How many to make of the dialogues.
         seed: Of which dialogues meet, where they are cut and how they alternate.
         progress: Told after every run.
-        thresholds: Cosines to try; the policy's and the source's are added if they are not among them.
+        thresholds: Cosines to try, beside the policy's and the source's.
 
     Raises:
         ConfigurationError: Too few dialogues are long enough.
