@@ -35,12 +35,9 @@ def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
     assert (causes["demand"][0], causes["demand"][-2:]) == ("raised", ["acknowledged", "resolved"])
     assert summary.turns == played.planned_turns == 732
 
-
-def test_slow_escalation_alerts_well_before_its_end(played: DemoState) -> None:
-    """More than half of the conversation is left, and the worst of it; nothing said before the refusal alerts."""
-    (slow,) = [alert for alert in summary_of(played).alerts if alert.session_id == "account"]
+    # The slow one alerts well before its end: more than half of it is left, and the worst; nothing before the refusal.
+    (slow,) = [alert for alert in summary.alerts if alert.session_id == "account"]
     judged = slow.gravest.escalation
-
     assert 8 < slow.turn < slow.turns_of_session / 2
     assert judged
     assert judged.probability >= judged.threshold == DEMO_POLICY.modes.elevated.enter

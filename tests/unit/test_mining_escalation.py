@@ -108,7 +108,7 @@ def test_few_are_not_told_of() -> None:
     assert [0, 6] == calm.filter(pl.col("app") == "all apps")["scored_turn"].to_list()
 
 
-def test_the_planted_week(ready_week: Callable[[str], JobResult]) -> None:
+def test_the_planted_week(ready_week: Callable[[str], JobResult], planted: LakePaths, tmp_path: Path) -> None:
     """Tutors' sessions rise early, the campaign's peaks are new: the evidence are just these. 40 of 70 sessions alert.
 
     The alert comes at the turn at which the risk changes.
@@ -127,6 +127,12 @@ def test_the_planted_week(ready_week: Callable[[str], JobResult]) -> None:
         "median_turns_from_change_to_alert": 0.0,
         "rising_sessions_percent": 32.86,
     } == figures
+
+    # With few points for each curve the shapes are the same: means of the parts stand for their turns.
+    coarse = ArchivePolicy(escalation=EscalationMining(curve_points=8))
+    shapes = mined(JOB, planted, tmp_path, policy=coarse).tables["shapes"]
+
+    assert 7 == shapes.filter(pl.col("shape") == "late rise, high")["sessions"].item()
 
 
 def test_shapes_of_shuffled_weeks_do_not_grow() -> None:
@@ -157,12 +163,3 @@ def test_a_session_without_scored_turns_or_a_curve_harms_nothing(tmp_path: Path)
 
 
 PERIOD = Period(date(2026, 3, 1), date(2026, 3, 10))
-
-
-def test_a_longer_curve_is_cut_into_parts(planted: LakePaths, tmp_path: Path) -> None:
-    """With few points for each curve the shapes are the same: means of the parts stand for their turns."""
-    coarse = ArchivePolicy(escalation=EscalationMining(curve_points=8))
-
-    shapes = mined(JOB, planted, tmp_path, policy=coarse).tables["shapes"]
-
-    assert 7 == shapes.filter(pl.col("shape") == "late rise, high")["sessions"].item()

@@ -34,15 +34,12 @@ def named(frame: pl.DataFrame, most: int = 3) -> dict[int, list[str]]:
     return named_by(found, frame["text"])
 
 
-def test_numbers_addresses_and_small_words_name_nothing() -> None:
-    """Words of four letters and more are left, once each."""
+def test_words_of_the_group_alone_name_it() -> None:
+    """Everybody says parcel, one group refund; words of four users, numbers, addresses and small words name nothing."""
     words = words_of(pl.Series(["Send 555-1234 the PARCEL, the parcel is at 10.0.0.1", None]))
 
     assert words.to_list() == [["parcel", "send"], []]
 
-
-def test_words_of_the_group_alone_name_it() -> None:
-    """Everybody says parcel, one group refund; a word of four users of the group names nothing."""
     texts = {0: ["refund parcel"] * 6, 1: ["weather parcel"] * 6}
 
     assert named(said(texts)) == {0: ["refund", "parcel"], 1: ["weather", "parcel"]}
