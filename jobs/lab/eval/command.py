@@ -38,11 +38,6 @@ LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "SOURCE", "NOTHING"])
 ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
 
 
-@app.callback()
-def evaluate() -> None:
-    """Measure how good a judgement of Turntide's is, on dialogues."""
-
-
 @app.command(
     epilog=examples(
         "turntide lab eval escalation --data dialogues.jsonl",

@@ -24,11 +24,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def train() -> None:
-    """Learn the scorer's weights from labelled dialogues."""
-
-
 @app.command(
     epilog=examples(
         "turntide lab train scorer --data dialogues.jsonl --to mine.scorer",
