@@ -95,7 +95,7 @@ def index_client(url: str) -> httpx.AsyncClient:
 
 async def ask_user_memory(question: DemoQuestion, client: httpx.AsyncClient) -> Recalled:
     """Ask for what is known of a user, as an assistant would."""
-    asked = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query}
+    asked: dict[str, Any] = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query}
     try:
         answer, took_ms = await _asked(client, "POST", "/v1/retrieve", Retrieved, json=asked | {"format": True})
     except _FAILURES as error:
