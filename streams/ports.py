@@ -23,6 +23,10 @@ PayloadValue = str | int | float | bool | None
 Condition = str | int | float | None | tuple[int, int] | tuple[str, ...]
 """What a payload field must be: equal to the value, inside the closed range `(low, high)`, or any of these strings.
 Refused: booleans, which Qdrant Edge takes for integers and would not find, and an empty tuple."""
+Where = Mapping[str, Condition]
+"""Conditions, each of which must hold."""
+Query = NDArray[np.float32] | SparseVector
+"""A vector to be near to, or words to hold."""
 
 
 class Embedder(Protocol):
@@ -84,7 +88,7 @@ class Judge(Protocol):
 class Point(msgspec.Struct, frozen=True):
     """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own from it.
 
-    Without `lexical` no word of it is found (`VectorStore.search_lexical`).
+    Without `lexical` no word of it is found (`VectorStore.search`).
     """
 
     key: str
@@ -133,59 +137,35 @@ class VectorStore(Protocol):
     async def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        query: Query,
         *,
-        where: Mapping[str, Condition],
+        where: Where,
         top_k: int,
         fields: Sequence[str] | None = None,
     ) -> list[SearchHit]:
-        """Nearest by cosine among the points that match every entry of `where`.
-
-        `fields` None gives whole payloads. Reading them costs more than searching: name what is needed, or nothing.
-        """
-        ...
-
-    async def search_lexical(
-        self,
-        collection: str,
-        query: SparseVector,
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Best by BM25 among the points that match every entry of `where` and have a term of the query.
+        """Nearest by cosine, or best by BM25 of those with a term of the query, among the points that match `where`.
 
         How rare a term is, is counted among the points that match `where`: nobody else's words change a score.
+        `fields` None gives whole payloads. Reading them costs more than searching: name what is needed, or nothing.
 
         Raises:
-            ConfigurationError: The collection was made before there was lexical search.
+            ConfigurationError: Words are asked of a collection that was made before there was lexical search.
         """
         ...
 
-    async def read(
-        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
-    ) -> dict[str, dict[str, PayloadValue]]:
+    async def read(self, collection: str, keys: Sequence[str], *, where: Where) -> dict[str, dict[str, PayloadValue]]:
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
         ...
 
-    async def latest(
-        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
-    ) -> list[dict[str, PayloadValue]]:
+    async def latest(self, collection: str, *, where: Where, by: str, limit: int) -> list[dict[str, PayloadValue]]:
         """Payloads of the matching points with the highest integer field `by`, highest first."""
         ...
 
-    async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
+    async def count(self, collection: str, *, where: Where | None = None) -> int:
         """Exact number of matching points."""
         ...
 
-    async def delete(
-        self,
-        collection: str,
-        *,
-        where: Mapping[str, Condition],
-        below: tuple[str, int] | None = None,
-    ) -> None:
+    async def delete(self, collection: str, *, where: Where, below: tuple[str, int] | None = None) -> None:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         ...
 

@@ -17,15 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
-from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.edge_shard import EdgeCollection, EdgeInfo, read_info
-from streams.index.qdrant import Payload, QdrantStore, Where
-from streams.ports import Point, SearchHit
+from streams.index.qdrant import Fields, Payload, QdrantStore
+from streams.ports import Point, Query, SearchHit, Where
 
 _Result = TypeVar("_Result")
 _PAGE_POINTS = 64
@@ -147,14 +143,7 @@ class EdgeStore(QdrantStore):
         found = self._open.get(collection) or await self._call(partial(self._found, collection))
         return None if found is None else found.info
 
-    async def _ranked(
-        self,
-        collection: str,
-        query: NDArray[np.float32] | SparseVector,
-        where: Where,
-        top_k: int,
-        fields: Sequence[str] | None,
-    ) -> list[SearchHit]:
+    async def _ranked(self, collection: str, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         return await self._call(lambda: self._open[collection].ranked(query, where, top_k, fields))
 
     async def _scrolled(

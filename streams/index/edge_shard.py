@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 from qdrant_edge import (
     CountRequest,
     Direction,
@@ -37,7 +35,6 @@ from qdrant_edge import (
     Modifier,
     OrderBy,
     PayloadSchemaType,
-    Query,
     QueryRequest,
     RangeFloat,
     ScrollRequest,
@@ -45,13 +42,14 @@ from qdrant_edge import (
     UpdateOperation,
 )
 from qdrant_edge import Point as EdgePoint
+from qdrant_edge import Query as EdgeQuery
 from qdrant_edge import SparseVector as EdgeSparseVector
 
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
-from streams.index.qdrant import Payload, Where
-from streams.ports import Point, SearchHit
+from streams.index.qdrant import Fields, Payload
+from streams.ports import Point, Query, SearchHit, Where
 
 if TYPE_CHECKING:
     from qdrant_edge import PointId, Record  # stand in the stub
@@ -196,18 +194,12 @@ class EdgeCollection:
         ]
         self._update(UpdateOperation.upsert_points(batch))
 
-    def ranked(
-        self,
-        query: NDArray[np.float32] | SparseVector,
-        where: Where,
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
+    def ranked(self, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         """Nearest, or highest BM25, first."""
         within, params, using = _filter(where), None, None
         if isinstance(query, SparseVector):
             params, using = SearchParams(idf=IdfParams(corpus=within)), rules.LEXICAL
-        nearest = Query.Nearest(_TERMS.vector(query), using=using)
+        nearest = EdgeQuery.Nearest(_TERMS.vector(query), using=using)
         # No payload at all where the key is enough.
         payload = False if fields is not None and not fields else rules.selected(fields)
         found = self._shard.query(

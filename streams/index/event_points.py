@@ -33,10 +33,9 @@ from models.events import OutputEvent, SessionName
 from models.events.fields import named_in
 from models.retrieval.lexical import document_vector
 from models.wire.envelope import key_of
-from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
+from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore, Where
 
 Payload = Mapping[str, PayloadValue]
-Where = Mapping[str, Condition]
 _Event = TypeVar("_Event", bound=Struct)
 
 _WHOLE = "event"

@@ -14,17 +14,14 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
-from models.retrieval.lexical import SparseVector, document_vector
+from models.retrieval.lexical import document_vector
 from streams.index.collections import COLLECTIONS, EPISODES, OF_SESSIONS, TURNS
 from streams.index.event_points import Collection
 from streams.index.user_memory import episode_rows
-from streams.ports import Condition, Embedder, PayloadValue, Point, SearchHit, StoredPoint, VectorStore
+from streams.ports import Embedder, PayloadValue, Point, Query, SearchHit, StoredPoint, VectorStore, Where
 from streams.settings import Settings
-
-Where = Mapping[str, Condition]
 
 
 class WrappedStore:
@@ -48,32 +45,15 @@ class WrappedStore:
     async def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        query: Query,
         *,
         where: Where,
         top_k: int,
         fields: Sequence[str] | None = None,
     ) -> list[SearchHit]:
-        """Nearest by cosine among the points that match every entry of `where`."""
+        """Nearest by cosine, or best by BM25, among the points that match every entry of `where`."""
         scoped, name = self.scoped(where), self.name(collection)
-        return (
-            [] if scoped is None else await self._store.search(name, vector, where=scoped, top_k=top_k, fields=fields)
-        )
-
-    async def search_lexical(
-        self,
-        collection: str,
-        query: SparseVector,
-        *,
-        where: Where,
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
-        scoped, name = self.scoped(where), self.name(collection)
-        if scoped is None:
-            return []
-        return await self._store.search_lexical(name, query, where=scoped, top_k=top_k, fields=fields)
+        return [] if scoped is None else await self._store.search(name, query, where=scoped, top_k=top_k, fields=fields)
 
     async def read(self, collection: str, keys: Sequence[str], *, where: Where) -> dict[str, dict[str, PayloadValue]]:
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""

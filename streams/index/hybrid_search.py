@@ -26,7 +26,7 @@ from models.retrieval.fusion import Place, speaker_bonuses
 from models.retrieval.lexical import query_vector
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
 from streams.index.event_points import Collection
-from streams.ports import Condition, Embedder, PayloadValue, SearchHit, VectorStore
+from streams.ports import Condition, Embedder, PayloadValue, SearchHit, VectorStore, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class HybridSearch:
         self,
         collection: Collection[_Event],
         query: str,
-        where: Mapping[str, Condition],
+        where: Where,
         top_k: int,
         *,
         by: Ranking = Ranking.HYBRID,
@@ -148,7 +148,7 @@ class HybridSearch:
         self,
         collection: str,
         query: str,
-        where: Mapping[str, Condition],
+        where: Where,
         top_k: int,
         *,
         by: Ranking = Ranking.HYBRID,
@@ -171,7 +171,7 @@ class HybridSearch:
         self,
         collection: str,
         query: str,
-        where: Mapping[str, Condition],
+        where: Where,
         top_k: int,
         by: Ranking = Ranking.HYBRID,
     ) -> tuple[dict[str, float], dict[str, float]]:
@@ -184,7 +184,7 @@ class HybridSearch:
             if vector.any():
                 near = self._store.search(collection, vector, where=where, top_k=most, fields=())
         if by is not Ranking.SEMANTIC:
-            words = self._store.search_lexical(collection, query_vector(query), where=where, top_k=most, fields=())
+            words = self._store.search(collection, query_vector(query), where=where, top_k=most, fields=())
         lexical, dense = await asyncio.gather(_scores(words), _scores(near))
         return lexical, dense
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from models.errors import ConfigurationError
 from models.events.ids import named_id
 from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, PayloadValue, Point, SearchHit
+from streams.ports import Condition, PayloadValue, Point, Query, SearchHit, Where
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
@@ -129,7 +129,7 @@ def checked(collection: str, points: Sequence[Point], info: CollectionInfo) -> l
     return list(last.values())
 
 
-def require_condition(collection: str, where: Mapping[str, Condition]) -> None:
+def require_condition(collection: str, where: Where) -> None:
     """Refuse to delete by no condition at all.
 
     Raises:
@@ -152,7 +152,7 @@ class Terms(NamedTuple):
     null: Callable[[str], Any]
     sparse: Callable[[list[int], list[float]], Any]
 
-    def conditions(self, where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> list[Any]:
+    def conditions(self, where: Where, below: tuple[str, int] | None = None) -> list[Any]:
         """What all entries and, if given, `below` ask for.
 
         Raises:
@@ -180,7 +180,7 @@ class Terms(NamedTuple):
             case _:
                 return self.field(key=field, match=self.value(value))
 
-    def vector(self, vector: NDArray[np.float32] | SparseVector) -> Any:
+    def vector(self, vector: Query) -> Any:
         """A dense or sparse vector."""
         if isinstance(vector, SparseVector):
             return self.sparse(vector.indices.tolist(), vector.values.tolist())

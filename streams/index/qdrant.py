@@ -5,15 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
-from streams.ports import Condition, PayloadValue, SearchHit, StoredPoint
+from streams.ports import PayloadValue, Query, SearchHit, StoredPoint, Where
 
 Payload = dict[str, PayloadValue]
-Where = Mapping[str, Condition]
+Fields = Sequence[str] | None
 
 
 class QdrantStore(ABC):
@@ -25,31 +22,19 @@ class QdrantStore(ABC):
     async def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        query: Query,
         *,
         where: Where,
         top_k: int,
         fields: Sequence[str] | None = None,
     ) -> list[SearchHit]:
-        """Nearest by cosine among the points that match every entry of `where`."""
+        """Nearest by cosine, or best by BM25, among the points that match every entry of `where`."""
         if (info := await self._own(collection)) is None:
             return []
-        rules.require_vector(collection, vector, info.dim)
-        return await self._ranked(collection, vector, where, top_k, fields)
-
-    async def search_lexical(
-        self,
-        collection: str,
-        query: SparseVector,
-        *,
-        where: Where,
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[SearchHit]:
-        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
-        if (info := await self._own(collection)) is None:
-            return []
-        info.require_lexical(collection)
+        if isinstance(query, SparseVector):
+            info.require_lexical(collection)
+        else:
+            rules.require_vector(collection, query, info.dim)
         return await self._ranked(collection, query, where, top_k, fields) if len(query) else []
 
     async def read(self, collection: str, keys: Sequence[str], *, where: Where) -> dict[str, Payload]:
@@ -99,14 +84,7 @@ class QdrantStore(ABC):
         """What a collection takes; None if it does not exist."""
 
     @abstractmethod
-    async def _ranked(
-        self,
-        collection: str,
-        query: NDArray[np.float32] | SparseVector,
-        where: Where,
-        top_k: int,
-        fields: Sequence[str] | None,
-    ) -> list[SearchHit]:
+    async def _ranked(self, collection: str, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         """Best first."""
 
     @abstractmethod

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
@@ -18,8 +16,8 @@ from models.errors import ConfigurationError, StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
 from streams.index.generations import generation_name
-from streams.index.qdrant import Payload, QdrantStore, Where
-from streams.ports import Point, SearchHit
+from streams.index.qdrant import Fields, Payload, QdrantStore
+from streams.ports import Point, Query, SearchHit, Where
 
 RETRY_DELAYS = tuple(timedelta(milliseconds=ms) for ms in (100, 300, 1_000, 3_000))
 """Waits between tries: a restart or a leader election is over by then, a lasting outage is the role's to report."""
@@ -130,14 +128,7 @@ class ServerStore(QdrantStore):
         """Release the connections."""
         await self._client.close()
 
-    async def _ranked(
-        self,
-        collection: str,
-        query: NDArray[np.float32] | SparseVector,
-        where: Where,
-        top_k: int,
-        fields: Sequence[str] | None,
-    ) -> list[SearchHit]:
+    async def _ranked(self, collection: str, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         within = models.Filter(must=_TERMS.conditions(where))
         ranking: dict[str, Any] = {}
         if isinstance(query, SparseVector):

@@ -155,9 +155,9 @@ async def everything(store: VectorStore, embedder: Toy) -> list[object]:
         hits = await store.search("turns", embedder.embed([subject])[0], where={"user_id": "u"}, top_k=3)
         seen.append([(hit.key, round(hit.score, 4), hit.payload) for hit in hits])
     for words in ("lentil soup", "January violin", "8 January 2026"):
-        found = await store.search_lexical("turns", query_vector(words), where={"user_id": "u"}, top_k=50)
+        found = await store.search("turns", query_vector(words), where={"user_id": "u"}, top_k=50)
         seen.append(sorted((hit.key, round(hit.score, 4)) for hit in found))
-    found = await store.search_lexical("episodes", query_vector("pgvector January"), where={"user_id": "u"}, top_k=50)
+    found = await store.search("episodes", query_vector("pgvector January"), where={"user_id": "u"}, top_k=50)
     seen.append([(hit.key, round(hit.score, 4)) for hit in found])
     seen.append(await users.facts("a", "u", include_past=True))
     seen.append(await users.stats("a", "u"))
@@ -202,7 +202,7 @@ async def test_memory_of_projects_is_copied(place: Place) -> None:
         found: list[object] = [(await store.page(name, "", 9))[0] for name in ("project_items", "projects")]
         for text in (SUBJECTS[1], f"A choice: {SUBJECTS[2]}", "violin January"):
             near = await store.search("project_items", NEW.embed([text])[0], where={"active": 1}, top_k=4)
-            said = await store.search_lexical("project_items", query_vector(text), where={"active": 1}, top_k=4)
+            said = await store.search("project_items", query_vector(text), where={"active": 1}, top_k=4)
             found += [{hit.key: round(hit.score, 4) for hit in hits} for hits in (near, said)]
         return found
 
@@ -222,7 +222,7 @@ class Failing:
 
     def __init__(self, store: CopiedStore, writes: int) -> None:
         self._store, self._writes = store, writes
-        self.search, self.search_lexical, self.embedder_of = store.search, store.search_lexical, store.embedder_of
+        self.search, self.embedder_of = store.search, store.embedder_of
         self.read, self.latest, self.count = store.read, store.latest, store.count
         self.delete, self.rename, self.close = store.delete, store.rename, store.close
         self.collections, self.page, self.forget = store.collections, store.page, store.forget

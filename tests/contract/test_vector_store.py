@@ -56,7 +56,7 @@ async def test_nothing_is_found_before_the_first_write(store: VectorStore) -> No
     await store.delete(TURNS, where={"session_id": "a"})
     await store.upsert(TURNS, [])
 
-    assert await store.search_lexical(TURNS, query_vector("boats"), where={"session_id": "a"}, top_k=5) == []
+    assert await store.search(TURNS, query_vector("boats"), where={"session_id": "a"}, top_k=5) == []
     assert await store.search(TURNS, unit(1), where={"session_id": "a"}, top_k=5) == []
     assert await store.latest(TURNS, where={"session_id": "a"}, by="turn", limit=5) == []
     assert await store.count(TURNS) == 0
@@ -190,7 +190,7 @@ async def test_points_get_new_keys(store: VectorStore) -> None:
     for _ in range(2):
         await store.rename(TURNS, names)
     hits = await store.search(TURNS, unit(1), where={"session_id": "a"}, top_k=5)
-    said = await store.search_lexical(TURNS, query_vector("boats"), where={"session_id": "a"}, top_k=5)
+    said = await store.search(TURNS, query_vector("boats"), where={"session_id": "a"}, top_k=5)
     page, _ = await store.page(TURNS, "", 9)
 
     assert [hit.key for hit in hits] == ["app/a_2", "app/a_1"]

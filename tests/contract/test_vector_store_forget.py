@@ -41,7 +41,7 @@ async def everything(store: VectorStore) -> list[object]:
     """What readers see of the points that stay."""
     where = {"session_id": "kept"}
     near = await store.search(TURNS, point("kept", 5).vector, where=where, top_k=3)
-    words = await store.search_lexical(TURNS, query_vector("boats"), where=where, top_k=100, fields=())
+    words = await store.search(TURNS, query_vector("boats"), where=where, top_k=100, fields=())
     latest = await store.latest(TURNS, where={**where, "turn": (10, 12)}, by="turn", limit=9)
     return [
         await store.count(TURNS),

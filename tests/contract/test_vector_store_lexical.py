@@ -48,7 +48,7 @@ def said(text: str, number: int = 0, *, user: str = "u", app: str = "a") -> Poin
 
 async def found(store: VectorStore, query: str, **where: Condition) -> list[SearchHit]:
     """What the words find."""
-    return await store.search_lexical(TURNS, query_vector(query), where=where, top_k=50)
+    return await store.search(TURNS, query_vector(query), where=where, top_k=50)
 
 
 def bm25(tf: int, length: int, having: int, documents: int) -> float:
@@ -95,7 +95,7 @@ async def test_only_the_fields_asked_for_come(store: VectorStore) -> None:
     searches: list[list[SearchHit]] = []
     for fields in (None, ["turn"], []):
         searches.append(await store.search(TURNS, point.vector, where=where, top_k=1, fields=fields))
-        searches.append(await store.search_lexical(TURNS, query_vector("boat"), where=where, top_k=1, fields=fields))
+        searches.append(await store.search(TURNS, query_vector("boat"), where=where, top_k=1, fields=fields))
 
     assert [hits[0].payload for hits in searches] == [point.payload] * 2 + [{"turn": 0}] * 2 + [{}] * 2
     assert {"u_0"} == {hits[0].key for hits in searches}

@@ -149,7 +149,7 @@ async def test_every_request_of_ours_is_valid_for_rest_and_grpc() -> None:
     words = document_vector("boats on the lake")
     await store.upsert("turns", [replace(POINT, lexical=words)])
     await store.search("turns", POINT.vector, where={"session_id": ("a", "b"), "user_id": None}, top_k=1)
-    await store.search_lexical("turns", query_vector("boats"), where={"session_id": "a"}, top_k=1)
+    await store.search("turns", query_vector("boats"), where={"session_id": "a"}, top_k=1)
     await store.latest("turns", where={}, by="turn", limit=1)
     await store.count("turns")
     await store.delete("turns", where={"session_id": "a"}, below=("turn", 1))

@@ -35,7 +35,7 @@ async def apps_read(store: VectorStore, **where: str) -> list[set[str]]:
     asked = query_vector("pelicans")
     return [
         {str(hit.payload["app_id"]) for hit in await store.search(IN, NEAR, where=where, top_k=9)},
-        {str(hit.payload["app_id"]) for hit in await store.search_lexical(IN, asked, where=where, top_k=9)},
+        {str(hit.payload["app_id"]) for hit in await store.search(IN, asked, where=where, top_k=9)},
         set(await store.read(IN, ["a", "b", "c"], where=where)),
         {str(payload["app_id"]) for payload in await store.latest(IN, where=where, by="turn", limit=9)},
     ]

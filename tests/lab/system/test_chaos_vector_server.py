@@ -65,7 +65,7 @@ async def test_words_are_kept_beside_the_dense_vector(tmp_path: Path) -> None:
         store = ServerStore.connect(f"http://127.0.0.1:{port}", api_key=None, embedder="test")
         await store.upsert("episodes", [Point(f"{app}_0", axis, {"app_id": app, "turn": 0}, words) for app in "abc"])
         counted = await store.count("episodes", where={"app_id": ("a", "c")})
-        found = await behind.search_lexical("episodes", query_vector("bread"), where={"app_id": "c"}, top_k=5)
+        found = await behind.search("episodes", query_vector("bread"), where={"app_id": "c"}, top_k=5)
         await store.close()
     await behind.close()
 
