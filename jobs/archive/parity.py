@@ -16,7 +16,7 @@ from typing import NamedTuple
 import duckdb
 from msgspec import Struct, field
 
-from jobs.replay.alert_rules import FoldRules, RuledFeed, rules_of_partition
+from jobs.replay.alert_rules import FoldRules, RuledSessions, configured_rules, rules_of_partition
 from jobs.replay.archive_read import landed, skipped
 from jobs.shared.output import Progress
 from models.entities import TOPIC_OF, carried_by
@@ -30,7 +30,7 @@ from streams.archive.catalog import LAKE, literal
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.landed import land
 from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, TABLE_OF, TABLES, Skipped
-from streams.oracle.replay import SESSIONS, SessionReplay
+from streams.oracle.replay import SESSIONS, ReplayFeed
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
@@ -107,11 +107,11 @@ class TurnsPartition(NamedTuple):
     partition: int
 
 
-class _FoldedAgain(SessionReplay):
+class _FoldedAgain(RuledSessions):
     """A fold that hands its outputs on and keeps none."""
 
-    def __init__(self, first: FoldRules, embedder: Embedder, made: _Made) -> None:
-        super().__init__(first.policy, embedder, first.scorer)
+    def __init__(self, rules: list[FoldRules], embedder: Embedder, made: _Made) -> None:
+        super().__init__(embedder, rules[0], lambda _: rules)
         self._made = made
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
@@ -187,18 +187,18 @@ def fold_again(
     def report(_done: int) -> None:
         progress(folded, total)
 
-    rules_of: dict[TurnsPartition, list[FoldRules]] = {}
+    rules_of, own = dict[TurnsPartition, list[FoldRules]](), configured_rules(settings, embedder)
     for (partition,) in partitions:
         place = TurnsPartition(topic, int(partition))
         if why := _why_incomplete(con, place):
             found.leave_out("partitions", 1, why)
         else:
-            rules_of[place] = rules_of_partition(settings, place.partition, embedder)
+            rules_of[place] = rules_of_partition(settings, place.partition, embedder, own)
     for place, rules in rules_of.items():
         erased = skipped(con, *place).get(ERASED, 0)
         found.erased_records += erased
         made = _Made(con, settings, rules[0].policy.intake)
-        feed = RuledFeed(_FoldedAgain(rules[0], embedder, made), rules[1:], embedder, report)
+        feed = ReplayFeed(_FoldedAgain(rules, embedder, made), progress=report)
         # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled
         # here.
         cursor = con.cursor()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from jobs.replay.alert_rules import FoldRules, Origin, RuledFeed, rules_of
+from jobs.replay.alert_rules import FoldRules, Origin, RuledSessions, rules_of
 from jobs.replay.alert_sources import AlertSource, ArchiveSource, Recorded, TopicSource
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Output, OutputEvent, SessionName
@@ -21,7 +21,7 @@ from models.events.topics import TURNS
 from models.policy.digest import policy_digest
 from models.session.outputs import forms_of
 from models.wire.codec import encode
-from streams.oracle.replay import SessionReplay
+from streams.oracle.replay import ReplayFeed
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
@@ -77,11 +77,11 @@ class AlertCompared(Struct, frozen=True, kw_only=True):
     changes: list[ChangeCompared]
 
 
-class _AlertReplay(SessionReplay):
+class _AlertReplay(RuledSessions):
     """A fold that keeps nothing of its outputs but the changes of one session's alerts."""
 
-    def __init__(self, first: FoldRules, embedder: Embedder, session: SessionName) -> None:
-        super().__init__(first.policy, embedder, first.scorer)
+    def __init__(self, rules: list[FoldRules], embedder: Embedder, session: SessionName) -> None:
+        super().__init__(embedder, rules[0], lambda _: rules)
         self._session = session
         self.changes: dict[str, AlertChanged] = {}
 
@@ -132,9 +132,9 @@ async def replay_alert(
         rules = found.rules
         partition, before = last.source.partition, last.source.offset + 1
         records, erased = await source.count(partition, before), await source.erased(partition, before)
-        replay = _AlertReplay(rules[0], embedder, SessionName(last.app_id, last.session_id))
+        replay = _AlertReplay(rules, embedder, SessionName(last.app_id, last.session_id))
         with bar(records) as progress:
-            feed = RuledFeed(replay, rules[1:], embedder, progress)
+            feed = ReplayFeed(replay, progress=progress)
             async for record in source.turns(partition, before):
                 feed.take(record)
             feed.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,7 +17,7 @@ from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
 from models.risk.turn_model import read_model
 from streams.inference.trained_scorer import model_at, trained_scorer
-from streams.oracle.replay import USERS, ReplayFeed, SessionReplay, UsersReplay
+from streams.oracle.replay import USERS, SessionReplay, UsersReplay
 from streams.ports import Embedder, TurnScorer
 from streams.settings import ScorerSettings, Settings
 from streams.state import policy_versions as versions
@@ -76,7 +77,7 @@ def rules_of(
         if scorer is not None:
             chosen = ScorerSettings(kind="rules") if scorer == RuleScorer.name else ScorerSettings(file=Path(scorer))
             named = named.model_copy(update={"scorer": chosen})
-        return FoldOrigin("file", [FoldRules(0, policy_of(named), scorer_of(named, embedder))], 0)
+        return FoldOrigin("file", [configured_rules(named, embedder)], 0)
     if not all(change.policy_digest for change in changes):
         raise ConfigurationError(
             f"alert {changes[0].alert_id} is of a release that did not name its policy's content: give the policy of "
@@ -90,72 +91,71 @@ def rules_of(
     return FoldOrigin(origin, _rules_of(settings, found, embedder, scorer), found[0].first_offset)
 
 
-def rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[FoldRules]:
-    """What folded a partition: as its history says, by the configured rules where there is none.
+def configured_rules(settings: Settings, embedder: Embedder) -> FoldRules:
+    """What the settings say."""
+    return FoldRules(0, policy_of(settings), scorer_of(settings, embedder))
+
+
+def rules_of_partition(
+    settings: Settings, partition: int, embedder: Embedder, configured: FoldRules
+) -> list[FoldRules]:
+    """What folded a partition of sessions: as its history says, by the configured rules where there is none.
 
     Raises:
         ConfigurationError: A version is not kept here, or the embedder is another one.
     """
-    if stretches := versions.history(settings, partition):
-        return _rules_of(settings, stretches, embedder, None)
-    return [FoldRules(0, policy_of(settings), scorer_of(settings, embedder))]
+    stretches = versions.history(settings, partition)
+    own = Version(policy_digest(configured.policy), configured.scorer.name, embedder.name)
+    if all(each.version == own for each in stretches):
+        return [configured]  # a scorer that is a plug-in is not kept
+    return _rules_of(settings, stretches, embedder, None)
+
+
+def rules_of_users(settings: Settings, partition: int) -> list[FoldRules]:
+    """Likewise of users, spaces and projects, which take no scorer."""
+    noted = versions.history(settings, partition, role=USERS.role)
+    policies = [(each.first_offset, versions.kept_policy(settings, each.version.policy)) for each in noted]
+    return [FoldRules(*each, RuleScorer()) for each in policies] or [FoldRules(0, policy_of(settings), RuleScorer())]
 
 
 class RuledSessions(SessionReplay):
-    """Sessions of all partitions, each folded by what its history says, by the configured rules where there is none.
+    """Sessions of all partitions, each folded by its own rules.
 
     Args:
-        settings: Where versions are.
         embedder: Of the process.
+        first: Any of the rules.
+        rules_of: Those of a partition, in the order of their offsets.
     """
 
-    def __init__(self, settings: Settings, embedder: Embedder) -> None:
-        policy, scorer = policy_of(settings), scorer_of(settings, embedder)
-        super().__init__(policy, embedder, scorer)
-        self._settings, self._embedder = settings, embedder
-        self._configured = FoldRules(0, policy, scorer)
-        self._rules: dict[int, list[FoldRules]] = {}
+    def __init__(self, embedder: Embedder, first: FoldRules, rules_of: Callable[[int], list[FoldRules]]) -> None:
+        super().__init__(first.policy, embedder, first.scorer)
+        self._embedder, self._rules_of = embedder, cache(rules_of)
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
-        if partition not in self._rules:
-            self._rules[partition] = self._rules_of(partition)
-        for rules, stretch in cut_by_rules(records, self._rules[partition]):
+        for rules, stretch in cut_by_rules(records, self._rules_of(partition)):
             self.go_on_with(rules.policy, self._embedder, rules.scorer)
             super().fold(partition, stretch)
 
-    def _rules_of(self, partition: int) -> list[FoldRules]:
-        _, policy, scorer = self._configured
-        own = Version(policy_digest(policy), scorer.name, self._embedder.name)
-        if all(each.version == own for each in versions.history(self._settings, partition)):
-            return [self._configured]  # a scorer that is a plug-in is not kept
-        return rules_of_partition(self._settings, partition, self._embedder)
+
+def ruled_sessions(settings: Settings, embedder: Embedder) -> RuledSessions:
+    """Sessions by what the histories say, see `rules_of_partition`."""
+    own = configured_rules(settings, embedder)
+    return RuledSessions(embedder, own, lambda number: rules_of_partition(settings, number, embedder, own))
 
 
 class RuledUsers(UsersReplay):
-    """Users, spaces and projects of all partitions, likewise.
-
-    Args:
-        settings: Where versions are.
-    """
+    """Users, spaces and projects of all partitions, likewise."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(policy_of(settings))
-        self._settings, self._configured = settings, FoldRules(0, self._policy, RuleScorer())
-        self._rules: dict[int, list[FoldRules]] = {}
+        self._rules_of = cache(partial(rules_of_users, settings))
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
-        if partition not in self._rules:
-            noted = versions.history(self._settings, partition, role=USERS.role)
-            self._rules[partition] = [self._kept(each) for each in noted] or [self._configured]
-        for rules, stretch in cut_by_rules(records, self._rules[partition]):
+        for rules, stretch in cut_by_rules(records, self._rules_of(partition)):
             self._policy = rules.policy
             super().fold(partition, stretch)
-
-    def _kept(self, noted: Stretch) -> FoldRules:
-        policy = versions.kept_policy(self._settings, noted.version.policy)
-        return self._configured._replace(first_offset=noted.first_offset, policy=policy)
 
 
 def cut_by_rules(
@@ -236,30 +236,3 @@ def scorer_named(settings: Settings, name: str, embedder: Embedder) -> TurnScore
             "Restore it from another worker or a backup"
         )
     return trained_scorer(model, embedder)
-
-
-class RuledFeed(ReplayFeed):
-    """Records of one partition into a replay that goes on by other rules where they changed.
-
-    Args:
-        replay: Begun with the first rules.
-        later: The rules after them, in the order of their offsets.
-        embedder: Of the process.
-        progress: Told the number of records folded, batch by batch.
-    """
-
-    def __init__(
-        self, replay: SessionReplay, later: Sequence[FoldRules], embedder: Embedder, progress: Callable[[int], None]
-    ) -> None:
-        super().__init__(replay, progress=progress)
-        self._replay_of_rules = replay
-        self._later = list(later)
-        self._embedder = embedder
-
-    def take(self, record: ConsumerRecord) -> None:
-        """Take the next record in."""
-        while self._later and record.offset >= self._later[0].first_offset:
-            self.finish()
-            rules = self._later.pop(0)
-            self._replay_of_rules.go_on_with(rules.policy, self._embedder, rules.scorer)
-        super().take(record)

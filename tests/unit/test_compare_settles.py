@@ -84,7 +84,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(compare, "feed_log", cluster.fold)
     monkeypatch.setattr(compare, "changelog_reader", cluster.changelog)
     monkeypatch.setattr(compare, "stream_embedder_of", lambda _: None)
-    monkeypatch.setattr(compare, "RuledSessions", lambda *_: None)
+    monkeypatch.setattr(compare, "ruled_sessions", lambda *_: None)
     monkeypatch.setattr(compare, "compare_outputs", lambda *_: Comparison())
     monkeypatch.setattr(compare, "compare_tiers", lambda *_: Comparison())
     monkeypatch.setattr(compare, "read_outputs", outputs)
