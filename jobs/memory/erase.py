@@ -75,7 +75,11 @@ def erase(
     """
     settings, printed = load_settings(), Printer(output)
     if status:
-        _show(asyncio.run(_proof_of(settings, status)), status, printed)
+        found = asyncio.run(_proof_of(settings, status))
+        if isinstance(found, str):
+            printed.record({"request_id": status, "proved": False, "waits_for": found})
+            raise typer.Exit(_EXIT_REMAINS)
+        _finish(found, printed)
         return
     request = _request(user=user, session=session, app=app, purge_logs=purge_logs, by=by)
     if request.scope == "session" and not request.app_id:
@@ -171,25 +175,17 @@ def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, Rol
         return f"role {away[0]} has something to erase and is not running: start `turntide worker {away[0]}`"
     if request_id in records.vectors:
         return "archive, logs and a last look at everything"
-    return "the index removes vectors" if records.index_is_asked(request_id) else "sessions, users and topics"
+    return "the index removes vectors" if request_id in records.due else "sessions, users and topics"
 
 
 # --- the proof
 
 
-def _show(proof_or_store: ErasureProved | str, request_id: str, printed: Printer) -> None:
-    """Print a proof, or what it waits for."""
-    if isinstance(proof_or_store, ErasureProved):
-        _finish(proof_or_store, printed)
-        return
-    printed.record({"request_id": request_id, "proved": False, "waits_for": proof_or_store})
-    raise typer.Exit(_EXIT_REMAINS)
-
-
 def _finish(proof: ErasureProved, printed: Printer) -> None:
     """Print the proof; the exit code says whether anything stays."""
     if printed.form is OutputFormat.TABLE:
-        printed.rows(f"erasure {proof.request_id}", [_row(store) for store in proof.stores if _is_shown(store)])
+        shown = [store for store in proof.stores if store.removed or store.remaining or store.looked_at]
+        printed.rows(f"erasure {proof.request_id}", list(map(_row, shown)))
         printed.message(summary(proof))
     else:
         printed.record(msgspec.to_builtins(proof))
@@ -205,10 +201,6 @@ def _row(store: ErasedStore) -> dict[str, Any]:
         "remaining": store.remaining,
         "gone by": None if store.expires_at is None else store.expires_at.replace(microsecond=0),
     }
-
-
-def _is_shown(store: ErasedStore) -> bool:
-    return bool(store.removed or store.remaining or store.looked_at)
 
 
 def summary(proof: ErasureProved) -> str:

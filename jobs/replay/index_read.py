@@ -14,16 +14,9 @@ import httpx
 import msgspec
 
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events import (
-    ConversationChunk,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectItem,
-    ProjectMemory,
-    SessionName,
-)
+from models.events import ProjectItem, SessionName
 from models.events.project_items import ItemKind
+from streams.api.projects.answers import ExportPage
 from streams.http.route import path_part
 from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
 from streams.settings import Settings
@@ -69,19 +62,6 @@ class _UserStats(msgspec.Struct):
 
 class _Project(msgspec.Struct):
     known: bool = False
-
-
-class _ProjectPage(msgspec.Struct):
-    next: str
-    memories: list[ProjectMemory] = []
-    episodes: list[ProjectEpisode] = []
-    chunks: list[ConversationChunk] = []
-    conversations: list[ProjectConversation] = []
-    pending: list[PendingFact] = []
-
-    def all(self) -> Iterable[ProjectItem]:
-        """Whatever kind they are."""
-        return chain(self.memories, self.episodes, self.chunks, self.conversations, self.pending)
 
 
 async def read_index(settings: Settings, sessions: Collection[SessionName], *, index_url: str | None = None) -> Indexed:
@@ -162,11 +142,11 @@ class _IndexReader:
         if not (await self._ask(f"{path}?{app}", _Project)).known:
             return found
         for kind in get_args(ItemKind):
-            page = await self._ask(f"{path}/export?{app}&kind={kind}", _ProjectPage)
-            found += page.all()
-            while page.next:
-                page = await self._ask(f"{path}/export?{app}&kind={kind}&after={page.next}", _ProjectPage)
-                found += page.all()
+            after, more = "", True
+            while more:
+                page = await self._ask(f"{path}/export?{app}&kind={kind}&after={after}", ExportPage)
+                found += chain(page.memories, page.episodes, page.chunks, page.conversations, page.pending)
+                after, more = page.next, bool(page.next)
         return found
 
     async def _ask(self, path: str, kind: type[_Answer]) -> _Answer:

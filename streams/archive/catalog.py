@@ -16,11 +16,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 from stat import S_ISDIR
 from uuid import uuid4
 
 import duckdb
+import msgspec
 
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.archive.damage import explained
@@ -30,21 +32,7 @@ from streams.archive.postgres import SECRET
 from streams.archive.views.published import lacking
 from streams.observe.memory_limit import memory_limit_bytes
 
-__all__ = [
-    "LAKE",
-    "METADATA",
-    "MOST_ENGINE_BYTES",
-    "LakePaths",
-    "is_locked",
-    "literal",
-    "open_any_reader",
-    "open_reader",
-    "open_writer",
-    "paths_of",
-    "reading",
-    "summary_of",
-    "unavailable",
-]
+__all__ = ["LAKE", "METADATA", "LakePaths", "literal", "paths_of"]  # that stand elsewhere
 
 MOST_ENGINE_BYTES = 4 * 1024**3
 """Memory of a connection's engine, at the most half of what the process may take. What does not fit is spilt; left to
@@ -55,41 +43,8 @@ _NAMED = 3
 _BEING_CREATED = "creating a new DuckLake is explicitly disabled"
 """What DuckLake tells a reader of a catalog whose first writer has only just begun."""
 
-_CAUSES = (
-    # What DuckDB and SQLite say, and what the operator should do. Their full text may quote a turn.
-    (
-        r"database is locked|database table is locked|lock timeout|could not serialize access",
-        "the catalog is locked by another process: try again",
-    ),
-    (
-        r"password authentication failed|no password supplied",
-        "PostgreSQL refuses user or password: set archive.catalog_password",
-    ),
-    (r"permission denied (for|to)\b", "the PostgreSQL role has too few rights: deploy/archive.md says which it needs"),
-    (
-        r"connection to server|Unable to connect to Postgres|could not translate host",
-        "PostgreSQL does not answer, or refuses the connection: check archive.catalog",
-    ),
-    (
-        r"HTTP 40[13]|HTTP code 40[13]|Forbidden|SignatureDoesNotMatch|InvalidAccessKeyId",
-        "S3 refuses: check archive.s3_key_id and archive.s3_secret",
-    ),
-    (r"NoSuchBucket|HTTP 404|\(HTTP 404", "not found on S3: check bucket and prefix in archive.data_path"),
-    (
-        r"Could not (establish connection|connect to server)|Could not resolve host",
-        "S3 does not answer: check archive.s3_endpoint",
-    ),
-    (r"No space left|disk is full", "the disk is full: make room"),
-    (r"disk I/O error", "the disk refuses to be written: is it full or failing?"),
-    (
-        r"Permission denied|readonly database|read-only",
-        "not writable: check owner and mode of the folder; SQLite needs to write there for reading, too",
-    ),
-    (r"No such file", "a file is missing: was the data folder moved or emptied? Check archive.data_path"),
-    (r"not a database|malformed|corrupt", "damaged or of another kind: restore it, or set archive.catalog"),
-    (r"File too large", "the file system refuses files of this size"),
-    (r"unable to open", "it cannot be opened: check path, owner and mode"),
-)
+_CAUSES_TOML = files("streams.archive").joinpath("causes.toml").read_bytes()
+_CAUSES = msgspec.toml.decode(_CAUSES_TOML, type=dict[str, list[tuple[str, str]]])["causes"]
 
 
 def summary_of(error: Exception) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from typing import Any, cast
 
 import duckdb
@@ -131,32 +132,9 @@ def _without_null(value: Any) -> Any:
     return [_without_null(item) for item in value] if isinstance(value, list) else value
 
 
-_TOPICS = """
-SELECT
-  t.topic_id, t.title, t.kept, t.active, t.cause, t.detail, t.message_count AS messages,
-  len(t.active_turns) AS at_hand, len(t.packed_turns) AS packed, t.released_messages AS released, t.packed_bytes,
-  (SELECT count(*) FROM topic_compactions c
-    WHERE c.app_id = t.app_id AND c.session_id = t.session_id AND c.topic_id = t.topic_id) AS compactions,
-  t.access_count, t.importance, t.memory_type, t.tags, t.summary, t.created_at, t.last_active_at,
-  t.timestamp AS changed_at
-FROM topics t
-WHERE t.app_id = ? AND t.session_id = ?
-ORDER BY t.last_active_at DESC, t.kafka_offset DESC
-"""
-_MERGED_INTO = (
-    "SELECT topic_id, detail FROM topics WHERE app_id = ? AND session_id = ? AND NOT kept AND cause = 'merged'"
-)
+_SQL = msgspec.toml.decode(files("streams.archive").joinpath("inputs.toml").read_bytes(), type=dict[str, str])
 _INTO = "into "
 """How the event of a topic that merged into another begins its detail."""
-_MESSAGES = """
-SELECT t.turn, t.role, coalesce(t.content_exact, t.content::BLOB) AS content, t.timestamp
-FROM topic_turns o JOIN turns t USING (app_id, session_id, turn)
-WHERE o.app_id = ? AND o.session_id = ? AND t.app_id = ? AND t.session_id = ?
-  AND list_contains(?::VARCHAR[], o.topic_id)
-ORDER BY t.timestamp, t.turn
-"""
-_APPS = "SELECT DISTINCT app_id FROM turns WHERE session_id = ? ORDER BY app_id"
-_OPEN = 'SELECT "open" FROM profiles WHERE app_id = ? AND session_id = ?'
 
 
 class ArchivedTopic(Struct, frozen=True, kw_only=True):
@@ -204,12 +182,12 @@ class ArchivedMessage(Struct, frozen=True, kw_only=True):
 
 def apps_of(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[str]:
     """Apps that have a session of this id."""
-    return [app for (app,) in lake.execute(_APPS, [session_id]).fetchall()]
+    return [app for (app,) in lake.execute(_SQL["apps"], [session_id]).fetchall()]
 
 
 def topics_of(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[ArchivedTopic]:
     """Every topic that the session ever had, the latest active first."""
-    return [ArchivedTopic(**row) for row in _rows(lake, _TOPICS, session)]
+    return [ArchivedTopic(**row) for row in _rows(lake, _SQL["topics"], session)]
 
 
 def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[ArchivedMessage]:
@@ -217,19 +195,19 @@ def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id:
     ids = _with_merged(lake, session, topic_id)
     return [
         ArchivedMessage(**{**row, "role": Role(row["role"]), "content": bytes(row["content"]).decode()})
-        for row in _rows(lake, _MESSAGES, [*session, *session, ids])
+        for row in _rows(lake, _SQL["messages"], [*session, *session, ids])
     ]
 
 
 def is_open(lake: duckdb.DuckDBPyConnection, session: SessionName) -> bool | None:
     """Whether the session goes on, as its latest profile in the archive says; None: there is none."""
-    row = lake.execute(_OPEN, session).fetchone()
+    row = lake.execute(_SQL["open"], session).fetchone()
     return None if row is None else bool(row[0])
 
 
 def _with_merged(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[str]:
     into: dict[str, list[str]] = {}
-    for gone, detail in lake.execute(_MERGED_INTO, session).fetchall():
+    for gone, detail in lake.execute(_SQL["merged_into"], session).fetchall():
         into.setdefault(detail.removeprefix(_INTO), []).append(gone)
     found = [topic_id]
     for each in found:

@@ -152,8 +152,8 @@ def of_users(
     None for an unknown subject: a second erasure leaves no new records of its own.
     """
     whole = {user for user in concerned.users if subject.is_user(*user)}
-    whole |= set(map(_user_of, _keys_of(_OF_USERS, concerned)))
-    spaces = whole | set(map(_user_of, _keys_of(_OF_SPACES, concerned)))
+    whole |= {User(*_names_in(key)) for key in _keys_of(_OF_USERS, concerned)}
+    spaces = whole | {User(*_names_in(key)) for key in _keys_of(_OF_SPACES, concerned)}
     if request.scope == "app" and spaces:
         spaces.add(User(request.app_id, ""))
     about: dict[str, Any] = {"timestamp": now, "request_id": request.request_id}
@@ -211,16 +211,12 @@ def subject_of(
     return ErasureSubject(request.scope, app_id, request.user_id, sessions_of(sessions, namesakes))
 
 
-def _user_of(key: str) -> User:
-    """App and user of an entity's key.
-
-    >>> _user_of("user:shop%2Feu/anna"), _user_of("app:shop")
-    (User(app_id='shop/eu', user_id='anna'), User(app_id='shop', user_id=''))
-    """
-    return User(*_names_in(key))
-
-
 def _names_in(key: str) -> tuple[str, str]:
+    """App, and user or project, of an entity's key.
+
+    >>> _names_in("user:shop%2Feu/anna"), _names_in("app:shop")
+    (('shop/eu', 'anna'), ('shop', ''))
+    """
     app_id, _, other = key.partition(":")[2].partition("/")
     return name_of_part(app_id), name_of_part(other)
 

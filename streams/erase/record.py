@@ -105,10 +105,6 @@ class ErasureRecords:
         """Requests without a proof."""
         return [request for request in self.requested.values() if request.request_id not in self.proved]
 
-    def index_is_asked(self, request_id: str) -> bool:
-        """Whether the index is to remove its points now."""
-        return request_id in self.due
-
     @property
     def index_was_here(self) -> bool:
         """Whether an index ever answered that it had collections, to whichever erasure."""

@@ -101,10 +101,6 @@ class ResidualRecords(Struct):
         self.take(place, key, None)
         self.nulls[place] += key in self.keys
 
-    def note(self, place: TopicPartition, record: ResidualRecord) -> None:
-        """Take in a record of the subject on a topic that keeps all of them for a time."""
-        self.past[place].add(record)
-
     @property
     def live(self) -> dict[TopicPartition, dict[bytes | None, int]]:
         """By partition and key, the offset of what readers find under it."""

@@ -47,7 +47,7 @@ async def look(
         elif compacted:
             residual.take(place, record.key, trace)
         elif trace is not None:
-            residual.note(place, trace)
+            residual.past[place].add(trace)  # of a topic that keeps all of them for a time
     return residual, {place: extent.end for place, extent in extents.items()}
 
 

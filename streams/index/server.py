@@ -71,10 +71,6 @@ class ServerStore(QdrantStore):
         )
         return cls(client, embedder=embedder)
 
-    async def ensure(self, collection: str, dim: int) -> None:
-        """Create the collection, or check that it takes vectors of this size from this embedder."""
-        await self._ensure(collection, dim)
-
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write by key; the same key again replaces, also within the batch. Durable on return.
 
@@ -82,7 +78,7 @@ class ServerStore(QdrantStore):
         """
         if not points:
             return
-        info = await self._ensure(collection, len(points[0].vector))
+        info = await self.ensure(collection, len(points[0].vector))
         for request in _requests_of(rules.checked(collection, points, info)):
             batch = [
                 models.PointStruct(
@@ -184,7 +180,8 @@ class ServerStore(QdrantStore):
         records, following = await self._call(self._client.scroll, collection, limit=limit, offset=after or None)
         return [record.payload or {} for record in records], "" if following is None else str(following)
 
-    async def _ensure(self, collection: str, dim: int) -> rules.CollectionInfo:
+    async def ensure(self, collection: str, dim: int) -> rules.CollectionInfo:
+        """Create the collection, or check that it takes vectors of this size from this embedder."""
         info = await self._info(collection)
         if collection not in self._ensured:
             if info is None:

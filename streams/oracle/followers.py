@@ -288,11 +288,8 @@ def _user_names(user: UserId, held: IndexedUser, mask: RecordMasker | None) -> s
         f"{name_of(user)}, fact {category}/{key} {sha256(shown(value).encode()).hexdigest()[:_DIGEST_CHARS]}"
         for category, key, value in held.facts
     }
-    return {f"{name_of(user)}, {held.turn_count} turns", *facts, *(_episode_name(user, each) for each in held.episodes)}
-
-
-def _episode_name(user: UserId, place: tuple[int, int]) -> str:
-    return f"{name_of(user)}, episode {place[0]}-{place[1]}"
+    episodes = (f"{name_of(user)}, episode {first}-{last}" for first, last in held.episodes)
+    return {f"{name_of(user)}, {held.turn_count} turns", *facts, *episodes}
 
 
 def _numbers(result: Comparison, where: str, expected: int, found: int) -> None:

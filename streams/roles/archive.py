@@ -33,7 +33,7 @@ from models.policy import IntakePolicy, Policy
 from models.wire.trace_context import NO_TRACES
 from streams.archive.buffer import UNLANDABLE, ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.catalog import paths_of
-from streams.archive.iceberg.withdraw import withdraw_now
+from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.landed import land_all
 from streams.archive.maintenance import ArchiveUpkeep
 from streams.archive.removal import FOLDER
@@ -126,7 +126,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._lags = Lags(self._consumer, self._landed, topics, self._taken.processed)
         self._one_at_a_time = asyncio.Lock()
         mined = settings.data_dir / FOLDER
-        withdrawn = partial(withdraw_now, settings)
+        withdrawn = partial(withdraw, settings)
         self._erasures = Executor(settings, intake, WriterArchive(writer, self._one_at_a_time, stir, mined, withdrawn))
         self._assigned = asyncio.Event()
         self._stop = asyncio.Event()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from models.events.topics import PROFILES
 from streams.archive.iceberg import publish
-from streams.archive.iceberg.withdraw import withdraw_now
+from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.place import paths_of
 from streams.archive.removal import FOLDER
 from streams.archive.schema import TABLES
@@ -143,7 +143,7 @@ async def test_what_the_role_erases_is_withdrawn(settings: Settings, writer: Lak
     await asyncio.to_thread(_run, "mine", "overview", "--since", "2001-02-03")
     published, mined = settings.data_dir / "iceberg", settings.data_dir / FOLDER
     before = [bool(holding(folder, ERASED)) for folder in (published, mined)]
-    archive = WriterArchive(writer, asyncio.Lock(), lambda: None, mined, partial(withdraw_now, settings))
+    archive = WriterArchive(writer, asyncio.Lock(), lambda: None, mined, partial(withdraw, settings))
 
     proof = {store.store: store for store in await archive.erase(_CANARIES)}
     writer.close()

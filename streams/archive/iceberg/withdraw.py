@@ -10,7 +10,7 @@ from streams.archive.place import is_published, paths_of
 from streams.settings import Settings
 
 
-def withdraw(settings: Settings, *, now: datetime) -> list[ErasedStore]:
+def withdraw(settings: Settings, *, now: datetime | None = None) -> list[ErasedStore]:
     """Publish, so that what the archive has removed leaves every file of the Iceberg tables too.
 
     Reads beside a writer. Nothing is done, and nothing needed, where the archive has never been published.
@@ -24,6 +24,7 @@ def withdraw(settings: Settings, *, now: datetime) -> list[ErasedStore]:
     from streams.archive.iceberg.catalog import opened  # noqa: PLC0415 - an extra: roles that publish nothing do without
     from streams.archive.iceberg.publish import publish  # noqa: PLC0415
 
+    now = now or datetime.now(UTC)
     with reading(paths_of(settings)) as con, opened(settings) as catalog:
         done = publish(con, catalog, settings.iceberg, now=now)
         left = {each.table: each for each in publish(con, catalog, settings.iceberg, now=now, dry_run=True)}
@@ -36,8 +37,3 @@ def withdraw(settings: Settings, *, now: datetime) -> list[ErasedStore]:
         )
         for each in done
     ]
-
-
-def withdraw_now(settings: Settings) -> list[ErasedStore]:
-    """`withdraw`, by the clock."""
-    return withdraw(settings, now=datetime.now(UTC))
