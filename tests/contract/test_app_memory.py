@@ -31,15 +31,6 @@ async def numbers(apps: AppMemoryIndex, app: str, user: str = "", *, shared: boo
     return [found.memory_id for found in await apps.memories(app, user, shared=shared)]
 
 
-async def test_nothing_is_known_of_an_app_that_never_spoke(apps: AppMemoryIndex) -> None:
-    """A reader that comes first finds nothing, and no error."""
-    assert await apps.memories("a") == []
-    assert await apps.shared_with("a") == []
-    assert await apps.find("a", "", "boats") == []
-    assert await apps.stats("a") is None
-    assert await apps.spaces(10) == []
-
-
 async def test_the_latest_changed_come_first(apps: AppMemoryIndex) -> None:
     """Whatever the order of slots and of the log."""
     await index(apps, memory(1), memory(0, updated_at=NOW.replace(hour=23)), memory(2))

@@ -109,12 +109,3 @@ async def test_what_went_names_nobody(projects: ProjectMemories, store: VectorSt
 
     assert [1, 1] == [len(page) for page in pages]
     assert not any(word in told for word in ("boats", '"s1"', '"u"'))
-
-
-async def test_indexing_again_changes_nothing(projects: ProjectMemories, store: VectorStore) -> None:
-    """A batch that comes again after a crash."""
-    await index(projects, *EVERYTHING, stands(3))
-    before = [await store.page(name, "", 99) for name in (PROJECT_ITEMS.name, PROJECTS.name)]
-    await index(projects, *EVERYTHING, stands(3))
-
-    assert before == [await store.page(name, "", 99) for name in (PROJECT_ITEMS.name, PROJECTS.name)]

@@ -66,14 +66,6 @@ def projects(noting: Noting) -> ProjectMemories:
     return ProjectMemories(noting, MatterEmbedder(), POLICY, reads=reads)
 
 
-async def test_nothing_is_known_of_a_project_that_never_spoke(projects: ProjectMemories) -> None:
-    """A reader that comes first finds nothing, and no error."""
-    await index(projects)
-
-    assert (await projects.view("a", "web"), await projects.stats("a", "web")) == (None, None)
-    assert await projects.projects(None, 10) == []
-
-
 async def test_a_view_has_every_item_as_it_was_told(projects: ProjectMemories) -> None:
     """Of all five kinds, archived ones too; nothing of it is lost in the store."""
     await index(projects, *EVERYTHING, stands(3))

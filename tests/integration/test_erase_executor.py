@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -15,13 +14,10 @@ from models.erasure import ErasureSubject, digest
 from models.errors import StoreUnavailable
 from models.events import (
     DEFAULT_APP,
-    ErasedSession,
     ErasedStore,
     EraseRequested,
     ErasureProved,
     SessionName,
-    VectorsErased,
-    VectorsErasureDue,
 )
 from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
@@ -30,12 +26,8 @@ from streams.erase.archive import Spoke, WriterArchive
 from streams.erase.executor import Executor
 from streams.erase.logs import opened
 from streams.erase.purge import tightened
-from streams.erase.readers import Readers
-from streams.erase.record import PLACE, KafkaEraseRequests
-from streams.erase.record import recorded as written
-from streams.erase.residual import INDEXED
-from streams.kafka.client import consumer
-from streams.kafka.topics import existing_topics
+from streams.erase.record import KafkaEraseRequests
+from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
 from tests.support.fault_driver import recorded, records_on, said, send, until
 from tests.support.subjects import sessions
@@ -45,7 +37,6 @@ pytestmark = pytest.mark.kafka
 PARTITIONS = 1
 
 ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
-POINT = ErasedStore(store="vectors turns", looked_at=5, removed=1, remaining=0)
 
 
 class Everything(dict[TopicPartition, int]):
@@ -141,7 +132,7 @@ async def _request_is_gone(settings: Settings) -> bool:
 
 
 async def test_what_a_killed_erasure_had_set_goes_when_an_executor_starts(settings: Settings) -> None:
-    """Topics are compacted as before, whether or not anything is asked for."""
+    """Topics are compacted as before, whether or not anything is asked for; what an operator set stays."""
     name = PROFILES.full_name(settings.topic_prefix)
     async with opened(settings, IntakePolicy()) as logs:
 
@@ -151,6 +142,7 @@ async def test_what_a_killed_erasure_had_set_goes_when_an_executor_starts(settin
         async def as_before() -> bool:
             return await set_on_it() == before
 
+        await set_config(logs.admin, {name: {"segment.bytes": "1048576"}})
         before = await set_on_it()
         abandoned = tightened(logs, [PROFILES])
         await abandoned.__aenter__()
@@ -158,55 +150,4 @@ async def test_what_a_killed_erasure_had_set_goes_when_an_executor_starts(settin
         async with executing(settings, ArchiveThatFailsOnce()):
             await until(as_before, "the configuration of before")
 
-    assert tight != before
-
-
-async def index(settings: Settings, asked: list[VectorsErasureDue]) -> None:
-    """An index that reads everything, and removes a point whenever it is asked."""
-    topics = [topic.full_name(settings.topic_prefix) for topic in (*INDEXED, ERASURES)]
-    async with (
-        opened(settings, IntakePolicy()) as logs,
-        consumer(settings.kafka, group_id=f"{settings.topic_prefix}.index", auto_offset_reset="earliest") as client,
-    ):
-        client.assign([TopicPartition(name, 0) for name in topics])
-        async for record in client:
-            event = logs.event_of(ERASURES, record) if record.topic == topics[-1] else None
-            if isinstance(event, VectorsErasureDue):
-                asked.append(event)
-                told = VectorsErased(request_id=event.request_id, timestamp=event.timestamp, stores=[POINT])
-                await logs.write({TopicPartition(topics[-1], PLACE): [written(told)]})
-            await client.commit()
-
-
-@pytest.mark.slow
-async def test_a_retry_asks_the_index_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was said since the first answer is in the index too; the proof counts what both removed."""
-    monkeypatch.setattr(executor, "TRY_AGAIN_AFTER_S", 0.0)
-    await send(settings, [recorded(said(0, session_id="s-1"))])
-    requests, asked = KafkaEraseRequests(settings), list[VectorsErasureDue]()
-    indexing = asyncio.create_task(index(settings, asked))
-    await requests.request(
-        EraseRequested(request_id="r-1", timestamp=datetime.now(UTC), scope="session", app_id="a", session_id="s-1")
-    )
-    try:
-        await until(partial(works_here, settings), "the index's group")
-        async with executing(settings, ArchiveThatFailsOnce()):
-            proof: ErasureProved = await until(partial(requests.proof, "r-1"), "the proof")
-    finally:
-        indexing.cancel()
-        await asyncio.wait({indexing})
-    (points,) = [store for store in proof.stores if store.store == POINT.store]
-
-    assert [due.session_ids for due in asked] == [["s-1"], ["s-1"]]
-    assert [due.sessions for due in asked] == [[ErasedSession("a", "s-1")]] * 2
-    assert (points.looked_at, points.removed, points.remaining) == (5, 2, 0)
-
-
-async def works_here(settings: Settings) -> bool:
-    """Whether the index has read something."""
-
-    async def landed() -> dict[TopicPartition, int]:
-        return {}
-
-    async with opened(settings, IntakePolicy()) as logs:
-        return await Readers(logs, landed).works_here("index")
+    assert tight["min.cleanable.dirty.ratio"] == "0.0" != before["min.cleanable.dirty.ratio"]

@@ -16,12 +16,11 @@ from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.erase.logs import Logs, opened
-from streams.erase.purge import purge, restore, tightened
+from streams.erase.purge import purge
 from streams.erase.readers import Readers
 from streams.erase.record import KafkaEraseRequests
 from streams.erase.sweep import look, sweep
 from streams.kafka.producer import Record
-from streams.kafka.topics import existing_topics, set_config
 from streams.settings import Settings
 from tests.support.fault_driver import recorded, records_on, said
 from tests.support.lake_records import profile
@@ -146,19 +145,3 @@ async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> No
     assert await logs.ends(TURNS) == {turns: 4}
     assert await values(settings, CONVERSATION_TOPICS) == [(b"bert-1", True)]
     assert await differences(settings) == []
-
-
-async def test_a_killed_erasure_leaves_no_configuration(logs: Logs) -> None:
-    """What it had set goes at the next start; what an operator set stays."""
-    name = logs.name(PROFILES)
-    await set_config(logs.admin, {name: {"segment.bytes": "1048576"}})
-    before = (await existing_topics(logs.admin, [name]))[name].own_config
-    abandoned = tightened(logs, [PROFILES])
-    await abandoned.__aenter__()
-    tight = (await existing_topics(logs.admin, [name]))[name].own_config
-    mended = [await restore(logs) for _ in range(2)]
-    after = (await existing_topics(logs.admin, [name]))[name].own_config
-
-    assert tight["min.cleanable.dirty.ratio"] == "0.0"
-    assert mended == [[name], []]
-    assert after == before

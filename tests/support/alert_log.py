@@ -22,7 +22,8 @@ from models.wire.codec import encode
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.oracle.replay import SessionReplay
-from streams.settings import Settings
+from streams.settings import Settings, load_settings
+from streams.state import policy_versions as versions
 from tests.support.lake_records import NOW, PREFIX, buffer_of, record, turn
 from tests.support.zero_embedder import NoEmbedder
 
@@ -119,6 +120,15 @@ class MemorySource(AlertSource):
         assert partition == 0
         for each in self.log[:before]:
             yield each
+
+
+def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A data directory in which `POLICY` is kept, of a process without vectors."""
+    monkeypatch.setattr("jobs.replay.alert.stream_embedder_of", lambda _: NoEmbedder())
+    monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
+    settings = load_settings(topic_prefix=PREFIX, data_dir=folder)
+    versions.keep(settings, POLICY, None, "rules")
+    return settings
 
 
 def again(

@@ -13,26 +13,17 @@ from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
 from streams.inference.trained_scorer import SHIPPED, model_at
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Version
-from tests.support.alert_log import EARLIER, LEARNT, LOG, POLICY, again, alerts_of
-from tests.support.lake_records import PREFIX
+from tests.support.alert_log import EARLIER, LEARNT, LOG, POLICY, again, alerts_of, kept
 from tests.support.zero_embedder import NoEmbedder
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Own data directory, and a policy that is kept there."""
-    settings = load_settings(topic_prefix=PREFIX, data_dir=tmp_path)
-    versions.keep(settings, POLICY, None, "rules")
-    return settings
-
-
-@pytest.fixture(autouse=True)
-def _plain_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.replay.alert.stream_embedder_of", lambda _: NoEmbedder())
-    monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
+    return kept(tmp_path, monkeypatch)
 
 
 def test_a_policy_that_changed_on_the_way_is_followed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,15 +12,10 @@ from models.events import (
     DeadLetter,
     EpisodeClosed,
     EpisodeRequested,
-    FactCategory,
     FactChanged,
-    Mode,
     OutputEvent,
     Position,
     ProfileUpdated,
-    Role,
-    Slope,
-    Turn,
     UserTurnAdded,
 )
 from models.partition.sessions import DecodedArrival, PartitionFold
@@ -35,37 +31,25 @@ from streams.oracle.comparison import (
     turn_counts,
 )
 from streams.oracle.replay import Replayed, TurnKey
+from tests.support.blank_events import blank
+from tests.support.session_driver import NOON, said
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 STATE = {0: {"": {"clock": b"c"}, "s-1": {"head": b"h", "b0": b"x"}}}
 
 
-def episode(event_id: str) -> EpisodeClosed:
-    """An output of an ordinary topic."""
-    return EpisodeClosed(
-        id=event_id, session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 1),
-        reason="ended", first_turn=0, last_turn=1, turn_count=2, summary="", key_topics=[], started_at=AT,
-        ended_at=AT, peak_risk=0.0, mean_risk=0.0, mode=Mode.CALM, alerts=0,
-    )  # fmt: skip
+_SAID: dict[str, Any] = {"user_id": "u", "app_id": "a", "timestamp": AT}
 
 
 def profile(event_id: str, session_id: str) -> ProfileUpdated:
     """An output of a compacted topic."""
-    return ProfileUpdated(
-        id=event_id, session_id=session_id, user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 1),
-        open=True, turn_count=1, last_turn=0, duplicate_turns=0, late_turns=0, started_at=AT, peak_risk=0.0,
-        mean_risk=0.0, slope=Slope(0.0, 0.0, 1), mode=Mode.CALM, mode_transitions=[], question_count=0,
-        imperative_count=0, topic_changes=0, repeated_topics={}, probing_attempts=0, hypothetical_count=0,
-        meta_instruction_count=0, suspicion=0.0, score=0.0, signals=[], risk_points=[],
-    )  # fmt: skip
+    return blank(ProfileUpdated, id=event_id, session_id=session_id, source=Position("t", 0, 1), **_SAID)
 
 
-LETTER = DeadLetter(
-    id="d-1", topic="t", partition=0, offset=3, stage="decode", reason="not_json", detail="", key=None, value=None,
-    headers=[], appended_at=AT,
-)  # fmt: skip
+EPISODE = blank(EpisodeClosed, id="e-1", session_id="s-1", source=Position("t", 0, 1), **_SAID)
+LETTER = blank(DeadLetter, id="d-1", topic="t", offset=3, stage="decode")
 PROFILES = (profile("p-1", "s-1"), profile("p-2", "s-2"), profile("p-3", "s-1"))
-OUTPUTS: dict[str, OutputEvent] = {event.id: event for event in (episode("e-1"), LETTER, *PROFILES)}
+OUTPUTS: dict[str, OutputEvent] = {event.id: event for event in (EPISODE, LETTER, *PROFILES)}
 ORACLE = Replayed(STATE, OUTPUTS, 3, {TurnKey("a", "s-1", 0), TurnKey("a", "s-1", 1), TurnKey("a", "s-2", 0)})
 
 
@@ -133,11 +117,8 @@ def test_compacted_topic_needs_the_last_of_each_key_only() -> None:
 
 def fact(event_id: str, key: str, user_id: str = "u") -> FactChanged:
     """An output of a topic that is compacted by another key than the session."""
-    return FactChanged(
-        id=event_id, session_id="s-1", user_id=user_id, app_id="a", timestamp=AT, source=Position("c", 0, 1),
-        category=FactCategory.IDENTITY, key=key, value="v", confidence=1.0, importance=0.8, active=True, cause="stored",
-        valid_from=AT, valid_until=None, turn=0, extracted_by="rules", history=[],
-    )  # fmt: skip
+    said = _SAID | {"user_id": user_id}
+    return blank(FactChanged, id=event_id, session_id="s-1", key=key, value="v", active=True, **said)
 
 
 @pytest.mark.parametrize(("gone", "missing"), [("f-1", 0), ("f-2", 1), ("f-3", 1), ("f-4", 1)])
@@ -153,13 +134,7 @@ def test_the_key_of_the_record_says_what_superseded_it(gone: str, missing: int) 
 
 def test_what_retention_removed_is_said_and_not_missed() -> None:
     """Requests are kept for a week only: what is left of them is compared, and that it is not all is said."""
-    asked = {
-        f"r-{n}": EpisodeRequested(
-            id=f"r-{n}", session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("c", 0, n),
-            first_turn=1, last_turn=20, turns=[],
-        )
-        for n in range(2)
-    }  # fmt: skip
+    asked = {f"r-{n}": blank(EpisodeRequested, id=f"r-{n}", source=Position("c", 0, n), **_SAID) for n in range(2)}
     users = Replayed({}, {**asked}, 0, set())
     whole, cut = (
         compare_outputs({"requests.v1": TopicOutputs({"r-1": [b"other"], "r-9": [b"x"]}, has_holes=holes)}, users)
@@ -173,10 +148,7 @@ def test_what_retention_removed_is_said_and_not_missed() -> None:
 
 def test_outputs_of_both_oracles_are_wanted() -> None:
     """Turns that sessions forward, and dead letters of both logs on one topic."""
-    added = UserTurnAdded(
-        id="t-1", session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 0), turn=0,
-        role=Role.USER, content="Good day.",
-    )  # fmt: skip
+    added = blank(UserTurnAdded, id="t-1", session_id="s-1", content="Good day.", **_SAID)
     other = msgspec.structs.replace(LETTER, id="d-2", topic="commands")
     sessions, users = Replayed({}, {"t-1": added, "d-1": LETTER}, 1, set()), Replayed({}, {"d-2": other}, 0, set())
     found = compare_outputs({}, sessions, users)
@@ -195,12 +167,8 @@ def test_counts_are_exact_and_examples_bounded() -> None:
 def test_turn_counts_come_from_the_state() -> None:
     """Turns counted by open sessions, for what was lost or doubled in the fold."""
     entities: dict[str, dict[str, bytes]] = {}
-    turns = [
-        Turn(session_id="s-1", user_id="u", app_id="a", turn=n, role=Role.USER, content="Good day.",
-             timestamp=AT + timedelta(seconds=n))
-        for n in (0, 1, 1, 2)
-    ]  # fmt: skip
-    log = [DecodedArrival(turn, Position("t", 0, n), AT, 0.1) for n, turn in enumerate(turns)]
+    turns = [said(n, session_id="s-1") for n in (0, 1, 1, 2)]
+    log = [DecodedArrival(turn, Position("t", 0, n), NOON, 0.1) for n, turn in enumerate(turns)]
     for folded in PartitionFold(entities, Policy()).fold(log):
         for entity, parts in folded.changed.items():
             entities[entity] = {part: value for part, value in parts.items() if value is not None}

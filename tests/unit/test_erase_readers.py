@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from aiokafka import TopicPartition
 
 from models.errors import StoreUnavailable
 from models.events import EraseRequested
-from models.events.topics import ALERTS, TURNS
+from models.events.topics import TURNS
 from models.policy import IntakePolicy
 from streams.erase import executor
 from streams.erase.executor import TRY_AGAIN_AFTER_S, Executor
@@ -26,7 +27,6 @@ from streams.settings import Settings, load_settings
 SETTINGS = Settings()
 PREFIX = SETTINGS.topic_prefix
 TURN = TopicPartition(TURNS.full_name(PREFIX), 0)
-ALERT = TopicPartition(ALERTS.full_name(PREFIX), 0)
 OLD, NEW = "index", "index-minilm"
 
 
@@ -54,78 +54,61 @@ class Groups:
         return [SimpleNamespace(groups=[(0, name, state, "consumer", "", members)])]
 
 
-def readers(committed: Mapping[str, Mapping[TopicPartition, int]], at_work: set[str] | None = None) -> Readers:
-    """Readers that wait no time at all."""
-
-    async def holds_records(_extents: Any) -> bool:
-        return True
-
-    async def landed() -> dict[TopicPartition, int]:
-        return {}
-
+def readers(committed: Mapping[str, int], at_work: Sequence[str] = ()) -> Readers:
+    """Readers that wait no time at all, of groups by what they have committed."""
     logs: Any = SimpleNamespace(
-        settings=SETTINGS, admin=Groups(committed, at_work or set()), holds_records=holds_records
+        settings=SETTINGS,
+        admin=Groups({name: {TURN: offset} for name, offset in committed.items()}, {*at_work}),
+        holds_records=AsyncMock(return_value=True),
     )
-    return Readers(logs, landed, within=timedelta(0))
+    return Readers(logs, AsyncMock(return_value={}), within=timedelta(0))
 
 
-@pytest.mark.parametrize("old", [{}, {OLD: {TURN: 50}}], ids=["expired", "behind"])
-async def test_the_generation_at_work_is_the_index(old: dict[str, dict[TopicPartition, int]]) -> None:
-    """The archive's settings name one that nobody works for any more."""
-    waiting = readers({**old, NEW: {TURN: 100}}, {NEW})
-    await waiting.beyond("index", {TURN: 100})
-
-    assert await waiting.works_here("index")
-    with pytest.raises(ReadersBehind, match=f"{NEW} has not read 1 records"):
-        await waiting.beyond("index", {TURN: 101})
-    with pytest.raises(ReadersBehind, match=f"{NEW} has not read 1 records"):
-        await waiting.all_beyond({TURN: 101}, roles=["index"])
+def waiting_for(who: str) -> Any:
+    """Somebody is waited for; nobody, if it is empty."""
+    return pytest.raises(ReadersBehind, match=rf"\.{who} records") if who else nullcontext()
 
 
-async def test_all_generations_at_work_are_waited_for() -> None:
-    """Readers move over one by one; another group that begins alike is none of them."""
-    waiting = readers({OLD: {TURN: 9}, NEW: {TURN: 8}, "indexer": {TURN: 1}}, {OLD, NEW, "indexer"})
-    await waiting.beyond("index", {TURN: 8})
-    with pytest.raises(ReadersBehind, match=NEW):
-        await waiting.beyond("index", {TURN: 9})
+@pytest.mark.parametrize(
+    ("committed", "at_work", "end", "who"),
+    [
+        ({NEW: 100}, [NEW], 100, ""),
+        ({NEW: 100}, [NEW], 101, f"{NEW} has not read 1"),
+        ({OLD: 50, NEW: 100}, [NEW], 101, f"{NEW} has not read 1"),
+        ({OLD: 9, NEW: 8, "indexer": 1}, [OLD, NEW, "indexer"], 8, ""),
+        ({OLD: 9, NEW: 8, "indexer": 1}, [OLD, NEW, "indexer"], 9, f"{NEW} has not read 1"),
+        ({OLD: 8}, [], 9, f"{OLD} has not read 1"),
+        ({}, [], 3, ""),
+    ],
+    ids=["at work", "behind", "not the old one", "all of them", "one of them", "away", "never here"],
+)
+async def test_the_index_is_waited_for(committed: dict[str, int], at_work: list[str], end: int, who: str) -> None:
+    """Every generation at work, whichever the settings name; else the one that they name, if it ever was here."""
+    with waiting_for(who):
+        await readers(committed, at_work).beyond("index", {TURN: end})
 
 
-async def test_an_index_that_is_away_is_waited_for() -> None:
-    """The one that the settings name has read something once."""
-    with pytest.raises(ReadersBehind, match=rf"\.{OLD} has not read 1 records"):
-        await readers({OLD: {TURN: 8}}).beyond("index", {TURN: 9})
+@pytest.mark.parametrize(
+    ("group", "at_work", "roles", "who"),
+    [
+        (NEW, [NEW], ["index"], f"{NEW} has not read 95"),
+        ("notify.webhook", [], [], "notify.webhook has not read 95"),
+        ("dashboards", [], [], ""),
+        ("dashboards", ["dashboards"], [], "dashboards has not read 95"),
+        ("archive", ["archive"], [], ""),
+    ],
+    ids=["role", "sink that is away", "stranger that is away", "stranger at work", "archive"],
+)
+async def test_who_keeps_the_logs(group: str, at_work: list[str], roles: list[str], who: str) -> None:
+    """A sink has alerts still to deliver; of the archive its catalog counts, not its commits."""
+    with waiting_for(who):
+        await readers({group: 5}, at_work).all_beyond({TURN: 100}, roles=roles)
 
 
-@pytest.mark.parametrize(("group", "waited_for"), [("notify.webhook", True), ("dashboards", False)])
-async def test_a_sink_that_is_away_keeps_the_logs(group: str, *, waited_for: bool) -> None:
-    """It has alerts still to deliver; a stranger's reader is waited for only while it is at work."""
-    waiting = readers({group: {ALERT: 5}})
-    if not waited_for:
-        await waiting.all_beyond({ALERT: 100}, roles=["sessions"])
-        return
-    with pytest.raises(ReadersBehind, match=f"{group} has not read 95 records"):
-        await waiting.all_beyond({ALERT: 100}, roles=["sessions"])
-
-
-async def test_a_reader_at_work_is_waited_for_but_not_the_archives_group() -> None:
-    """Whosoever it is; of the archive its catalog counts, and its commits are for those who watch the lag."""
-    with pytest.raises(ReadersBehind, match="dashboards has not read 95 records"):
-        await readers({"dashboards": {ALERT: 5}}, {"dashboards"}).all_beyond({ALERT: 100}, roles=[])
-
-    await readers({"archive": {ALERT: 5}}, {"archive"}).all_beyond({ALERT: 100}, roles=[])
-
-
-async def test_who_never_committed_is_not_waited_for() -> None:
-    """A role that never was here has nothing to forget."""
-    never = readers({})
-    await never.beyond("memory", {TURN: 3})
-
-    assert not await never.works_here("memory")
-
-
-async def test_an_offset_that_is_none_is_no_sign_of_a_worker() -> None:
+@pytest.mark.parametrize(("committed", "here"), [({NEW: 100}, True), ({}, False), ({OLD: -1}, False)])
+async def test_a_worker_is_known_by_what_it_committed(committed: dict[str, int], *, here: bool) -> None:
     """Kafka gives -1 for a partition of which nothing was committed."""
-    assert not await readers({"index": {TURN: -1}}).works_here("index")
+    assert here == await readers(committed, [NEW] if here else []).works_here("index")
 
 
 def requested(name: str, hours_ago: int) -> EraseRequested:

@@ -71,15 +71,6 @@ async def test_a_retry_knows_the_sessions_of_the_first_try(state: bytes | None, 
     assert logs.written[-1] == (ERASURES.name, 0, key_of("r-1", VectorsErasureDue))
 
 
-async def test_a_judge_s_answer_under_way_is_waited_for() -> None:
-    """It names the session on `turns.v1`: written behind the erasure, it would come into the archive again."""
-    world, records = CutShort(VALUE), ErasureRecords()
-    records.take_event(DUE, offset=0)
-    await tried(world, records)
-
-    assert [role for role, _ in world.waited[:4]] == ["sessions", "sessions", "judge", "sessions"]
-
-
 async def test_nothing_is_noted_of_whom_nothing_is_known() -> None:
     """A second erasure leaves no new traces of its own."""
     logs = CutShort()

@@ -25,6 +25,7 @@ from models.events.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
 from streams.erase.erasure import Erasure
+from streams.erase.readers import ReadersBehind
 from streams.erase.record import ErasureRecords
 from streams.erase.residual import COMPACTED, Tally
 from streams.erase.sweep import look_at_state
@@ -142,8 +143,11 @@ class World:
         return [ROWS]
 
 
-async def proved(monkeypatch: pytest.MonkeyPatch, world: Any) -> ErasureProved:
-    """The proof of an erasure that was begun before, and is asked for by nobody else."""
+async def proved(monkeypatch: pytest.MonkeyPatch, world: Any, *, answered_at: int = 0) -> ErasureProved:
+    """The proof of an erasure that was begun before, and is asked for by nobody else; the index answered at an offset.
+
+    What it is asked for now stands at offset 0.
+    """
 
     async def standing_topics(_: Any, names: Sequence[str]) -> dict[str, Any]:
         return {name: SimpleNamespace(config={}) for name in names}
@@ -156,7 +160,7 @@ async def proved(monkeypatch: pytest.MonkeyPatch, world: Any) -> ErasureProved:
     monkeypatch.setattr(erasure, "sweep", sweep)
     records = ErasureRecords()
     records.take_event(DUE, offset=0)
-    records.take_event(VectorsErased(request_id="r-1", timestamp=NOW, stores=[POINT]), offset=0)
+    records.take_event(VectorsErased(request_id="r-1", timestamp=NOW, stores=[POINT]), offset=answered_at)
     parts: dict[str, Any] = {"logs": world, "readers": world, "archive": world}
     return await Erasure(REQUEST, **parts, records=records, tally=Tally()).run()
 
@@ -175,6 +179,12 @@ async def test_everybody_has_forgotten_before_the_archive_does(monkeypatch: pyte
         *("archived", "archive"),
     ]
     assert world.waited[-1] == ("index", {TopicPartition(ERASURES.name, 0): 1})  # what it was asked, too
+
+
+async def test_an_answer_to_an_earlier_try_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said since is in the index too: the erasure stays pending, and asks again."""
+    with pytest.raises(ReadersBehind, match="asks again"):
+        await proved(monkeypatch, World(has_index=True), answered_at=-1)
 
 
 async def test_what_is_said_after_the_erasure_is_not_the_erasures(monkeypatch: pytest.MonkeyPatch) -> None:

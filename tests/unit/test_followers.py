@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import msgspec
 import pytest
 
 from models.erasure import ErasureSubject
-from models.events import (
-    DeadLetter,
-    EpisodeClosed,
-    FactChanged,
-    Mode,
-    OutputEvent,
-    Position,
-    ProjectItem,
-)
+from models.events import FactChanged, OutputEvent, ProjectItem
 from streams.oracle.comparison import DifferenceKind
 from streams.oracle.followers import (
     INDEX_PROJECTS,
@@ -31,28 +21,12 @@ from streams.oracle.followers import (
     compare_users_index,
     items_of,
 )
-from streams.oracle.replay import Replayed, TurnKey
+from streams.oracle.replay import Replayed
 from tests.support.projects_indexed import changed, episode, remembered, went
 from tests.support.projects_indexed import conversation as talk
 from tests.support.users_replayed import POLICY, conversation
-from tests.unit.test_comparison import profile
+from tests.unit.test_comparison import LETTER, ORACLE, OUTPUTS
 
-AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
-
-
-EPISODE = EpisodeClosed(
-    id="e-1", session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 1),
-    reason="ended", first_turn=0, last_turn=1, turn_count=2, summary="", key_topics=[], started_at=AT,
-    ended_at=AT, peak_risk=0.0, mean_risk=0.0, mode=Mode.CALM, alerts=0,
-)  # fmt: skip
-LETTER = DeadLetter(
-    id="d-1", topic="t", partition=0, offset=3, stage="decode", reason="not_json", detail="", key=None, value=None,
-    headers=[], appended_at=AT,
-)  # fmt: skip
-OUTPUTS: dict[str, OutputEvent] = {
-    event.id: event for event in (EPISODE, LETTER, profile("p-1", "s-1"), profile("p-2", "s-2"), profile("p-3", "s-1"))
-}
-ORACLE = Replayed({}, OUTPUTS, 3, {TurnKey("a", "s-1", 0), TurnKey("a", "s-1", 1), TurnKey("a", "s-2", 0)})
 ARCHIVED = Archived(
     turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)],
     doubled_rows=0,

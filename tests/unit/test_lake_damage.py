@@ -13,7 +13,7 @@ import pytest
 from models.errors import StoreUnavailable
 from models.events.topics import PROFILES
 from streams.archive.catalog import open_reader, reading
-from streams.archive.damage import damaged, damaged_days, foreign_files, render_damage
+from streams.archive.damage import damaged, foreign_files, render_damage
 from streams.archive.erasing import erase
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
 from streams.archive.verify import verify
@@ -107,13 +107,6 @@ def test_an_empty_archive_is_whole(tmp_path: Path) -> None:
 
         assert (damaged(writer.con), foreign_files(writer.con), found.findings) == ([], [], [])
         assert (done.merged_files, counted) == (0, [(0, 0)])
-
-
-def test_only_the_asked_tables_count(writer: LakeWriter) -> None:
-    """A job that reads turns need not leave out a day of profiles."""
-    file_of(writer, table="profiles").unlink()
-
-    assert damaged_days(writer.con) == {TODAY}
 
 
 def test_many_damaged_files_are_counted(writer: LakeWriter) -> None:

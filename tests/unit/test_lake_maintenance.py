@@ -7,7 +7,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import patch
-from uuid import uuid4
 
 import pytest
 
@@ -142,28 +141,6 @@ def test_catalog_forgets_text(writer: LakeWriter) -> None:
 
     assert kept == []
     assert found == [(3, 3, "secret 1", 9, 0)]
-
-
-def test_without_readers_nothing_replaced_is_kept(writer: LakeWriter) -> None:
-    """What the call itself merges is deleted at once, though it was replaced after the given time."""
-    land(writer, range(FILES_TO_MERGE))
-    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
-
-    assert len(files(writer)) == 1
-
-
-def test_orphan_of_a_killed_writer_is_deleted_when_old(writer: LakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file without its commit is read by nobody; young ones may belong to a landing under way."""
-    land(writer, range(1))
-    orphan = files(writer)[0].with_name(f"ducklake-{uuid4()}.parquet")
-    orphan.write_bytes(files(writer)[0].read_bytes())
-
-    young = maintain(writer, now=NOW, keep_replaced=timedelta(0), everything=True)
-    monkeypatch.setattr(maintenance, "ORPHAN_AGE", -_LATER)
-    old = maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0), everything=True)
-
-    assert (young.orphans, old.orphans) == (0, 1)
-    assert len(files(writer)) == 1
 
 
 def test_status_counts_rows_files_and_bytes(writer: LakeWriter) -> None:

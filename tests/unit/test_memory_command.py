@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from jobs.memory.topics import MOST_BYTES, MOST_MESSAGES, restored
-from models.errors import ConfigurationError
 from models.events import Role, SessionName
 from models.events.topics import CONVERSATION_TOPICS, PROFILES
 from models.wire.codec import encode
@@ -18,32 +17,12 @@ from streams.archive.catalog import paths_of
 from streams.archive.inputs import ArchivedMessage, ArchivedTopic
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
+from tests.support.blank_events import blank
 from tests.support.command_line import printed, refused, turntide
 from tests.support.lake_records import NOW, PREFIX, buffer_of, lineage, profile, topic, turn
 
 _CHARS = 16_000
-_GONE = ArchivedTopic(
-    topic_id="t-1",
-    title="the refund",
-    kept=False,
-    active=False,
-    cause="evicted",
-    detail="faded",
-    messages=3,
-    at_hand=1,
-    packed=2,
-    released=0,
-    packed_bytes=90,
-    compactions=1,
-    access_count=4,
-    importance=0.7,
-    memory_type="short-term",
-    tags=["money"],
-    summary="It was paid.",
-    created_at=NOW,
-    last_active_at=NOW,
-    changed_at=NOW,
-)
+_GONE = blank(ArchivedTopic, topic_id="t-1", access_count=4, importance=0.7, tags=["money"], summary="It was paid.")
 
 
 @pytest.fixture
@@ -69,7 +48,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LakeWri
 
 @pytest.mark.usefixtures("archive")
 def test_topics_say_what_became_of_them() -> None:
-    """Counts, the last cause, and whether the topic is still kept."""
+    """Counts, the last cause, and whether the topic is still kept; people get no more columns than can be read."""
     found = {row["topic_id"]: row for row in printed("memory", "topics", "s-1")}
 
     assert {topic_id: (row["standing"], row["cause"]) for topic_id, row in found.items()} == {
@@ -78,22 +57,10 @@ def test_topics_say_what_became_of_them() -> None:
         "other": ("merged", "merged"),
     }
     assert (found["gone"]["at_hand"], found["gone"]["packed"], found["gone"]["compactions"]) == (1, 1, 1)
-
-
-@pytest.mark.usefixtures("archive")
-def test_topics_as_a_table_have_no_more_columns_than_can_be_read() -> None:
-    """People get counts and title, programs everything."""
     result = turntide("memory", "topics", "s-1")
-
     assert "the refund" in result.stdout
     assert "half_life" not in result.stdout
     assert "1 kept, 2 gone" in result.stderr
-
-
-@pytest.mark.usefixtures("archive")
-def test_history_has_every_message_in_order_of_time() -> None:
-    """Packed ones and those of the topic that merged into it, by the time they were said."""
-    assert [row["turn"] for row in printed("memory", "history", "s-1", "--topic", "gone")] == [5, 0, 1]
 
 
 def test_another_app_s_session_of_the_same_id_is_another_one(archive: LakeWriter) -> None:
@@ -114,11 +81,12 @@ def test_another_app_s_session_of_the_same_id_is_another_one(archive: LakeWriter
 
 @pytest.mark.usefixtures("archive")
 def test_history_of_the_active_topic_has_what_no_event_named_and_the_exact_text() -> None:
-    """Turns after the topic's last event are its own; U+0000 is as it was said."""
+    """Turns after the topic's last event are its own; U+0000 is as it was said. What merged stands in order of time."""
     found = printed("memory", "history", "s-1", "--topic", "here")
 
     assert [(row["turn"], row["role"]) for row in found] == [(2, "user"), (3, "user"), (4, "user")]
     assert found[-1]["content"] == "a\x00b"
+    assert [row["turn"] for row in printed("memory", "history", "s-1", "--topic", "gone")] == [5, 0, 1]
 
 
 @pytest.mark.usefixtures("archive")
@@ -152,34 +120,18 @@ def said(turn_number: int, content: str) -> ArchivedMessage:
     return ArchivedMessage(turn=turn_number, role=Role.USER, content=content, timestamp=NOW)
 
 
-def test_restored_topic_is_as_it_was() -> None:
-    """Importance, accesses, tags and summary come back with the messages."""
-    event = restored(SessionName("support", "s-1"), _GONE, [said(0, "a"), said(1, "b")], message_chars=_CHARS)
+def test_a_restored_topic_is_as_it_was_with_its_latest_messages() -> None:
+    """Importance, accesses, tags and summary come back; the record has to fit on its topic, however long it was."""
+    session = SessionName("support", "s-1")
+    event = restored(session, _GONE, [said(0, "a"), said(1, "b")], message_chars=_CHARS)
+    many = restored(session, _GONE, [said(n, "short") for n in range(500)], message_chars=_CHARS)
+    long = restored(session, _GONE, [said(n, "\x01" * 100_000) for n in range(50)], message_chars=_CHARS)
+    names = ("app_id", "session_id", "topic_id", "importance", "access_count", "tags", "summary")
 
-    assert (event.topic_id, event.importance, event.access_count, event.tags, event.summary) == (
-        "t-1",
-        0.7,
-        4,
-        ["money"],
-        "It was paid.",
-    )
-    assert (event.app_id, event.session_id) == ("support", "s-1")
+    assert {name: getattr(event, name) for name in names} == {
+        **session._asdict(), **{name: getattr(_GONE, name) for name in names[2:]},
+    }  # fmt: skip
     assert [(message.turn, message.content) for message in event.messages] == [(0, "a"), (1, "b")]
-
-
-def test_restored_messages_are_bounded_and_the_latest() -> None:
-    """The record has to fit on its topic, however long the history is."""
-    many = restored(SessionName("support", "s-1"), _GONE, [said(n, "short") for n in range(500)], message_chars=_CHARS)
-    long = restored(
-        SessionName("support", "s-1"), _GONE, [said(n, "\x01" * 100_000) for n in range(50)], message_chars=_CHARS
-    )
-
     assert [message.turn for message in many.messages] == list(range(500 - MOST_MESSAGES, 500))
     assert long.messages[-1].turn == 49
     assert MOST_BYTES * 0.8 < len(encode(long)) < MOST_BYTES * 1.01
-
-
-def test_nothing_to_restore_is_an_error() -> None:
-    """A topic whose turns were erased from the archive cannot come back."""
-    with pytest.raises(ConfigurationError, match="has no message"):
-        restored(SessionName("support", "s-1"), _GONE, [], message_chars=_CHARS)

@@ -18,7 +18,7 @@ from models.wire.codec import encode
 from streams.archive.catalog import paths_of, reading
 from streams.archive.erasing import erase
 from streams.archive.writer import LakeWriter
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Version
 from tests.support.alert_log import (
@@ -32,25 +32,17 @@ from tests.support.alert_log import (
     archive,
     consumed,
     escalating,
+    kept,
 )
 from tests.support.command_line import refused, turntide
 from tests.support.lake_records import NOW, PREFIX
 from tests.support.subjects import of_session
-from tests.support.zero_embedder import NoEmbedder
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Own data directory, and a policy that is kept there."""
-    settings = load_settings(topic_prefix=PREFIX, data_dir=tmp_path)
-    versions.keep(settings, POLICY, None, "rules")
-    return settings
-
-
-@pytest.fixture(autouse=True)
-def _plain_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.replay.alert.stream_embedder_of", lambda _: NoEmbedder())
-    monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
+    return kept(tmp_path, monkeypatch)
 
 
 def test_an_alert_is_made_again_bit_for_bit(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

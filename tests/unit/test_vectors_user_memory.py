@@ -11,8 +11,8 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from qdrant_client import AsyncQdrantClient
 
-from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
-from models.events.topics import FACTS, USER_EPISODES
+from models.events import FactChanged, UserMemoryChanged, UserOutput
+from models.events.topics import FACTS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.index.collections import latest_of
@@ -115,18 +115,6 @@ def test_of_a_batch_the_last_event_of_each_key_counts(store: ServerStore) -> Non
         ("v", "location", "Rome", 100),
     ]
     assert sorted((s.user_id, s.turn_count, offset) for s, offset in all_stats) == [("u", 2, 4), ("v", 1, 101)]
-
-
-def test_what_is_no_event_of_the_topic_is_passed(store: ServerStore) -> None:
-    """Another's record on the topic stops nothing."""
-    user = one_episode(store)
-    log = records([each for each in user.log if isinstance(each[0], EpisodeCompressed)])
-    strange = [
-        ConsumerRecord("t", 0, 50 + n, 0, 1, b"k", value, None, 1, 0, ())
-        for n, value in enumerate([b"", None, b"{}", b"\xff", encode(user.stats)])
-    ]
-
-    assert [e.episode for e, _ in latest_of(USER_EPISODES, [*strange, *log, *strange], EpisodeCompressed)] == [1]
 
 
 async def test_what_an_erasure_takes_from_a_fact_goes(store: ServerStore) -> None:
