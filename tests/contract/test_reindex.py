@@ -14,7 +14,7 @@ from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events import Role, SessionName, Turn
+from models.events import SessionName, Turn
 from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
@@ -37,6 +37,7 @@ from streams.index.user_memory import UserMemory
 from streams.ports import Point, Vectors, VectorStore
 from tests.support import projects_indexed
 from tests.support.api_tenants import user_events_of
+from tests.support.lake_records import turn
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 SUMMARY = "User asked about vector databases."
@@ -113,17 +114,11 @@ async def copied(place: Place) -> AsyncIterator[tuple[VectorStore, list[Copied]]
     await target.close()
 
 
-def turn(number: int) -> Turn:
+def spoken(number: int) -> Turn:
     """A turn on one of the subjects."""
-    return Turn(
-        session_id=f"s{number % 3}",
-        user_id="u",
-        app_id="a",
-        turn=number,
-        role=Role.USER,
-        content=SUBJECTS[number] if number < len(SUBJECTS) else f"number {number}",
-        timestamp=NOW + timedelta(days=number),
-    )
+    content = SUBJECTS[number] if number < len(SUBJECTS) else f"number {number}"
+    more: dict[str, Any] = {"user_id": "u", "timestamp": NOW + timedelta(days=number)}
+    return structs.replace(turn(number, session_id=f"s{number % 3}", app_id="a", content=content), **more)
 
 
 async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) -> None:
@@ -131,7 +126,7 @@ async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) ->
 
     An episode's embedding is the mean of its turns', as the enrich role makes it; without turns, of its summary.
     """
-    turns = [turn(number) for number in range(11)]
+    turns = [spoken(number) for number in range(11)]
     vectors = embedder.embed([each.content for each in turns])
     memory = SessionVectorMemory(store, embedder)
     if with_turns:
@@ -222,10 +217,9 @@ class Failing:
 
     def __init__(self, store: CopiedStore, writes: int) -> None:
         self._store, self._writes = store, writes
-        self.search, self.embedder_of = store.search, store.embedder_of
-        self.read, self.latest, self.count = store.read, store.latest, store.count
-        self.delete, self.rename, self.close = store.delete, store.rename, store.close
-        self.collections, self.page, self.forget = store.collections, store.page, store.forget
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write, or fail."""
@@ -240,8 +234,9 @@ async def test_a_copy_cut_short_goes_on(place: Place, writes: int) -> None:
     """At any write: nothing is missing, and no more than a page is embedded twice."""
     embedder = Toy("new", 12)
     target = await place.filled(fill, embedder)
+    failing: Any = Failing(target, writes)
     with pytest.raises(StoreUnavailable, match="killed"):
-        await copy_collections(Failing(target, writes), embedder, before=FIRST, generation="new", page_points=4)
+        await copy_collections(failing, embedder, before=FIRST, generation="new", page_points=4)
     done, again = await place.copied(target, embedder), await place.copied(target, embedder)
 
     assert [each.points for each in done] == [11, 1, 2, 1]

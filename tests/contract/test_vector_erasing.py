@@ -121,9 +121,9 @@ async def fill(store: VectorStore) -> None:
     await apps.add_stats([(stats("a"), 1), (stats("b"), 2), (stats("a", space="user"), 3)])
 
 
-def due(scope: Any, sessions: Iterable[str], **who: Any) -> VectorsErasureDue:
+def due(scope: Any, session_ids: Iterable[str], **who: Any) -> VectorsErasureDue:
     """Somebody is to be forgotten."""
-    return VectorsErasureDue(request_id="r", timestamp=NOW, scope=scope, session_ids=list(sessions), **who)
+    return VectorsErasureDue(request_id="r", timestamp=NOW, scope=scope, session_ids=list(session_ids), **who)
 
 
 async def keys_of(store: VectorStore) -> dict[str, set[str]]:
@@ -131,52 +131,21 @@ async def keys_of(store: VectorStore) -> dict[str, set[str]]:
     return {name: {each.key for each in (await store.page(name, "", 1_000))[0]} for name in await store.collections()}
 
 
-SESSION = {
-    "turns": {f"{MINE}_1", f"{MINE}_2"},
-    "topics": {f"{MINE}_1", f"{MINE}_2"},
-    "facts": {f"a/u/{MINE}", f"b/v/{MINE}"},
-    "episodes": {"b/v/1", "b/v/41", "a/u/1"},
-    "users": {"a/u"},
-    "memories": {"app:a/memory/0", "app:a/memory/0@b", "app:b/memory/0", "app:b/memory/0@a", "app:a/u/memory/0"},
-    "spaces": set[str](),
-    "project_items": {f"{WEB}/memory/0", f"{WEB}/memory/1", f"{WEB}/episode/0", f"{WEB}/chunk/0"},
-    "projects": {f"{WEB}/conversation/0", f"{WEB}/pending/0"},
+REMOVED: dict[str, dict[str, set[str]]] = msgspec.toml.decode(
+    Path(__file__).with_name("vector_erasing.toml").read_bytes(), type=dict[str, dict[str, set[str]]]
+)
+"""Of the session of app a (a request up to 0.2.0 means every app's): what goes of each collection."""
+NOTHING = {name: set[str]() for name in REMOVED["app"]}
+CASES = {
+    "session": (due("session", [MINE]), REMOVED["session"]),
+    "user of an app": (due("user", [MINE], app_id="a", user_id="u"), REMOVED["user of an app"]),
+    "user": (due("user", [MINE, "s3"], user_id="u"), REMOVED["user"]),
+    "app": (due("app", [MINE], app_id="a"), REMOVED["app"]),
+    "nobody": (due("user", [], app_id="nobody's", user_id="u"), NOTHING),
 }
-IN_A = {
-    **SESSION,
-    "facts": {f"a/u/{MINE}"},
-    "episodes": {"a/u/1"},
-    "memories": {"app:a/memory/0", "app:a/memory/0@b", "app:a/u/memory/0"},
-}
-"""What names the session of app a; `SESSION` is what names one of any app, as requests up to 0.2.0 do."""
-USER_OF_APP = {**IN_A, "spaces": {"app:a/u"}}
-USER = {
-    **{name: {*SESSION[name], "s3_1", "s3_2"} for name in ("turns", "topics")},
-    "facts": {*SESSION["facts"], "b/u/s3"},
-    "episodes": SESSION["episodes"],
-    "users": {"a/u", "b/u"},
-    "memories": {*SESSION["memories"], "app:b/u/memory/1"},
-    "spaces": {"app:a/u"},
-    "project_items": {*SESSION["project_items"], "project:b/web/memory/0"},
-    "projects": SESSION["projects"],
-}
-APP = {
-    **IN_A,
-    "memories": {*IN_A["memories"], "app:a/memory/1", "app:b/memory/0@a", "app:b/memory/1@a"},
-    "spaces": {"app:a", "app:a/u"},
-    "project_items": {*SESSION["project_items"], f"{WEB}/memory/2", f"{WEB}/memory/3"},
-    "projects": {*SESSION["projects"], f"{WEB}/conversation/1", WEB},
-}
-CASES = [
-    (due("session", [MINE]), SESSION),
-    (due("user", [MINE], app_id="a", user_id="u"), USER_OF_APP),
-    (due("user", [MINE, "s3"], user_id="u"), USER),
-    (due("app", [MINE], app_id="a"), APP),
-    (due("user", [], app_id="nobody's", user_id="u"), {name: set[str]() for name in SESSION}),
-]
 
 
-@pytest.mark.parametrize(("wanted", "removed"), CASES, ids=["session", "user of an app", "user", "app", "nobody"])
+@pytest.mark.parametrize(("wanted", "removed"), CASES.values(), ids=CASES.keys())
 async def test_what_goes_and_what_stays(
     store: VectorStore, wanted: VectorsErasureDue, removed: dict[str, set[str]]
 ) -> None:
@@ -201,10 +170,8 @@ async def test_another_apps_session_of_the_same_id_stays(store: VectorStore, sco
     await store.upsert(
         "turns", [point(f"other_{n}", session_id=MINE, user_id="u", app_id="b", turn=n, content="") for n in (1, 2)]
     )
-    named = VectorsErasureDue(
-        request_id="r", timestamp=NOW, scope=scope, session_ids=[MINE], sessions=[ErasedSession("a", MINE)], **who
-    )
-    unnamed = VectorsErasureDue(request_id="r", timestamp=NOW, scope=scope, session_ids=[MINE], **who)
+    named = due(scope, [MINE], sessions=[ErasedSession("a", MINE)], **who)
+    unnamed = due(scope, [MINE], **who)
     before = await keys_of(store)
     await VectorErasing(store).erase([named])
     after = await keys_of(store)
@@ -212,14 +179,13 @@ async def test_another_apps_session_of_the_same_id_stays(store: VectorStore, sco
     removed = {name: before[name] - after[name] for name in before}
 
     assert await keys_of(store) == after
-    assert removed == (USER_OF_APP if scope == "user" else IN_A)
+    assert removed == REMOVED[f"{scope} of an app"]
 
 
 async def test_sessions_of_several_apps_at_once(store: VectorStore) -> None:
     """A user of all apps is forgotten in each of them, with the sessions that are named of each."""
     gone = [ErasedSession("a", OTHERS), ErasedSession("b", OTHERS), ErasedSession("a", MINE)]
-    wanted = VectorsErasureDue(request_id="r", timestamp=NOW, scope="user", user_id="w", sessions=gone)
-    (told,) = await VectorErasing(store).erase([wanted])
+    (told,) = await VectorErasing(store).erase([due("user", [], user_id="w", sessions=gone)])
     left = (await keys_of(store))["turns"]
 
     assert left == {"s3_1", "s3_2"}

@@ -22,6 +22,7 @@ from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
 
 _NUMBERS = {"BIGINT", "DOUBLE", "HUGEINT", "TIMESTAMP WITH TIME ZONE", "DATE"}
+_FILLED = {"turns", "sessions", "profiles", "risk_points", "alerts", "segments", "topic_turns"}
 _IDS = {"memory_id", "target_memory_id", "merged_memory_id"}
 
 
@@ -47,33 +48,23 @@ def test_every_view_is_in_it() -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_column_has_meaning_unit_and_class(view: str) -> None:
-    """Numbers and times have a unit, but for ids that are numbers."""
+    """Numbers and times have a unit, but for ids that are numbers; what is called a key is a column."""
     columns = columns_of(view)
 
     assert [] == [c.name for c in columns if not c.meaning or not c.privacy]
     assert [] == [c.name for c in columns if c.type in _NUMBERS and not c.unit and c.name not in _IDS]
+    assert {*VIEW_MEANINGS[view].key} <= {column.name for column in columns}
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_first_query_and_polars_example_run_and_agree(lake: duckdb.DuckDBPyConnection, view: str) -> None:
-    """On a real archive: the same number of rows from both."""
+    """On a real archive: the same number of rows from both, and some where the archive has any."""
     rows = lake.execute(VIEW_MEANINGS[view].headline).fetchall()
     names: dict[str, Any] = {"lake": lake, "pl": pl}
     exec(VIEW_MEANINGS[view].polars, names)  # noqa: S102 - our own example
 
     assert len(rows) == names["frame"].height
-
-
-@pytest.mark.parametrize("view", ["turns", "sessions", "profiles", "risk_points", "alerts", "segments", "topic_turns"])
-def test_first_query_finds_something(lake: duckdb.DuckDBPyConnection, view: str) -> None:
-    """The archive of these tests is not empty, so that the examples above say something."""
-    assert lake.execute(VIEW_MEANINGS[view].headline).fetchall() != []
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_keys_are_columns(view: str) -> None:
-    """What the dictionary calls a key stands in the view."""
-    assert set() == set(VIEW_MEANINGS[view].key) - {column.name for column in columns_of(view)}
+    assert rows or view not in _FILLED
 
 
 def test_unknown_view_names_the_known_ones() -> None:

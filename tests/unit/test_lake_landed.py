@@ -41,77 +41,62 @@ def test_every_public_event_has_a_table() -> None:
         b'{"type":"unheard_of"}',
         encode(turn(0)).replace(b'"s-1"', b'"other"'),
         encode(turn(0, content="x")).replace(b'"content":"x"', b'"content":1'),
+        encode(msgspec.structs.replace(turn(0), timestamp=NOW + timedelta(days=9))),
         None,
     ],
 )
 def test_refused_input_is_noted_without_its_bytes(value: bytes | None) -> None:
-    """Its offset is accounted for here, its bytes travel as a dead letter."""
+    """As the sessions role refuses it. Its offset is accounted for here, its bytes travel as a dead letter."""
     row = landed(TURNS, value)
 
     assert isinstance(row, Skipped)
-    assert (row.first_offset, row.last_offset) == (7, 7)
-    assert (row.key, row.value) == (None, None)
+    assert (row.first_offset, row.last_offset, row.key, row.value) == (7, 7, None, None)
 
 
-def test_undecodable_output_keeps_its_bytes() -> None:
-    """Nobody writes a dead letter for Turntide's own topics."""
-    row = landed(ALERTS, b"{broken")
-
-    assert isinstance(row, Skipped)
-    assert (row.reason, row.value, row.key) == ("undecodable_output", b"{broken", b"s-1")
-
-
-def test_tombstone_is_no_error() -> None:
-    """A deleted key of a compacted topic is noted as such."""
-    row = landed(PROFILES, None)
+@pytest.mark.parametrize(
+    ("topic", "value", "reason", "key"),
+    [(ALERTS, b"{broken", "undecodable_output", b"s-1"), (PROFILES, None, "tombstone", None)],
+)
+def test_what_is_no_event_of_ours_is_noted(topic: Topic, value: bytes | None, reason: str, key: bytes | None) -> None:
+    """With its bytes, as nobody writes a dead letter for Turntide's own topics; a deleted key without."""
+    row = landed(topic, value)
 
     assert isinstance(row, Skipped)
-    assert (row.reason, row.value, row.key) == ("tombstone", None, None)
+    assert (row.reason, row.value, row.key) == (reason, value, key)
 
 
-def test_nul_is_shown_and_the_exact_content_kept() -> None:
-    """U+0000 spoils DuckLake's statistics, yet the turn must be replayable."""
-    row = landed(TURNS, turn(0, content="a\x00b", metadata={"k": "v\x00"}))
-
-    assert isinstance(row, Landed)
-    assert getattr(row.event, "content", None) == "a\u2400b"
-    assert row.content_exact == b"a\x00b"
-    assert getattr(row.event, "metadata", None) == {"k": "v\u2400"}
+_BAD = encode(turn(0))[:-1] + b',"bad":"\xff"}'
 
 
-def test_escaped_backslash_is_no_nul() -> None:
-    """The six characters of the escape, written as text, stay as they are."""
-    row = landed(TURNS, turn(0, content=r"\u0000"))
-
-    assert isinstance(row, Landed)
-    assert (getattr(row.event, "content", None), row.content_exact) == (r"\u0000", None)
-
-
-def test_unknown_fields_are_kept_as_written() -> None:
-    """Also numbers that no 64-bit integer holds."""
-    value = encode(turn(0))[:-1] + b',"model":"m","tokens":123456789012345678901234567890}'
+@pytest.mark.parametrize(
+    ("value", "fields", "exact", "extra"),
+    [
+        (
+            encode(turn(0, content="a\x00b", metadata={"k": "v\x00"})),
+            {"content": "a\u2400b", "metadata": {"k": "v\u2400"}},
+            b"a\x00b",
+            None,
+        ),
+        (encode(turn(0, content=r"\u0000")), {"content": r"\u0000"}, None, None),
+        (
+            encode(turn(0))[:-1] + b',"model":"m","tokens":123456789012345678901234567890}',
+            {},
+            None,
+            {"model": "m", "tokens": 123456789012345678901234567890},
+        ),
+        (_BAD, {}, None, {UNREADABLE: base64.b64encode(_BAD).decode()}),
+    ],
+    ids=["U+0000", "its escape as text", "unknown fields", "unknown field that is no text"],
+)
+def test_what_is_kept_of_a_turn(
+    value: bytes, fields: dict[str, object], exact: bytes | None, extra: dict[str, object] | None
+) -> None:
+    """U+0000 spoils DuckLake's statistics, yet the turn must be replayable; what the schema does not name stays."""
     row = landed(TURNS, value)
 
     assert isinstance(row, Landed)
-    assert json.loads(row.extra or "") == {"model": "m", "tokens": 123456789012345678901234567890}
-
-
-def test_unknown_field_that_is_no_text_is_kept_in_base64() -> None:
-    """The decoder skips what it does not know, so a turn can be valid around bytes that are not."""
-    value = encode(turn(0))[:-1] + b',"bad":"\xff"}'
-    row = landed(TURNS, value)
-
-    assert isinstance(row, Landed)
-    kept = json.loads(row.extra or "")
-    assert value == base64.b64decode(kept[UNREADABLE])
-
-
-def test_future_turn_is_refused_as_by_the_sessions_role() -> None:
-    """Both must agree, else a record is in neither the turns nor the dead letters."""
-    row = landed(TURNS, msgspec.structs.replace(turn(0), timestamp=NOW + timedelta(days=9)))
-
-    assert isinstance(row, Skipped)
-    assert row.reason == "future_timestamp"
+    assert {name: getattr(row.event, name) for name in fields} == fields
+    assert (row.content_exact, None if row.extra is None else json.loads(row.extra)) == (exact, extra)
 
 
 def test_folders_are_safe_short_and_few() -> None:

@@ -68,21 +68,14 @@ def shown(found: list[DueRemoval]) -> list[tuple[str, str, int]]:
     return sorted((each.table, each.what, each.rows) for each in found)
 
 
-def test_without_ages_nothing_is_due(place: LakePaths) -> None:
-    """The default keeps everything."""
-    with reading(place) as con:
-        found = due(con, RetentionPolicy(), today=LATER.date())
-
-    assert [] == found
-
-
 def test_a_dry_run_says_what_would_go_and_changes_nothing(place: LakePaths) -> None:
-    """By table and class, with the first day."""
+    """By table and class, with the first day; nothing by default."""
     with reading(place) as con:
+        kept = due(con, RetentionPolicy(), today=LATER.date())
         found = due(con, RetentionPolicy(content_days=15), today=LATER.date())
 
     assert [("compactions", "words", 1), ("profiles", "words", 1), ("turns", "words", 3)] == shown(found)
-    assert {date(2026, 3, 4)} == {each.oldest for each in found}
+    assert ({date(2026, 3, 4)}, []) == ({each.oldest for each in found}, kept)
     assert [(3,)] == asked(place, WITH_NEEDLE)
 
 
@@ -125,19 +118,12 @@ def test_rows_that_name_somebody_go_and_are_accounted_for(place: LakePaths) -> N
     )
 
 
-def test_a_second_run_finds_nothing(place: LakePaths) -> None:
-    """And writes no second proof."""
-    policy = RetentionPolicy(content_days=15, identified_days=25)
-    applied(place, policy)
-
-    assert ([], [(4,)]) == (applied(place, policy), asked(place, "SELECT count(*) FROM raw.retained"))
-
-
 def test_rows_that_go_are_not_emptied_first(place: LakePaths) -> None:
-    """Two rules, one proof for each row."""
+    """Two rules, one proof for each row; a second run finds nothing, and writes none."""
     policy = RetentionPolicy(content_days=15, identified_days=15)
 
     assert {"rows"} == {each.what for each in applied(place, policy)}
+    assert ([], [(4,)]) == (applied(place, policy), asked(place, "SELECT count(*) FROM raw.retained"))
 
 
 def test_what_is_landed_later_is_young(place: LakePaths) -> None:

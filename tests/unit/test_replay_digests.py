@@ -9,18 +9,13 @@ from jobs.replay.command import digests
 STATE = {1: {"s-1": {"head": b"h", "b0": b"x"}, "": {"clock": b"c"}}, 0: {"s-2": {"head": b"h"}}}
 
 
-def test_partitions_in_order() -> None:
-    """One digest for each, with its sizes; the partition's own parts belong to it but are no session."""
+def test_digests_come_in_order() -> None:
+    """One for each partition, with its sizes, whose own parts are no session; or one for each session or user."""
     shown = [(d.partition, d.entities, d.parts, d.bytes) for d in digests("sessions", STATE, single=False)]
+    single = [(d.role, d.partition, d.entity) for d in digests("memory", STATE, single=True)]
 
     assert [(0, 1, 1, 1), (1, 1, 3, 3)] == shown
-
-
-def test_sessions_in_order() -> None:
-    """One digest for each session, or user, with the role that has it."""
-    shown = [(d.role, d.partition, d.entity) for d in digests("memory", STATE, single=True)]
-
-    assert [("memory", 0, "s-2"), ("memory", 1, "s-1")] == shown
+    assert [("memory", 0, "s-2"), ("memory", 1, "s-1")] == single
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,10 @@ def test_statement_may_span_lines_and_the_last_needs_no_semicolon(typed: Typed) 
 
 
 def test_semicolons_in_text_end_no_statement() -> None:
-    """In quotes, names, dollars and comments."""
+    """In quotes, names, dollars and comments; an open quote waits for its end."""
     text = """SELECT ';', "a;b", $$;$$ /* ; */ -- ;\n; SELECT 2; SELECT"""
 
     assert (["""SELECT ';', "a;b", $$;$$ /* ; */ -- ;\n""", " SELECT 2"], " SELECT") == split(text)
-
-
-def test_open_quote_waits_for_its_end() -> None:
-    """Over lines."""
     assert ([], "SELECT 'a; b") == split("SELECT 'a; b")
 
 

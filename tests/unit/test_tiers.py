@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
 from streams.oracle.comparison import Comparison
-from streams.oracle.followers import UserId, compare_answers, compare_tiers, states_of, unanswered
+from streams.oracle.followers import UserId, compare_answers, compare_tiers, states_of
 from streams.oracle.replay import Replayed
 from tests.support.users_replayed import POLICY, Commands, conversation
 
@@ -16,70 +20,47 @@ def compared(log: Commands) -> Comparison:
     return found
 
 
+def log_of(*turns: tuple[int, int], answers: Sequence[tuple[int, int]] = ()) -> Commands:
+    """A log with these turns, then these answers."""
+    log = Commands()
+    for each in turns:
+        log.turns(*each)
+    for each in answers:
+        log.answer(*each)
+    return log
+
+
 def test_every_turn_is_counted() -> None:
-    """Of two users, one with an episode; nothing is missing and nothing doubled."""
-    found = compared(conversation().log)
-
-    assert ({}, {"users' turns": 28, "answers": 1}) == (found.counts, found.checked)
-
-
-def test_records_that_come_again_change_nothing() -> None:
-    """After a crash the sessions role forwards the same turns once more."""
+    """Of two users, one with an episode; also where the sessions role forwards the same turns again after a crash."""
     log = conversation().log
+    found = compared(log)
     log.turns(10, 24)
     log.answer(1, 20)
 
+    assert ({}, {"users' turns": 28, "answers": 1}) == (found.counts, found.checked)
     assert {} == compared(log).counts
 
 
-def test_a_request_without_an_answer() -> None:
-    """The turns are at hand, so none is lost; what waits is named."""
-    log = Commands()
-    log.turns(0, 44)
-    log.answer(1, 20)
+@pytest.mark.parametrize(
+    ("log", "lost", "counts", "example"),
+    [
+        (log_of((0, 44), answers=[(1, 20)]), "", {"answers missing": 1}, "user:a/u, turns 21-40"),
+        (log_of((0, 44), answers=[(21, 40)]), "", {"answers missing": 1}, "user:a/u, turns 1-20"),
+        (log_of((0, 2)), "record", {"users' turns missing": 1}, "user:a/u"),
+        (log_of((0, 0), (2, 2), (1, 1)), "", {"users' turns missing": 1}, "user:a/u"),
+        (log_of((0, 2)), "forwarded", {"users' turns doubled": 1}, "user:a/u"),
+    ],
+    ids=["unanswered", "out of order", "never came", "came behind a later one", "of nobody"],
+)
+def test_what_is_wrong_is_counted_and_named(log: Commands, lost: str, counts: dict[str, int], example: str) -> None:
+    """A request without its answer, a turn that is missing from the log or was passed over there, and one of nobody."""
+    if lost == "record":
+        del log.records[1]
+    if lost == "forwarded":
+        del log.forwarded["s-1"]
     found = compared(log)
 
-    assert {"answers missing": 1} == found.counts
-    assert ["user:a/u, turns 21-40"] == [example.what for example in found.examples] == unanswered(log.users(), POLICY)
-
-
-def test_answers_out_of_order() -> None:
-    """The second request is answered, the first one not yet: its turns are at hand, though the later ones are not."""
-    log = Commands()
-    log.turns(0, 44)
-    log.answer(21, 40)
-    found = compared(log)
-
-    assert {"answers missing": 1} == found.counts
-
-
-def test_a_turn_that_never_came() -> None:
-    """Forwarded by the oracle of sessions, and not on the log."""
-    log = Commands()
-    log.turns(0, 2)
-    del log.records[1]
-    found = compared(log)
-
-    assert ({"users' turns missing": 1}, "user:a/u") == (found.counts, found.examples[0].what)
-
-
-def test_a_turn_that_stands_on_the_log_and_was_passed_over() -> None:
-    """It came behind a later one of the same partition of turns.v1: no comparison by ids would show it."""
-    log = Commands()
-    for number in (0, 2, 1):
-        log.turns(number, number)
-    found = compared(log)
-
-    assert ({"users' turns missing": 1}, "user:a/u") == (found.counts, found.examples[0].what)
-
-
-def test_a_turn_of_nobody() -> None:
-    """On the log, and not forwarded by the oracle of sessions."""
-    log = Commands()
-    log.turns(0, 2)
-    del log.forwarded["s-1"]
-
-    assert {"users' turns doubled": 1} == compared(log).counts
+    assert (counts, [example]) == (found.counts, [each.what for each in found.examples])
 
 
 def test_a_user_on_two_partitions() -> None:
