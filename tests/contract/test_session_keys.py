@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +11,6 @@ from msgspec.structs import replace
 from models.errors import StoreUnavailable
 from models.events import TopicChanged
 from streams.index.collections import TOPICS, TURNS
-from streams.index.edge import EdgeStore
 from streams.index.event_points import Collection
 from streams.index.generations import WrappedStore
 from streams.index.session_keys import RECORD, bind_to_apps
@@ -23,8 +19,6 @@ from tests.support.api_doubles import said
 from tests.support.blank_events import blank
 from tests.support.users_indexed import MatterEmbedder
 
-UPGRADES = Path(__file__).parents[1] / "upgrades"
-RELEASES = sorted(folder.name for folder in UPGRADES.glob("v*"))
 NAMES: Mapping[Collection[Any], str] = {TURNS: "{session_id}_{turn}", TOPICS: "{session_id}\n{topic_id}"}
 """Keys as they were."""
 
@@ -141,21 +135,3 @@ async def test_a_new_store_has_nothing_to_do(store: VectorStore) -> None:
 
     assert (first, await bind_to_apps(again), again.pages) == (0, 0, 0)
     assert await store.collections() == [RECORD, "turns"]
-
-
-@pytest.mark.parametrize("release", RELEASES)
-async def test_what_a_release_left(release: str, tmp_path: Path) -> None:
-    """Its vectors as it wrote them: every turn and topic is found by the key that the index role makes of it now."""
-    with tarfile.open(UPGRADES / release / "vectors.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    store = EdgeStore(tmp_path / "vectors", embedder="wordllama")
-    before = await stored(store)
-    renamed = await bind_to_apps(store)
-    after = await stored(store)
-    await store.close()
-
-    assert renamed == sum(map(len, before.values())) > 300
-    for collection, name in NAMES.items():
-        expected = {collection.key(SimpleNamespace(**each.payload)): each.payload for each in before[collection.name]}
-        assert {each.key for each in before[collection.name]} == {name.format(**each) for each in expected.values()}
-        assert dict(after[collection.name]) == expected

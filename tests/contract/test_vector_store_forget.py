@@ -68,21 +68,6 @@ async def test_forgetting_changes_nothing_for_readers(store: VectorStore) -> Non
     assert await store.count(TURNS, where={"session_id": f"s-{CANARY}"}) == 0
 
 
-async def test_pages_hold_every_point_once(store: VectorStore) -> None:
-    """Whoever must look at all of them misses none."""
-    await fill(store)
-    seen, after = await store.page(TURNS, "", 7)
-    while after:
-        assert len(seen) % 7 == 0
-        more, after = await store.page(TURNS, after, 7)
-        seen += more
-
-    assert [point("kept", turn).payload for turn in KEPT] == sorted(
-        [each.payload for each in seen], key=lambda payload: payload["turn"] or 0
-    )
-    assert {f"kept_{turn}" for turn in KEPT} == {each.key for each in seen}
-
-
 async def test_no_byte_of_it_is_left(tmp_path: Path) -> None:
     """Not in segments, indexes nor logs of the folder, at once and after opening it again; others are found."""
     store = EdgeStore(tmp_path, embedder="test")

@@ -139,17 +139,3 @@ async def test_an_old_collection_says_what_to_do(old_store: VectorStore) -> None
     with pytest.raises(ConfigurationError, match="before there was lexical search"):
         await old_store.upsert(TURNS, [said("boat", 0)])
     assert await old_store.count(TURNS) == 1
-
-
-async def test_words_outlive_the_process(tmp_path: Path) -> None:
-    """A folder opened again finds by words as before."""
-    first = EdgeStore(tmp_path, embedder="test")
-    await first.upsert(TURNS, [said("boat", 0)])
-    before = await found(first, "boat", user_id="u")
-    await first.close()
-    second = EdgeStore(tmp_path, embedder="test")
-    after = await found(second, "boat", user_id="u")
-    await second.close()
-
-    assert before == after
-    assert len(after) == 1

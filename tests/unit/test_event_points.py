@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -69,7 +70,12 @@ async def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path)
         packed.extractall(tmp_path, filter="data")
     log = msgspec.msgpack.decode(lzma.decompress((folder / "log.xz").read_bytes()), type=Log, strict=False)
     store = EdgeStore(tmp_path / "vectors", embedder="wordllama")
-    await bind_to_apps(store)
+    bound = await bind_to_apps(store)
+    for collection in index.OF_SESSIONS:
+        points, _ = await store.page(collection.name, "", 10_000)
+        bound -= len(points)
+        assert [each.key for each in points] == [collection.key(SimpleNamespace(**each.payload)) for each in points]
+    assert bound == 0  # every point of a session had a key of its id alone
     for collection, events in last_events(log).items():
         payloads = await store.read(collection.name, [*events], where={})
         assert payloads, collection.name

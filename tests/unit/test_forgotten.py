@@ -17,7 +17,6 @@ from models.events import (
     ProjectErased,
     ProjectOutput,
     ProjectSessionErased,
-    Role,
     SessionErased,
     Turn,
     UserErased,
@@ -30,6 +29,7 @@ from models.wire.codec import encode
 from streams.oracle.followers import UserId, compare_tiers, episodes_of, states_of
 from streams.oracle.replay import Forgotten, Replayed, SessionReplay, TurnKey
 from tests.support.lake_records import example
+from tests.support.session_driver import said
 from tests.support.users_replayed import POLICY, Commands
 from tests.support.zero_embedder import NoEmbedder
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
@@ -40,10 +40,7 @@ LATER = AT + timedelta(minutes=30)
 
 def turn(session_id: str, number: int, app_id: str = "a") -> Turn:
     """A turn of a session."""
-    return Turn(
-        session_id=session_id, user_id="u", app_id=app_id, turn=number, role=Role.USER, content="Good day.",
-        timestamp=AT + timedelta(seconds=number),
-    )  # fmt: skip
+    return said(number, session_id=session_id, app_id=app_id, timestamp=AT + timedelta(seconds=number))
 
 
 def erased(session_id: str, app_id: str = "a") -> SessionErased:
@@ -93,13 +90,6 @@ def test_another_app_s_session_of_the_same_id_is_expected() -> None:
     assert (forwarded(found, forgotten=True), forwarded(found, forgotten=False)) == ([0, 2], [1, 3])
     assert found.turn_keys == {TurnKey("b", "s", 0), TurnKey("b", "s", 1)}
     assert (forwarded(both, forgotten=True), both.turn_keys) == ([0, 1, 2, 3], set())
-
-
-def test_without_an_erasure_everything_is_expected() -> None:
-    """The usual case."""
-    found = replayed(turn("s", 0))
-
-    assert (found.forgotten, found.erased) == (frozenset(), frozenset())
 
 
 def write(log: Commands, event: UserErased | UserSessionErased) -> None:

@@ -58,15 +58,6 @@ def test_owner_that_was_overtaken_writes_nothing(writer: LakeWriter) -> None:
     assert {_TURNS} == writer.offsets().keys()
 
 
-def test_duplicate_turn_is_seen_once_and_the_first_wins(writer: LakeWriter) -> None:
-    """By log order, as in the fold."""
-    writer.land(buffer_of([turn(0, content="first"), turn(0, content="second"), turn(1)]), now=NOW)
-
-    assert ask(writer, "SELECT turn, content FROM turns ORDER BY turn") == [(0, "first"), (1, "what about 1?")]
-    assert ask(writer, "SELECT turns, user_turns + 0 * turns - 1 FROM sessions") == [(2, 1)]
-    assert ask(writer, "SELECT count(*) FROM raw.turns") == [(3,)]
-
-
 def test_repeated_outputs_are_seen_once(writer: LakeWriter) -> None:
     """After a crash the same ids come again; the latest state wins where there is one."""
     profiles = [profile("p1", turns=2), profile("p2", turns=3), profile("p1", turns=2), profile("p2", turns=3)]

@@ -14,7 +14,7 @@ from models.errors import ConfigurationError
 from models.events import AlertStatus
 from models.events.topics import ALERTS
 from streams.archive.catalog import open_reader
-from streams.archive.maintenance import maintain, upgrade
+from streams.archive.maintenance import upgrade
 from streams.archive.views import VIEWS
 from streams.archive.views.published import VIEWS_VERSION, columns_of_views
 from streams.archive.writer import LakeWriter
@@ -97,20 +97,3 @@ def test_old_archive_is_upgraded_and_its_rows_are_served_with_null(old: Path) ->
     assert ([("what about 0?", None)], [("a-1", None, None)], [(0,)]) == (turns, alerts, projects)
     assert set(VIEWS) == set(added)
     assert [] == upgrade(paths(old))
-
-
-def test_settled_views_hold_in_the_lake(tmp_path: Path) -> None:
-    """Repeats before, behind and on both sides of the marks, and a merge of the files between."""
-    with closing(LakeWriter(paths(tmp_path))) as writer:
-        writer.land(buffer_of([turn(0, content="first"), turn(0, content="again")]), now=NOW)
-        maintain(writer, now=NOW, keep_replaced=NOW - NOW, everything=True)
-        behind = [turn(0, content="late"), turn(1, content="second"), turn(1, content="more")]
-        writer.land(buffer_of(behind, first=2, expected=2), now=NOW)
-        before = writer.con.execute("SELECT turn, content FROM turns ORDER BY turn").fetchall()
-
-        maintain(writer, now=NOW, keep_replaced=NOW - NOW, everything=True)
-        after = writer.con.execute("SELECT turn, content FROM turns ORDER BY turn").fetchall()
-        written = writer.con.execute("SELECT kafka_offset FROM raw.repeats WHERE rule = 'turns' ORDER BY 1").fetchall()
-
-    assert [(0, "first"), (1, "second")] == before == after
-    assert [(1,), (2,), (4,)] == written
