@@ -31,20 +31,13 @@ async def numbers(apps: AppMemoryIndex, app: str, user: str = "", *, shared: boo
     return [found.memory_id for found in await apps.memories(app, user, shared=shared)]
 
 
-async def test_the_latest_changed_come_first(apps: AppMemoryIndex) -> None:
-    """Whatever the order of slots and of the log."""
-    await index(apps, memory(1), memory(0, updated_at=NOW.replace(hour=23)), memory(2))
-
-    assert await numbers(apps, "a") == [1, 3, 2]
-
-
 async def test_a_slot_holds_its_last_memory(apps: AppMemoryIndex) -> None:
-    """A memory that changed, one that went, and one that took the place of another."""
-    await index(apps, memory(0), memory(1), memory(2))
+    """One that changed, one that went, and one that took the place of another; the latest changed come first."""
+    await index(apps, memory(0, updated_at=NOW.replace(hour=23)), memory(1), memory(2))
     await index(apps, memory(0, "Bread, then."), gone(1), memory(2, memory_id=9))
-    await index(apps, gone(5))
+    await index(apps, gone(5), memory(3, updated_at=NOW.replace(hour=22)))
 
-    assert [(9, "The user spoke of boats."), (1, "Bread, then.")] == [
+    assert [(4, "The user spoke of boats."), (9, "The user spoke of boats."), (1, "Bread, then.")] == [
         (found.memory_id, found.content) for found in await apps.memories("a")
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -78,14 +79,16 @@ def paths_in_catalog(writer: LakeWriter) -> list[str]:
 
 
 def test_what_lands_is_read(writer: LakeWriter, here: Place) -> None:
-    """By another connection, whole, where the settings say."""
-    landed = writer.land(buffer_of([turn(0), turn(1)]), now=NOW)
-    con = open_reader(here.paths)
-    rows = con.execute("SELECT turn, content, date FROM turns ORDER BY turn").fetchall()
-    con.close()
+    """By another connection, whole, where the settings say, and once: the compare-and-set of offsets holds."""
+    buffer = buffer_of([turn(0), turn(1)])
+    landed = writer.land(buffer, now=NOW)
+    with pytest.raises(Fenced):
+        writer.land(buffer, now=NOW)
+    with closing(open_reader(here.paths)) as con:
+        rows = con.execute("SELECT turn, content, date FROM raw.turns ORDER BY turn").fetchall()
 
     assert rows == [(0, "what about 0?", NOW.date()), (1, "what about 1?", NOW.date())]
-    assert (landed["turns"].rows, landed["turns"].files) == (2, 1)
+    assert (landed["turns"].rows, landed["turns"].files, writer.offsets()[_TURNS].next) == (2, 1, 2)
     assert all(path.startswith(f"{here.paths.data}raw/turns/date=2026-03-04/") for path in paths_in_catalog(writer))
 
 
@@ -93,18 +96,6 @@ def test_no_archive_yet_is_said(here: Place) -> None:
     """As a sentence, not as what the engine says."""
     with pytest.raises(ConfigurationError, match="turntide worker archive"):
         open_reader(here.paths)
-
-
-def test_same_buffer_twice_is_fenced(writer: LakeWriter) -> None:
-    """The compare-and-set of offsets holds."""
-    buffer = buffer_of([turn(0), turn(1)])
-    writer.land(buffer, now=NOW)
-
-    with pytest.raises(Fenced):
-        writer.land(buffer, now=NOW)
-
-    assert writer.con.execute("SELECT count(*) FROM raw.turns").fetchall() == [(2,)]
-    assert writer.offsets()[_TURNS].next == 2
 
 
 def test_two_writers_take_turns(writer: LakeWriter, here: Place) -> None:
@@ -249,18 +240,12 @@ def test_a_missing_file_is_named_and_the_rest_is_served(writer: LakeWriter, here
     lost = paths_in_catalog(writer)[0]
     writer.con.execute("INSERT INTO raw.turns SELECT * REPLACE (DATE '2026-03-05' AS date, 1 AS turn) FROM raw.turns")
     here.remove(lost)
-    con = open_reader(here.paths)
+    with closing(open_reader(here.paths)) as con:
+        ((found,), days) = damaged(con), leave_damage_out(con)
+        rows = con.execute("SELECT turn, date FROM turns").fetchall()
 
-    found = damaged(con)
-    days = leave_damage_out(con)
-    rows = con.execute("SELECT turn, date FROM turns").fetchall()
-    con.close()
-
-    assert [(file.table, file.date, file.path, file.what) for file in found] == [
-        ("turns", NOW.date(), lost, "is missing")
-    ]
-    assert days == {NOW.date()}
-    assert rows == [(1, date(2026, 3, 5))]
+    assert (found.table, found.date, found.path, found.what) == ("turns", NOW.date(), lost, "is missing")
+    assert (days, rows) == ({NOW.date()}, [(1, date(2026, 3, 5))])
 
 
 def test_a_wrong_password_is_told_and_not_shown(tmp_path: Path, server: Database, files: Bucket) -> None:

@@ -188,27 +188,18 @@ async def test_a_store_that_fails_leaves_the_view_behind_not_wrong(projects: Pro
 
 
 async def test_another_life_knows_nothing_of_the_one_before(projects: ProjectMemories, store: VectorStore) -> None:
-    """Erased and begun again at a lower revision, or at a higher one."""
+    """Erased it is not there, however lately it was read; begun again at a lower revision, or at a higher one."""
     await index(projects, *EVERYTHING, stands(3))
     first = await view_of(projects)
     for born, revision in (("second", 1), ("third", 9)):
         for collection in (PROJECT_ITEMS.name, PROJECTS.name):
             await store.delete(collection, where={"app_id": "a"})
+        assert await projects.view("a", "web") is None
         await index(projects, changed(remembered(revision), 0, revision), stands(revision, born=born))
         view = await view_of(projects)
 
         assert view is not first
         assert ([remembered(revision).id], 1) == (list(view.memories), view.size)
-
-
-async def test_an_erased_project_is_not_there(projects: ProjectMemories, store: VectorStore) -> None:
-    """However lately it was read."""
-    await index(projects, *EVERYTHING, stands(3))
-    await view_of(projects)
-    for collection in (PROJECT_ITEMS.name, PROJECTS.name):
-        await store.delete(collection, where={"app_id": "a"})
-
-    assert await projects.view("a", "web") is None
 
 
 async def test_a_caller_reads_its_own_apps(projects: ProjectMemories) -> None:

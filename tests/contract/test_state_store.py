@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.events import Position, Role, Turn, session_key
+from models.events import Position, session_key
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
 from streams.state.partition import PartitionTable, TableProgress, Tail
 from streams.state.rocksdb import open_table
+from tests.support.session_driver import said
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 Open = Callable[[str], PartitionTable]
@@ -111,15 +112,7 @@ def test_the_fold_schedules_every_session_and_goes_on(opened: Open) -> None:
     """A fold over the store sees all deadlines and loads a session whole, as one over a dictionary does."""
     table, policy = opened("0"), Policy()
     for session in range(20):
-        turn = Turn(
-            session_id=f"s-{session}",
-            user_id="u",
-            app_id="a",
-            turn=0,
-            role=Role.USER,
-            content="Where is my parcel?",
-            timestamp=START,
-        )
+        turn = said(0, session_id=f"s-{session}", timestamp=START)
         for folded in PartitionFold(table.entities, policy).fold(
             [DecodedArrival(turn, Position("turns", 0, session), START, 0.1)]
         ):

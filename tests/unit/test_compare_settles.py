@@ -146,28 +146,20 @@ async def test_a_log_that_never_rests_is_compared_with_followers_that_keep_up(
     assert all("grew" not in why for why in settled.comparison.not_checked.values())
 
 
-async def test_answers_are_waited_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was asked is not answered at the first look, nor the answer folded; afterwards nothing differs."""
-    archive(monkeypatch, 0)
-    asked = Commands()
-    asked.turns(0, 24)
-    cluster.users = [asked.users(), asked.users(), conversation().users]
-    settled = await settle(load_settings(), within_s=30)
-
-    assert ({}, 1) == (settled.comparison.counts, settled.comparison.checked["answers"])
-
-
-async def test_a_request_that_is_never_answered_is_a_difference(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("answered", "within_s", "counts"), [(True, 30, {}), (False, 0.05, {"answers missing": 1})], ids=["late", "never"]
+)
+async def test_answers_are_waited_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, within_s: float, counts: dict[str, int], *, answered: bool
 ) -> None:
-    """After the time for catching up."""
+    """What was asked is not answered at the first look, nor the answer folded; later it is, or it is a difference."""
     archive(monkeypatch, 0)
     asked = Commands()
     asked.turns(0, 24)
-    cluster.users = [asked.users()]
-    settled = await settle(load_settings(), within_s=0.05)
+    cluster.users = [asked.users(), asked.users(), *([conversation().users] if answered else [])]
+    settled = await settle(load_settings(), within_s=within_s)
 
-    assert {"answers missing": 1} == settled.comparison.counts
+    assert (counts, 1) == (settled.comparison.counts, settled.comparison.checked["answers"])
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,8 @@ import pytest
 from models.errors import ConfigurationError
 from models.events import (
     EraseRequested,
-    ProjectErased,
-    ProjectSessionErased,
     SessionName,
-    SpaceErased,
     SpaceSessionErased,
-    UserErased,
     UserSessionErased,
 )
 from streams.erase.concerned import (
@@ -46,21 +42,12 @@ def request(scope: Any, **names: str) -> EraseRequested:
 
 
 def told(wanted: EraseRequested, concerned: Concerned) -> set[tuple[str, ...]]:
-    """Kind, app and user of what the memory role is told, and the sessions that it names."""
-    found = set[tuple[str, ...]]()
-    for event in of_users(wanted, concerned, subject_of(wanted, concerned.sessions), NOW):
-        match event:
-            case UserSessionErased():
-                found.add((type(event).__name__, event.app_id, event.user_id, event.session_id))
-            case ProjectSessionErased():
-                found.add((type(event).__name__, event.app_id, event.project_id, *event.session_ids))
-            case ProjectErased():
-                found.add((type(event).__name__, event.app_id, event.project_id))
-            case SpaceSessionErased():
-                found.add((type(event).__name__, event.app_id, event.user_id, *event.session_ids))
-            case UserErased() | SpaceErased():
-                found.add((type(event).__name__, event.app_id, event.user_id))
-    return found
+    """Kind, app and user or project of what the memory role is told, and the sessions that it names."""
+    return {
+        (type(event).__name__, event.app_id, getattr(event, "project_id", None) or getattr(event, "user_id", ""))
+        + ((event.session_id,) if isinstance(event, UserSessionErased) else (*getattr(event, "session_ids", ()),))
+        for event in of_users(wanted, concerned, subject_of(wanted, concerned.sessions), NOW)
+    }
 
 
 def named(*ids: str, app_id: str = "shop") -> list[SessionName]:
@@ -73,31 +60,26 @@ def spoken(*users: User, session_id: str = "s-1") -> Concerned:
     return Concerned(sessions={SessionName("shop", session_id): dict.fromkeys(users, HOUR)})
 
 
-def test_a_user_goes_wholly_and_leaves_the_apps_space() -> None:
-    """His own memory and space go; of the app's space only what came of his sessions."""
-    assert told(request("user", user_id="anna"), spoken(ANNA)) == {
-        ("UserErased", "shop", "anna"),
-        ("SpaceErased", "shop", "anna"),
-        ("SpaceSessionErased", "shop", "", "s-1"),
-    }
+_OF_SESSION = {("UserSessionErased", "shop", "anna", "s-1"), ("SpaceSessionErased", "shop", "anna", "s-1")}
+_WHOLE = {("UserErased", "shop", "anna"), ("SpaceErased", "shop", "anna")}
+_OF_APP = {("SpaceSessionErased", "shop", "", "s-1")}
+_OF_BERT = {("UserSessionErased", "shop", "bert", "s-1"), ("SpaceSessionErased", "shop", "bert", "s-1")}
 
 
-def test_who_talked_with_the_user_forgets_the_session_only() -> None:
-    """A session of two: the other one keeps what other sessions said."""
-    found = told(request("user", user_id="anna", app_id="shop"), spoken(ANNA, BERT))
-
-    assert ("UserSessionErased", "shop", "bert", "s-1") in found
-    assert ("SpaceSessionErased", "shop", "bert", "s-1") in found
-    assert ("UserErased", "shop", "bert") not in found
-
-
-def test_a_session_goes_from_user_and_spaces() -> None:
-    """Nobody goes wholly."""
-    assert told(request("session", session_id="s-1"), spoken(ANNA)) == {
-        ("UserSessionErased", "shop", "anna", "s-1"),
-        ("SpaceSessionErased", "shop", "anna", "s-1"),
-        ("SpaceSessionErased", "shop", "", "s-1"),
-    }
+@pytest.mark.parametrize(
+    ("wanted", "users", "expected"),
+    [
+        (request("user", user_id="anna"), [ANNA], _WHOLE | _OF_APP),
+        (request("user", user_id="anna", app_id="shop"), [ANNA, BERT], _WHOLE | _OF_APP | _OF_BERT),
+        (request("session", session_id="s-1"), [ANNA], _OF_SESSION | _OF_APP),
+    ],
+    ids=["user", "user beside another", "session"],
+)
+def test_who_goes_wholly_and_who_forgets_the_session(
+    wanted: EraseRequested, users: list[User], expected: set[tuple[str, ...]]
+) -> None:
+    """Her own memory and space go; of the app's space, and of who talked with her, only what came of her sessions."""
+    assert told(wanted, spoken(*users)) == expected
 
 
 def test_an_app_goes_with_users_that_only_the_state_knows() -> None:

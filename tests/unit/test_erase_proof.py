@@ -34,37 +34,21 @@ def mine(offset: int, *, owned: bool = True) -> ResidualRecord:
 
 
 def test_the_last_value_of_a_key_is_live_and_earlier_ones_are_past() -> None:
-    """A null record, or somebody else's value under the same key, makes it past."""
-    residual = ResidualRecords()
-    residual.take(PLACE, b"a", mine(0))
-    residual.take(PLACE, b"a", mine(1))
-    residual.take(PLACE, b"b", mine(2))
-    residual.take(PLACE, b"b", None)
-    residual.take(PLACE, b"c", mine(4))
+    """A null record, or somebody else's value under the same key, makes it past; a log is clean without the keys."""
+    residual, shared, cleaned, before = (ResidualRecords(keys=keys) for keys in (set(), set(), {b"a"}, {b"a"}))
+    for key, record in ((b"a", mine(0)), (b"a", mine(1)), (b"b", mine(2)), (b"b", None), (b"c", mine(4))):
+        residual.take(PLACE, key, record)
     residual.take_null(PLACE, b"c")
     residual.take_null(PLACE, b"somebody else's")
+    for offset in (0, 1):  # of what others share only the past counts
+        shared.take(PLACE, b"space", mine(offset, owned=False))
+    before.take_null(PLACE, b"a")
 
     assert residual.live == {PLACE: {b"a": 1}}
     assert (residual.past_count, residual.newest) == (3, NOW + timedelta(seconds=4))
     assert dict(residual.nulls) == {PLACE: 1}
-
-
-def test_of_what_others_share_only_the_past_counts() -> None:
-    """The present state of an app's space is not the subject's; what it was before holds her words."""
-    residual = ResidualRecords()
-    residual.take(PLACE, b"space", mine(0, owned=False))
-    residual.take(PLACE, b"space", mine(1, owned=False))
-
-    assert (residual.live_count, residual.past_count) == (0, 1)
-
-
-def test_a_log_is_clean_only_without_the_keys() -> None:
-    """A fact's key may say something of somebody: the null record has to go as well."""
-    cleaned, before = ResidualRecords(keys={b"a"}), ResidualRecords(keys={b"a"})
-    before.take_null(PLACE, b"a")
-
-    assert (before.is_clean, before.places) == (False, {PLACE})
-    assert cleaned.is_clean
+    assert (shared.live_count, shared.past_count) == (0, 1)
+    assert (cleaned.is_clean, before.is_clean, before.places) == (True, False, {PLACE})
 
 
 def test_a_compacted_topic_has_two_lines() -> None:
@@ -137,24 +121,34 @@ def proved(*stores: ErasedStore) -> ErasureProved:
     return replace(example(ErasureProved), request_id="r-1", timestamp=NOW, stores=list(stores), complete=complete)
 
 
-def test_a_proof_says_what_stays_and_for_how_long() -> None:
-    """Complete, gone by itself, or there for good: three sentences."""
-    gone = ErasedStore(store="topic turns.v1", looked_at=9, removed=3, remaining=0)
-    going = ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=3, expires_at=NOW)
-    staying = ErasedStore(store="log facts.v1", looked_at=9, removed=0, remaining=3)
-
-    assert summary(proved(gone)) == "complete: 3 entries removed, nothing remains in 1 stores"
-    assert "0 entries removed; what remains goes by itself until 2026-05-01" in summary(proved(going))
-    assert "in log facts.v1 something remains" in summary(proved(going, staying))
+def left_in(store: str, removed: int = 0, remaining: int = 3, expires_at: datetime | None = None) -> ErasedStore:
+    """A line of a proof."""
+    return ErasedStore(store=store, looked_at=9, removed=removed, remaining=remaining, expires_at=expires_at)
 
 
-def test_what_a_purge_leaves_is_not_offered_to_another_one() -> None:
-    """Keys of state that is gone go with time alone."""
-    keys = ErasedStore(store="keys memory-state.v1", looked_at=9, removed=0, remaining=3, expires_at=NOW)
-    values = ErasedStore(store="log facts.v1", looked_at=9, removed=0, remaining=3, expires_at=NOW)
+GOING, KEYS = left_in("log turns.v1", expires_at=NOW), left_in("keys memory-state.v1", expires_at=NOW)
 
-    assert summary(proved(keys)) == "0 entries removed; keys memory-state.v1 go by themselves until 2026-05-01"
-    assert summary(proved(keys, values)).endswith("2026-05-01, the rest likewise or now with --purge-logs")
+
+@pytest.mark.parametrize(
+    ("stores", "said"),
+    [
+        ([left_in("topic turns.v1", 3, 0)], "complete: 3 entries removed, nothing remains in 1 stores"),
+        ([GOING], "what remains goes by itself until 2026-05-01, or now with --purge-logs"),
+        (
+            [GOING, left_in("log facts.v1")],
+            "in log facts.v1 something remains that nothing removes by itself: --purge-logs does",
+        ),
+        ([KEYS], "keys memory-state.v1 go by themselves until 2026-05-01"),
+        (
+            [KEYS, GOING],
+            "keys memory-state.v1 go by themselves until 2026-05-01, the rest likewise or now with --purge-logs",
+        ),
+    ],
+    ids=["complete", "going", "staying", "keys", "keys and more"],
+)
+def test_a_proof_says_what_stays_and_for_how_long(stores: list[ErasedStore], said: str) -> None:
+    """Complete, gone by itself, or there for good; what a purge leaves is not offered to another one."""
+    assert said == summary(proved(*stores)).removeprefix("0 entries removed; ")
 
 
 @pytest.mark.parametrize(
@@ -168,10 +162,8 @@ def test_what_a_purge_leaves_is_not_offered_to_another_one() -> None:
 )
 def test_quiet_partitions_are_woken_when_they_are_due(days: int, since: dict[Topic, float]) -> None:
     """Where something was left to time: when values may be cleaned, and again for the null records."""
-    left = ErasedStore(store="log profiles.v1", looked_at=9, removed=0, remaining=1, expires_at=NOW)
-    gone = ErasedStore(store="log facts.v1", looked_at=9, removed=1, remaining=0)
-    kept = ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=1, expires_at=NOW)
-    found = due([proved(left, gone, kept)], NOW + timedelta(days=days))
+    left, kept = left_in("log profiles.v1", expires_at=NOW), left_in("topic turns.v1", expires_at=NOW)
+    found = due([proved(left, left_in("log facts.v1", 1, 0), kept)], NOW + timedelta(days=days))
 
     assert found == {topic: NOW + timedelta(days=passed) for topic, passed in since.items()}
 

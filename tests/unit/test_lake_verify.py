@@ -42,38 +42,36 @@ def landed_hole(writer: LakeWriter, reason: str, place: ArchivedPartition = _TUR
     writer.land(buffer, now=NOW)
 
 
-def test_whole_archive_has_no_findings(writer: LakeWriter) -> None:
-    """Counts of a partition add up."""
-    found = check(writer)
-
-    assert found.findings == []
-    assert [(p.rows, p.distinct_offsets, p.skipped, p.missing) for p in found.partitions] == [(3, 3, 0, 0)]
-
-
-def test_lost_rows_are_found_with_their_offsets(writer: LakeWriter) -> None:
+@pytest.mark.parametrize(
+    ("harm", "finding"),
+    [
+        (
+            "DELETE FROM raw.turns WHERE kafka_offset IN (0, 4, 5, 9)",
+            "4 offsets below 10 are neither archived nor skipped: 0-0, 4-5, 9-9",
+        ),
+        (
+            "INSERT INTO raw.turns SELECT * FROM raw.turns WHERE kafka_offset = 1",
+            "1 rows more than offsets, the same record was archived twice",
+        ),
+    ],
+    ids=["lost", "doubled"],
+)
+def test_rows_lost_or_doubled_are_found(writer: LakeWriter, harm: str, finding: str) -> None:
     """Each gap is named."""
     writer.land(buffer_of([turn(n) for n in range(3, 10)], first=3, expected=3), now=NOW)
-    writer.con.execute("DELETE FROM raw.turns WHERE kafka_offset IN (0, 4, 5, 9)")
+    writer.con.execute(harm)
 
-    assert [f"{_TURNS.topic}-0: 4 offsets below 10 are neither archived nor skipped: 0-0, 4-5, 9-9"] == check(
-        writer
-    ).findings
-
-
-def test_doubled_rows_are_found(writer: LakeWriter) -> None:
-    """Two rows of one offset were one record."""
-    writer.con.execute("INSERT INTO raw.turns SELECT * FROM raw.turns WHERE kafka_offset = 1")
-
-    assert [f"{_TURNS.topic}-0: 1 rows more than offsets, the same record was archived twice"] == check(writer).findings
+    assert [f"{_TURNS.topic}-0: {finding}"] == check(writer).findings
 
 
 def test_repeated_event_is_no_finding(writer: LakeWriter) -> None:
-    """The same turn at two offsets is what a producer's retry or a crash leaves: counted, not found."""
+    """The same turn at two offsets is what a producer's retry or a crash leaves: counted, not found; all adds up."""
     writer.land(buffer_of([turn(0)], first=3, expected=3), now=NOW)
 
     found = check(writer)
 
     assert found.findings == []
+    assert [(p.rows, p.distinct_offsets, p.skipped, p.missing) for p in found.partitions] == [(4, 4, 0, 0)]
     assert {table.table: table.repeats for table in found.tables if table.repeats} == {"turns": 1}
 
 

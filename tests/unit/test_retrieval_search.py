@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient
 
-from models.events import EpisodeCompressed, Role, SessionName, Turn
+from models.events import EpisodeCompressed, SessionName, Turn
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.support.api_doubles import said
 from tests.support.blank_events import blank
 
 pytestmark = pytest.mark.filterwarnings(
@@ -57,42 +59,33 @@ async def memory(embedder: WordLlamaEmbedder) -> AsyncIterator[Searched]:
     await made.store.close()
 
 
-def turn(number: int, content: str, *, session: str = "s", user: str = "ann", app: str = "app", day: int = 0) -> Turn:
+def turn(number: int, content: str, *, day: int = 0, user: str = "ann", app: str = "app", session: str = "s") -> Turn:
     """A turn; by default Ann's."""
-    return Turn(
-        session_id=session,
-        user_id=user,
-        app_id=app,
-        turn=number,
-        role=Role.USER,
-        content=content,
-        timestamp=MAY + timedelta(days=day, minutes=number),
-    )
+    at = MAY + timedelta(days=day, minutes=number)
+    return replace(said(number, content, app=app, user=user, session=session), timestamp=at)
 
 
-async def test_words_find_what_meaning_alone_does_not(memory: Searched) -> None:
-    """A name that no embedder knows."""
+@pytest.mark.parametrize(
+    ("query", "expected"), [("What of Zyxwort?", ("s", 40)), ("vehicle wheels", ("s", 10))], ids=["words", "meaning"]
+)
+async def test_each_ranking_finds_what_the_other_does_not(
+    memory: Searched, query: str, expected: tuple[str, int]
+) -> None:
+    """A name that no embedder knows; no word in common."""
     await memory.index(*(turn(10 * n, text) for n, text in enumerate([*SUBJECTS, "Ask Zyxwort about it."])))
 
-    assert (await memory.found("What of Zyxwort?"))[0] == ("s", 40)
-
-
-async def test_meaning_finds_what_words_alone_do_not(memory: Searched) -> None:
-    """No word in common."""
-    await memory.index(*(turn(10 * n, text) for n, text in enumerate(SUBJECTS)))
-
-    assert (await memory.found("vehicle wheels"))[0] == ("s", 10)
+    assert (await memory.found(query))[0] == expected
 
 
 async def test_an_answer_is_found_beside_its_question(memory: Searched) -> None:
     """The reply has none of the words, but follows them."""
-    said = [
+    told = [
         *SUBJECTS,
         "Which telescope should I buy for the Perseids?",
         "Take the second one, it is lighter.",
         *SUBJECTS,
     ]
-    await memory.index(*(turn(n, text) for n, text in enumerate(said)))
+    await memory.index(*(turn(n, text) for n, text in enumerate(told)))
 
     assert (await memory.found("Which telescope for the Perseids?"))[:1] == [("s", 4)]
     assert ("s", 5) in await memory.found("Which telescope for the Perseids?")
@@ -155,8 +148,8 @@ async def test_a_neighbour_of_somebody_else_is_not_given(memory: Searched) -> No
 
 async def test_the_speaker_that_is_named_comes_first(memory: Searched) -> None:
     """Two say the same words: the question says whose are meant."""
-    said = [f"{name}: My favourite drink is green tea." for name in ("Mary", "John")]
-    await memory.index(*[turn(number, text, session=f"s{number}") for number, text in enumerate(said)])
+    told = [f"{name}: My favourite drink is green tea." for name in ("Mary", "John")]
+    await memory.index(*[turn(number, text, session=f"s{number}") for number, text in enumerate(told)])
 
     assert (await memory.found("What is John's favourite drink?"))[0] == ("s1", 1)
     assert (await memory.found("What is Mary's favourite drink?"))[0] == ("s0", 0)

@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict, replace
 from qdrant_client import AsyncQdrantClient
 
 from models.errors import AmbiguousApp
-from models.events import Position, Role, SessionName, Turn
-from streams.index.collections import RememberedTurn
+from models.events import Position, SessionName, Turn
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.support.api_doubles import said
 
 S = SessionName("a", "s")
 START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -43,15 +44,8 @@ def memory(store: ServerStore, embedder: WordLlamaEmbedder) -> SessionVectorMemo
 
 def turn(number: int, content: str = "hello", *, session: str = "s", app: str = "a", risk: float | None = None) -> Turn:
     """A user's turn."""
-    return Turn(
-        session_id=session,
-        user_id="u",
-        app_id=app,
-        turn=number,
-        role=Role.USER,
-        content=content,
-        timestamp=START + timedelta(seconds=number),
-        risk=risk,
+    return replace(
+        said(number, content, app=app, session=session, risk=risk), timestamp=START + timedelta(seconds=number)
     )
 
 
@@ -76,18 +70,8 @@ async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> Non
     )
     found = await memory.find_similar("I forgot my password, how can I reset it?", S, top_k=2)
 
-    expected = RememberedTurn(
-        session_id="s",
-        user_id="u",
-        app_id="a",
-        turn=2,
-        role=Role.USER,
-        timestamp=START + timedelta(seconds=2),
-        content="How do I reset my password?",
-        risk=0.25,
-        similarity=found[0].similarity,
-    )
-    assert expected == found[0]
+    asked = asdict(turn(2, "How do I reset my password?", risk=0.25)) | {"similarity": found[0].similarity}
+    assert {name: getattr(found[0], name) for name in asked} == asked
     assert len(found) == 2
     assert (found[0].similarity or 0) > 0.66 > (found[1].similarity or 0)
 
@@ -116,18 +100,12 @@ async def test_a_turn_later_than_the_limit_goes_with_the_next_batch(memory: Sess
     assert list(range(11, 21)) == await kept(memory)
 
 
-async def test_the_producers_risk_wins_over_the_scorers(memory: SessionVectorMemory) -> None:
-    """Upstream 0.0 is a verdict, not a gap; without any risk there is null."""
-    await add(memory, turn(1, risk=0.0), turn(2), turn(3), risks=[0.9, 0.4, None])
-
-    assert [t.risk for t in await memory.last_turns(S)] == [0.0, 0.4, None]
-
-
 async def test_last_turns_are_the_newest_oldest_first(memory: SessionVectorMemory) -> None:
-    """Context for a reader, including turns without words."""
-    await add(memory, turn(3), turn(1), turn(4, ""), turn(2))
+    """Context for a reader, including turns without words. The producer's risk wins: 0.0 is a verdict, not a gap."""
+    await add(memory, turn(3), turn(1, risk=0.0), turn(4, ""), turn(2), risks=[0.4, 0.9, None, 0.1])
 
-    assert [t.turn for t in await memory.last_turns(S, 3)] == [2, 3, 4]
+    assert [(t.turn, t.risk) for t in await memory.last_turns(S, 3)] == [(2, 0.1), (3, 0.4), (4, None)]
+    assert (await memory.last_turns(S))[0].risk == 0.0
 
 
 async def test_a_batch_whose_parts_differ_in_length_is_refused(memory: SessionVectorMemory) -> None:
