@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from importlib.resources import files
 from itertools import islice
 from typing import Annotated
 
@@ -25,15 +26,7 @@ _ROWS = 100
 _PROMPT, _MORE = "turntide> ", "     ...> "
 _LEAVE = {".quit", ".exit", "quit", "exit"}
 """As other shells have it."""
-HELP = """\
-Statements in DuckDB's SQL end with a semicolon. Ctrl-C cancels one, Ctrl-D leaves.
-.tables        the views
-.schema VIEW   columns of a view: type, unit, meaning, privacy
-.help          this
-.quit, exit    leave
-The tables behind the views are in the schema raw, as they were landed: repeats stand in them. They can be asked as of
-an earlier version: `FROM raw.turns AT (VERSION => 12);` or `AT (TIMESTAMP => now() - INTERVAL 1 HOUR)`;
-`turntide archive snapshots` lists the versions."""
+HELP = files("jobs.archive").joinpath("shell.txt").read_text(encoding="utf-8").rstrip()
 
 
 @with_examples(

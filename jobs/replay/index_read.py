@@ -17,6 +17,7 @@ from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ProjectItem, SessionName
 from models.events.project_items import ItemKind
 from streams.api.projects.answers import ExportPage
+from streams.api.sessions.turns import IndexAnswer
 from streams.http.route import path_part
 from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
 from streams.settings import Settings
@@ -38,11 +39,6 @@ class NobodyToAsk(ConfigurationError):  # noqa: N818 - says what is the case
 class _Key(msgspec.Struct):
     session_id: str
     turn: int
-
-
-class _Size(msgspec.Struct):
-    topic_prefix: str
-    turns: int
 
 
 class _Fact(msgspec.Struct):
@@ -114,8 +110,8 @@ class _IndexReader:
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    async def size(self) -> _Size:
-        return await self._ask("/v1/index", _Size)
+    async def size(self) -> IndexAnswer:
+        return await self._ask("/v1/index", IndexAnswer)
 
     async def points(self) -> int:
         return (await self.size()).turns

@@ -6,8 +6,6 @@ quick enough to come before every long read: measured, size and end of 5,000 fil
 the middle is not found; DuckDB finds it when it reads.
 """
 
-# ruff: noqa: S608 - the catalog's tables are constants of this package, values travel as parameters
-
 from __future__ import annotations
 
 import re
@@ -21,8 +19,8 @@ from typing import Any, NamedTuple
 import duckdb
 from msgspec import Struct
 
-from streams.archive.place import LAKE, METADATA, S3
-from streams.archive.schema import RAW
+from streams.archive.place import LAKE, S3
+from streams.archive.schema import QUERIES, RAW
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -36,22 +34,8 @@ ADVICE = (
     "do), or leave these days out (deploy/archive.md)"
 )
 
-_PATHS = f"""
-SELECT t.table_name,
-  CASE WHEN f.path_is_relative THEN
-    CASE WHEN t.path_is_relative THEN CASE WHEN s.path_is_relative THEN ? ELSE '' END || s.path ELSE '' END || t.path
-  ELSE '' END || f.path AS path,
-  f.file_size_bytes, f.footer_size, f.end_snapshot IS NULL AS present
-FROM (
-  SELECT table_id, path, path_is_relative, file_size_bytes, footer_size, end_snapshot FROM {METADATA}.ducklake_data_file
-  UNION ALL
-  SELECT table_id, path, path_is_relative, file_size_bytes, footer_size, end_snapshot
-  FROM {METADATA}.ducklake_delete_file
-) f
-JOIN {METADATA}.ducklake_table t ON t.table_id = f.table_id
-JOIN {METADATA}.ducklake_schema s ON s.schema_id = t.schema_id
-"""
-_SCHEDULED = f"SELECT if(path_is_relative, ?, '') || path FROM {METADATA}.ducklake_files_scheduled_for_deletion"
+
+_PATHS, _SCHEDULED = QUERIES["lake_files"], QUERIES["scheduled_files"]
 
 
 class DamagedFile(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
 from typing import Any, cast
 
 import duckdb
@@ -21,7 +20,7 @@ from msgspec import Struct
 
 from models.events import AlertChanged, Control, InputEvent, Role, SessionName, Turn
 from models.wire.envelope import tag_of
-from streams.archive.schema import RAW, TABLE_OF, TABLES
+from streams.archive.schema import QUERIES, RAW, TABLE_OF, TABLES
 from streams.kafka.records import record_of_input
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -132,7 +131,6 @@ def _without_null(value: Any) -> Any:
     return [_without_null(item) for item in value] if isinstance(value, list) else value
 
 
-_SQL = msgspec.toml.decode(files("streams.archive").joinpath("inputs.toml").read_bytes(), type=dict[str, str])
 _INTO = "into "
 """How the event of a topic that merged into another begins its detail."""
 
@@ -182,12 +180,12 @@ class ArchivedMessage(Struct, frozen=True, kw_only=True):
 
 def apps_of(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[str]:
     """Apps that have a session of this id."""
-    return [app for (app,) in lake.execute(_SQL["apps"], [session_id]).fetchall()]
+    return [app for (app,) in lake.execute(QUERIES["apps"], [session_id]).fetchall()]
 
 
 def topics_of(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[ArchivedTopic]:
     """Every topic that the session ever had, the latest active first."""
-    return [ArchivedTopic(**row) for row in _rows(lake, _SQL["topics"], session)]
+    return [ArchivedTopic(**row) for row in _rows(lake, QUERIES["topics"], session)]
 
 
 def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[ArchivedMessage]:
@@ -195,19 +193,19 @@ def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id:
     ids = _with_merged(lake, session, topic_id)
     return [
         ArchivedMessage(**{**row, "role": Role(row["role"]), "content": bytes(row["content"]).decode()})
-        for row in _rows(lake, _SQL["messages"], [*session, *session, ids])
+        for row in _rows(lake, QUERIES["messages"], [*session, *session, ids])
     ]
 
 
 def is_open(lake: duckdb.DuckDBPyConnection, session: SessionName) -> bool | None:
     """Whether the session goes on, as its latest profile in the archive says; None: there is none."""
-    row = lake.execute(_SQL["open"], session).fetchone()
+    row = lake.execute(QUERIES["open"], session).fetchone()
     return None if row is None else bool(row[0])
 
 
 def _with_merged(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[str]:
     into: dict[str, list[str]] = {}
-    for gone, detail in lake.execute(_SQL["merged_into"], session).fetchall():
+    for gone, detail in lake.execute(QUERIES["merged_into"], session).fetchall():
         into.setdefault(detail.removeprefix(_INTO), []).append(gone)
     found = [topic_id]
     for each in found:

@@ -24,7 +24,7 @@ from models.events.erase import ErasedStore
 from streams.archive import postgres, vacuum
 from streams.archive.catalog import LAKE, METADATA, LakePaths, summary_of
 from streams.archive.maintenance import maintain, schedule_orphans
-from streams.archive.schema import OFFSETS, RAW, SKIPPED
+from streams.archive.schema import QUERIES, RAW
 from streams.archive.writer import LakeWriter
 
 _ANY_TIME = datetime(9999, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ PLACES = "removed_places"
 
 def note_removed(con: duckdb.DuckDBPyConnection, reason: str, now: datetime) -> None:
     """Note the offsets of `PLACES` as skipped for this reason, in the transaction that removes their rows."""
-    con.execute(_NOTE, [reason, now])
+    con.execute(QUERIES["note_removed"], [reason, now])
 
 
 def remove_for_good(writer: LakeWriter, *, now: datetime) -> None:
@@ -50,22 +50,6 @@ def remove_for_good(writer: LakeWriter, *, now: datetime) -> None:
     _vacuum(writer.paths)
     if writer.paths.is_folder:
         _remove_empty_folders(Path(writer.paths.data))
-
-
-_NOTE = f"""
-INSERT INTO {RAW}.{SKIPPED} BY NAME
-WITH places AS (SELECT DISTINCT topic AS short_name, kafka_partition, kafka_offset FROM temp.{PLACES}),
-runs AS (
-  SELECT *, kafka_offset - row_number() OVER (PARTITION BY short_name, kafka_partition ORDER BY kafka_offset) AS run
-  FROM places
-),
-names AS (SELECT DISTINCT topic FROM {RAW}.{OFFSETS})
-SELECT names.topic, kafka_partition, min(kafka_offset) AS first_offset, max(kafka_offset) AS last_offset,
-  ? AS reason, '' AS detail, ?::TIMESTAMPTZ AS landed_at
-FROM runs JOIN names ON ends_with(names.topic, '.' || short_name)
-GROUP BY names.topic, kafka_partition, run
-"""
-"""Offsets that lost their row, neighbours in one; an archive belongs to one prefix."""
 
 
 def _write_anew(writer: LakeWriter) -> None:

@@ -16,9 +16,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cache
+from importlib.resources import files
 from itertools import chain, repeat
+from string import Template
 from typing import Annotated, NamedTuple, get_args
 
+import msgspec
 import polars as pl
 from msgspec import Struct
 
@@ -44,6 +47,7 @@ from streams.archive.columns import (
     record_column,
     type_of,
 )
+from streams.archive.place import METADATA
 from streams.archive.rows import OF_PROFILE, RiskPointOfSession, Rows
 
 RAW = "raw"
@@ -56,6 +60,13 @@ ABSENT, EXPIRED, ERASED, AGED = "absent", "expired", "erased", "aged"
 """Why offsets hold no row, where it is not a bad record: see `Skipped`."""
 LETTER_ERASED = "its dead letter was erased"
 """`Skipped.detail` of a bad record whose dead letter is not to be waited for."""
+
+_QUERIES_TOML = files("streams.archive").joinpath("queries.toml").read_bytes()
+QUERIES: dict[str, str] = {
+    name: Template(sql).substitute(raw=RAW, metadata=METADATA)
+    for name, sql in msgspec.toml.decode(_QUERIES_TOML, type=dict[str, str]).items()
+}
+"""Long statements by their names."""
 
 MAX_APP_FOLDERS = 32
 """Folders per landing. Each is one more file (2 ms); producers choose app ids, so their number needs a bound."""

@@ -75,11 +75,11 @@ class Verification(Struct, frozen=True, kw_only=True):
 class _CountedPartition(NamedTuple):
     """What is noted of a partition, and what its tables hold."""
 
-    partition: int
-    first: int
-    next: int
+    kafka_partition: int
+    first_offset: int
+    next_offset: int
     rows: int
-    distinct: int
+    distinct_offsets: int
     lowest: int
     highest: int
     skipped: int
@@ -136,18 +136,20 @@ def _partitions(
 def _judged(
     con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _CountedPartition, *, absent_is_normal: bool
 ) -> PartitionCheck:
-    place = f"{topic}-{found.partition}"
-    missing = found.next - found.first - found.distinct - found.skipped
+    place = f"{topic}-{found.kafka_partition}"
+    missing = found.next_offset - found.first_offset - found.distinct_offsets - found.skipped
     findings = []
-    if found.rows != found.distinct:
+    if found.rows != found.distinct_offsets:
         findings.append(
-            f"{place}: {found.rows - found.distinct} rows more than offsets, the same record was archived twice"
+            f"{place}: {found.rows - found.distinct_offsets} rows more than offsets, the same record was archived twice"
         )
     if missing:
         gaps = _gaps(con, rows, topic, found)
-        findings.append(f"{place}: {missing} offsets below {found.next} are neither archived nor skipped: {gaps}")
-    if found.rows and (found.lowest < found.first or found.highest >= found.next):
-        findings.append(f"{place}: rows outside of {found.first}-{found.next - 1}")
+        findings.append(
+            f"{place}: {missing} offsets below {found.next_offset} are neither archived nor skipped: {gaps}"
+        )
+    if found.rows and (found.lowest < found.first_offset or found.highest >= found.next_offset):
+        findings.append(f"{place}: rows outside of {found.first_offset}-{found.next_offset - 1}")
     if found.expired:
         findings.append(f"{place}: {found.expired} records were removed by retention before they were archived: lost")
     if found.absent and not absent_is_normal:
@@ -155,18 +157,8 @@ def _judged(
             f"{place}: {found.absent} offsets were not in the log when it was read: with --transactional this is "
             "expected (markers), without transactions they are lost"
         )
-    return PartitionCheck(
-        topic=topic,
-        kafka_partition=found.partition,
-        first_offset=found.first,
-        next_offset=found.next,
-        rows=found.rows,
-        distinct_offsets=found.distinct,
-        skipped=found.skipped,
-        absent=found.absent,
-        missing=missing,
-        findings=findings,
-    )
+    counted = {name: value for name, value in found._asdict().items() if name in PartitionCheck.__struct_fields__}
+    return PartitionCheck(topic=topic, missing=missing, findings=findings, **counted)
 
 
 def _gaps(con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: _CountedPartition) -> str:

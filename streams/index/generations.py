@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -95,6 +95,7 @@ class WrappedStore:
         await self._store.close()
 
 
+_Noted = TypeVar("_Noted")
 FIRST = ""
 """Generation of collections without a suffix: the one there is before any `turntide ops reindex`."""
 _ONE_NUMBER = np.zeros(1, dtype=np.float32)
@@ -143,19 +144,19 @@ class ProgressRecord:
 
     async def progress(self, collection: str) -> CopyProgress:
         """How far the collection is; the start for one that nothing is noted of."""
-        noted = await self._read(collection)
-        return msgspec.json.decode(noted, type=CopyProgress) if noted else CopyProgress()
+        return await self._read(collection, CopyProgress) or CopyProgress()
 
     async def note_progress(self, collection: str, progress: CopyProgress) -> None:
         """Durable on return."""
-        await self._write(collection, msgspec.json.encode(progress).decode())
+        await self._write(collection, progress)
 
-    async def _read(self, key: str) -> str | None:
+    async def _read(self, key: str, kind: type[_Noted]) -> _Noted | None:
         found = await self._store.read(self._collection, [key], where={})
-        return str(found[key]["noted"]) if key in found else None
+        return msgspec.json.decode(str(found[key]["noted"]), type=kind) if key in found else None
 
-    async def _write(self, key: str, noted: str) -> None:
-        await self._store.upsert(self._collection, [Point(key, _ONE_NUMBER, {"noted": noted})])
+    async def _write(self, key: str, noted: Any) -> None:
+        text = msgspec.json.encode(noted).decode()
+        await self._store.upsert(self._collection, [Point(key, _ONE_NUMBER, {"noted": text})])
 
 
 class GenerationRecord(ProgressRecord):
@@ -166,20 +167,19 @@ class GenerationRecord(ProgressRecord):
 
     async def offsets(self) -> dict[str, dict[int, int]] | None:
         """Topic → partition → offset up to which the generation before had indexed when the copy began."""
-        noted = await self._read("offsets")
-        return msgspec.json.decode(noted, type=dict[str, dict[int, int]]) if noted else None
+        return await self._read("offsets", dict[str, dict[int, int]])
 
     async def note_offsets(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
         """Durable on return."""
-        await self._write("offsets", msgspec.json.encode(offsets).decode())
+        await self._write("offsets", offsets)
 
     async def finished(self) -> bool:
         """Whether all of it is copied and its group's offsets are set."""
-        return await self._read("finished") is not None
+        return await self._read("finished", bool) is not None
 
     async def note_finished(self) -> None:
         """Durable on return."""
-        await self._write("finished", "true")
+        await self._write("finished", noted=True)
 
 
 async def require_finished(store: VectorStore, generation: str) -> None:

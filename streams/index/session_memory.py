@@ -92,10 +92,6 @@ class SessionVectorMemory:
         limit = min(high - low + 1, self._keep_turns)
         return (await TURNS.latest(self._store, where, limit, by="turn"))[::-1]
 
-    async def forget_before(self, erased: Mapping[SessionName, int]) -> None:
-        """Remove turns of sessions that were erased, by the offset of the erasure: what came later is of a new life."""
-        await forget_before(self._store, TURNS, erased, "event_offset")
-
     async def count(self) -> int:
         """Turns of all sessions."""
         return await self._store.count(TURNS.name)
@@ -106,12 +102,11 @@ def _of(session: SessionName) -> dict[str, Condition]:
     return {name: value for name, value in session._asdict().items() if value}
 
 
-async def forget_before(
-    store: VectorStore, collection: Collection[Any], erased: Mapping[SessionName, int], by: str
-) -> None:
-    """Remove what a collection has of sessions, of each what lies below an offset in the field `by`."""
+async def forget_before(store: VectorStore, erased: Mapping[SessionName, int]) -> None:
+    """Remove turns and topics of sessions that were erased, by the offset of the erasure: what came later is new."""
     for session, offset in erased.items():
-        await store.delete(collection.name, where=_of(session), below=(by, offset))
+        for collection, by in ((TURNS, "event_offset"), (TOPICS, "source_offset")):
+            await store.delete(collection.name, where=_of(session), below=(by, offset))
 
 
 async def forget_older(
@@ -206,10 +201,6 @@ class TopicMemory:
         """Index changes in log order, with vectors `(n_changes, dim)`; durable, and repeating it changes nothing."""
         await TOPICS.write(self._store, changes, vectors)
         await forget_older(self._store, TOPICS, [event for event, _ in changes], self._keep_turns, {"kept": 0})
-
-    async def forget_before(self, erased: Mapping[SessionName, int]) -> None:
-        """Remove topics of sessions that were erased, by the offset of the erasure in `turns.v1`."""
-        await forget_before(self._store, TOPICS, erased, "source_offset")
 
     # --- reading
 

@@ -37,7 +37,7 @@ from streams.index.collections import latest_of
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
 from streams.index.session_keys import bind_to_apps
-from streams.index.session_memory import SessionVectorMemory, TopicMemory
+from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
 from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.masking.records import masker_of
@@ -188,7 +188,7 @@ class IndexRole(BatchRole):
         asks: dict[int, list[Ask]] = {
             RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
             RESTING: [partial(self._topics.add_changes, changes, of_topics)],
-            LAST: [partial(self._memory.forget_before, erased), partial(self._topics.forget_before, erased)],
+            LAST: [partial(forget_before, self._store, erased)],
         }
         for step, ask in asks_of(self._writes, partial(self._of, batches=batches)):
             asks[step].append(ask)

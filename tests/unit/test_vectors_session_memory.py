@@ -14,7 +14,7 @@ from qdrant_client import AsyncQdrantClient
 from models.errors import AmbiguousApp
 from models.events import Position, SessionName, Turn
 from streams.index.server import ServerStore
-from streams.index.session_memory import SessionVectorMemory
+from streams.index.session_memory import SessionVectorMemory, forget_before
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.api_doubles import said
 
@@ -138,9 +138,9 @@ async def test_one_id_in_two_apps_is_two_sessions(memory: SessionVectorMemory) -
     places = [Position("turns.v1", 0, 5)] * 2
     again = [turn(20, "more", app=app) for app in ("a", "b")]
     await memory.add_turns(again, memory._embedder.embed([each.content for each in again]), None, places)
-    await memory.forget_before({of_b: 9})
+    await forget_before(memory._store, {of_b: 9})
     erased = [len(await memory.last_turns(session)) for session in (S, of_b)]
-    await memory.forget_before({SessionName("", "s"): 9})
+    await forget_before(memory._store, {SessionName("", "s"): 9})
 
     assert both == [["boats of a"] * 3, ["boats of b"] * 3]
     assert {each.app_id for each in near} == {"a"}
