@@ -144,10 +144,8 @@ def _judged(
             f"{place}: {found.rows - found.distinct_offsets} rows more than offsets, the same record was archived twice"
         )
     if missing:
-        gaps = _gaps(con, rows, topic, found)
-        findings.append(
-            f"{place}: {missing} offsets below {found.next_offset} are neither archived nor skipped: {gaps}"
-        )
+        below = f"{missing} offsets below {found.next_offset}"
+        findings.append(f"{place}: {below} are neither archived nor skipped: {_gaps(con, rows, topic, found)}")
     if found.rows and (found.lowest < found.first_offset or found.highest >= found.next_offset):
         findings.append(f"{place}: rows outside of {found.first_offset}-{found.next_offset - 1}")
     if found.expired:

@@ -11,8 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from jobs.archive.dictionary import DictionaryFormat, document, entries
-from jobs.archive.view_meanings import VIEW_MEANINGS, columns_of
+from jobs.archive.dictionary import VIEW_MEANINGS, DictionaryFormat, columns_of, document, entries
 from models.errors import ConfigurationError
 from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES

@@ -17,8 +17,8 @@ from typing import TypeVar
 import duckdb
 
 from jobs.analyse.mining.job import job_names
+from jobs.archive.dictionary import VIEW_MEANINGS
 from jobs.archive.query import files_read
-from jobs.archive.view_meanings import VIEW_MEANINGS
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Spent, fill, speed
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
