@@ -153,7 +153,8 @@ def verify(
         files = {"damaged_files": msgspec.to_builtins(hurt), "foreign_files": foreign}
         printed.record(msgspec.to_builtins(found) | files)
     else:
-        printed.rows("partitions", [_without_findings(check) for check in found.partitions])
+        checks = map(msgspec.to_builtins, found.partitions)
+        printed.rows("partitions", [{name: each[name] for name in each if name != "findings"} for each in checks])
     if output is OutputFormat.TABLE:
         printed.rows("tables", [msgspec.to_builtins(table) for table in found.tables])
         if hurt:
@@ -167,10 +168,6 @@ def verify(
     if found.findings:
         raise typer.Exit(_EXIT_FINDINGS)
     printed.message("every offset is archived or accounted for, once")
-
-
-def _without_findings(check: msgspec.Struct) -> dict[str, object]:
-    return {name: value for name, value in msgspec.to_builtins(check).items() if name != "findings"}
 
 
 @app.command(epilog=examples("turntide archive status", "turntide archive status --output json"))

@@ -74,9 +74,7 @@ def _of_role(role: RoleApi, app_id: str, project: str, say: Callable[[str], None
     return {
         "done": done,
         **{name: figures.get(name) for name in _FIGURES},
-        "memories": after["memories"],
-        "archived": after["archived"],
-        "consolidated_at": after["consolidated_at"],
+        **{name: after[name] for name in ("memories", "archived", "consolidated_at")},
     }
 
 

@@ -117,13 +117,7 @@ def exported(role: CommandContext) -> tuple[SavedProject, bool]:
             for name in _FIELDS:
                 items[name] += getattr(page, name)
             for said in page.messages:
-                at_hand = SavedMessage(
-                    turn=said.turn,
-                    role=said.role,  # type: ignore[arg-type] # one of them
-                    content=said.content,
-                    timestamp=said.timestamp,
-                    user_id=said.user_id,
-                )
+                at_hand = msgspec.convert(said, SavedMessage, from_attributes=True)
                 messages.setdefault(said.session_id, []).append(at_hand)
             after = page.next
             if not after:

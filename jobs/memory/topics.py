@@ -42,7 +42,7 @@ def topics(
     """List every topic that a session ever had, the latest active first: kept, evicted, or merged into another."""
     with reading(paths_of(load_settings())) as lake:
         found = _topics(lake, session_meant(session_id, app_id, apps_of(lake, session_id)))
-    rows = [described(topic) for topic in found]
+    rows = [{"standing": topic.state, **msgspec.structs.asdict(topic)} for topic in found]
     printed = Printer(output)
     if output is OutputFormat.TABLE:
         rows = [{name: row[name] for name in _SHOWN} for row in rows]
@@ -110,11 +110,6 @@ def restore(
             "sent": True,
         }
     )
-
-
-def described(topic: ArchivedTopic) -> dict[str, object]:
-    """A topic in one row."""
-    return {"standing": topic.state, **msgspec.structs.asdict(topic)}
 
 
 def restored(

@@ -75,7 +75,8 @@ async def read_index(settings: Settings, sessions: Collection[SessionName], *, i
     at_most = min(_AT_MOST, policy_of(settings).memory.stored_vectors)
     async with _reader(settings, index_url) as index:
         found = await _each(sessions, lambda session: index.newest(session, at_most))
-        return Indexed(turns=[key for keys in found for key in keys], at_most=at_most, points=await index.points())
+        points = (await index.size()).turns
+        return Indexed(turns=[key for keys in found for key in keys], at_most=at_most, points=points)
 
 
 async def read_users(
@@ -112,9 +113,6 @@ class _IndexReader:
 
     async def size(self) -> IndexAnswer:
         return await self._ask("/v1/index", IndexAnswer)
-
-    async def points(self) -> int:
-        return (await self.size()).turns
 
     async def newest(self, session: SessionName, at_most: int) -> list[tuple[str, str, int]]:
         app = f"app_id={quote(session.app_id, safe='')}"

@@ -91,17 +91,18 @@ def test_every_table_has_the_rows_of_the_archive(archive: Published) -> None:
 
 
 def test_the_next_run_adds_what_is_new(archive: Published) -> None:
-    """And columns that the archive has grown, down to fields of structs."""
+    """Of a new partition too; and columns that the archive has grown, down to fields of structs."""
     archive.writer.land(buffer_of([profile("p-1", turns=1)], topic=PROFILES), now=NOW)
     archive.publish("profiles")
     with archive.writer.transaction() as con:
         con.execute(f"ALTER TABLE {RAW}.profiles ADD COLUMN later VARCHAR[]")
         con.execute(f"ALTER TABLE {RAW}.profiles ADD COLUMN slope.later DOUBLE")
     archive.writer.land(buffer_of([profile("p-2", turns=1)], topic=PROFILES, first=1, expected=1), now=NOW)
+    archive.writer.land(buffer_of([profile("p-3", turns=1)], topic=PROFILES, partition=1), now=NOW)
 
     done = archive.publish("profiles")["profiles"]
 
-    assert (1, 2) == (done.rows_added, done.rows)
+    assert (2, 3) == (done.rows_added, done.rows)
     assert [] == archive.differing("profiles")
 
 

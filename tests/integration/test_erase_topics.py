@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from functools import partial
+from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka import TopicPartition
@@ -112,33 +114,14 @@ async def test_what_is_said_after_the_erasure_stays(
     assert (await values(settings, PROFILES))[2:] == [(b"anna-1", True), (b"anna-2", False)]
 
 
-def readers(logs: Logs, within: timedelta = timedelta(seconds=30)) -> Readers:
-    """Readers with an archive that has everything."""
-
-    async def landed() -> dict[TopicPartition, int]:
-        return await logs.ends(TURNS)
-
-    return Readers(logs, landed, within=within)
-
-
-async def clean() -> bool:
-    """Whether compacted topics are, of which there are none."""
-    return True
-
-
-async def talk(logs: Logs) -> TopicPartition:
-    """Two sessions on the same partition; gives the partition."""
-    names = ("anna-1", "bert-1", "anna-1")
-    await keep(logs, TURNS, [recorded(said(n, session_id=name)) for n, name in enumerate(names)])
-    return place(logs, TURNS)
-
-
 async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> None:
     """Everything before it goes from the partitions concerned; no other topic loses anything."""
-    turns = await talk(logs)
+    turns, names = place(logs, TURNS), ("anna-1", "bert-1", "anna-1")
+    await keep(logs, TURNS, [recorded(said(n, session_id=name)) for n, name in enumerate(names)])
     await keep(logs, CONVERSATION_TOPICS, [Record(b"bert-1", b"{}")])
     residual, _ = await look(logs, TURNS, ANNA.concerns)
-    await purge(logs, readers(logs), "r-1", {TURNS: residual.places}, clean)
+    readers = Readers(logs, partial(logs.ends, TURNS), within=timedelta(seconds=30))
+    await purge(logs, readers, "r-1", {TURNS: residual.places}, AsyncMock(return_value=True))
 
     assert (residual.past_count, residual.places) == (2, {turns})
     assert await values(settings, TURNS) == []

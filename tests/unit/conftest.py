@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from models.events import OutputEvent
     from streams.archive.catalog import LakePaths
     from streams.archive.writer import LakeWriter
+    from streams.index.server import ServerStore
     from tests.support.api_doubles import Served
 
 
@@ -30,6 +31,18 @@ def writer(tmp_path: Path) -> Iterator[LakeWriter]:
     writer = LakeWriter(paths(tmp_path))
     yield writer
     writer.close()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[ServerStore]:
+    """A vector store without network; the contract suite shows that all stores behave like it."""
+    from qdrant_client import AsyncQdrantClient  # noqa: PLC0415
+
+    from streams.index.server import ServerStore  # noqa: PLC0415
+
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="test")
+    yield made
+    await made.close()
 
 
 @pytest.fixture

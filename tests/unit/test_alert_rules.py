@@ -119,16 +119,8 @@ def test_a_kept_scorer_of_another_name_is_refused(settings: Settings) -> None:
         scorer_named(settings, "0@abcdefabcdef", NoEmbedder())
 
 
-def test_another_embedder_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its vectors would give another alert, and nobody would know why."""
-    versions.note(settings, {0: 0}, Version(policy_digest(POLICY), "rules", "elsewhere"))
-
-    with pytest.raises(ConfigurationError, match="embedder elsewhere, configured is none"):
-        again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))
-
-
 def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what to do; so does one that was damaged, and an alert of a release that named none."""
+    """And what to do; so does one that was damaged, an alert of a release that named none, and another embedder."""
     alerts = alerts_of(LOG, (0, EARLIER))
     path = versions.policy_path(settings, alerts[0].policy_digest)
 
@@ -139,3 +131,7 @@ def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkey
         again(monkeypatch, settings, alerts)
     with pytest.raises(ConfigurationError, match="--policy FILE"):
         again(monkeypatch, settings, [replace(alert, policy_digest="") for alert in alerts])
+    # Its vectors would give another alert, and nobody would know why.
+    versions.note(settings, {0: 0}, Version(policy_digest(POLICY), "rules", "elsewhere"))
+    with pytest.raises(ConfigurationError, match="embedder elsewhere, configured is none"):
+        again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))

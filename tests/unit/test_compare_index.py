@@ -122,18 +122,16 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {odd: items, ProjectId("a", "unknown"): []} == found
 
 
-async def test_another_prefix_is_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another installation's role answers at the port."""
-    answering(monkeypatch, served.app)
-    with pytest.raises(NobodyToAsk, match="another topic prefix"):
-        await read_users(load_settings(topic_prefix="other"), [ODD])
-
-
-async def test_a_role_without_these_routes_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of an older release answers 404: why nothing was compared is said."""
-    answering(monkeypatch, sized("test"))
-    with pytest.raises(NobodyToAsk, match="does not serve"):
-        await read_users(settings(), [ODD], index_url=URL)
+@pytest.mark.parametrize(
+    ("prefix", "url", "said"), [("other", None, "another topic prefix"), ("test", URL, "does not serve")]
+)
+async def test_who_cannot_be_compared_with_is_said(
+    monkeypatch: pytest.MonkeyPatch, prefix: str, url: str | None, said: str
+) -> None:
+    """Another installation's role at the port; one of an older release, which answers 404."""
+    answering(monkeypatch, sized(prefix))
+    with pytest.raises(NobodyToAsk, match=said):
+        await read_users(settings(), [ODD], index_url=url)
 
 
 async def test_a_token_for_all_apps_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from models.errors import ConfigurationError
 from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES
 from streams.archive.catalog import open_reader
-from streams.archive.views import VIEWS
+from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
 
@@ -42,10 +42,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
 
 def test_every_view_is_in_it() -> None:
     """A view that is added needs its words."""
-    assert set(VIEWS) == set(VIEW_MEANINGS)
+    assert set(VIEW_NAMES) == set(VIEW_MEANINGS)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEW_NAMES)
 def test_every_column_has_meaning_unit_and_class(view: str) -> None:
     """Numbers and times have a unit, but for ids that are numbers; what is called a key is a column."""
     columns = columns_of(view)
@@ -55,7 +55,7 @@ def test_every_column_has_meaning_unit_and_class(view: str) -> None:
     assert {*VIEW_MEANINGS[view].key} <= {column.name for column in columns}
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEW_NAMES)
 def test_first_query_and_polars_example_run_and_agree(lake: duckdb.DuckDBPyConnection, view: str) -> None:
     """On a real archive: the same number of rows from both, and some where the archive has any."""
     rows = lake.execute(VIEW_MEANINGS[view].headline).fetchall()
@@ -77,7 +77,7 @@ def test_page_needs_no_network_and_shows_everything() -> None:
     page = document(entries(None), DictionaryFormat.HTML)
 
     assert re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\(', page) == []
-    assert [view for view in VIEWS if f'<section id="{view}">' not in page] == []
+    assert [view for view in VIEW_NAMES if f'<section id="{view}">' not in page] == []
     assert '<input id="search" type="search"' in page
 
 

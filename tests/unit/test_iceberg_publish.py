@@ -40,24 +40,6 @@ def test_an_empty_archive_makes_empty_tables(archive: Archive) -> None:
     assert archive.turns() == []
 
 
-def test_the_next_run_adds_what_is_new(archive: Archive) -> None:
-    """By partition, also a new one; with nothing new there is no commit and no file."""
-    archive.writer.land(buffer_of([turn(0), turn(1)]), now=NOW)
-    archive.writer.land(buffer_of([turn(0, session_id="other")], partition=1), now=NOW)
-    first = archive.publish("turns")["turns"]
-    idle = archive.publish("turns")["turns"]
-    archive.writer.land(buffer_of([turn(2)], first=2, expected=2), now=NOW)
-    archive.writer.land(buffer_of([turn(0, session_id="third")], partition=2), now=NOW)
-    files = len(list(archive.table("turns").scan().plan_files()))
-
-    second = archive.publish("turns")["turns"]
-
-    assert (first.rows_added, idle.rows_added, second.rows_added) == (3, 0, 2)
-    assert first.snapshot_id == idle.snapshot_id != second.snapshot_id
-    assert len(list(archive.table("turns").scan().plan_files())) == files + 1
-    assert archive.differing("turns") == []
-
-
 def test_repeats_are_shown_once_as_the_views_do(archive: Archive) -> None:
     """Within a run and across runs; of turns by session and turn, of outputs by id, of risk points by turn."""
     archive.writer.land(buffer_of([turn(0), turn(1), turn(0, content="again")]), now=NOW)

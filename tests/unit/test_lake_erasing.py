@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from models import events
 from models.entities import REGISTRY, carried_by
 from models.erasure import ErasureSubject
-from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
+from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, MEMORIES, TURNS, Topic
 from streams.archive import removal
 from streams.archive.erasing import SubjectRows, erase
 from streams.archive.maintenance import maintain
@@ -112,8 +112,6 @@ def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
     past = events.PastFact(value=fact.value, confidence=1, valid_from=fact.valid_from, valid_until=NOW)
     memory, compacted = example(events.AppMemoryChanged), example(events.AppMemoriesCompacted)
     by_topic: dict[str, tuple[list[Struct], list[Struct]]] = {}
-    for topic in REGISTRY.archived_topics:
-        by_topic[topic.name] = ([], [])
     by_topic["memories.v1"] = (
         [memory, replace(memory, **stranger, related_conversations=[])],
         [replace(memory, **stranger, related_conversations=[], memory_id=4)],
@@ -140,7 +138,7 @@ def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
             replace(example(events.EpisodeSummarised), first_turn=21, last_turn=40),
         ],
     )
-    return {topic: by_topic[topic.name] for topic in REGISTRY.archived_topics if any(by_topic[topic.name])}
+    return {topic: by_topic[topic.name] for topic in REGISTRY.archived_topics if topic.name in by_topic}
 
 
 def test_what_is_tied_goes_and_what_looks_like_it_stays(writer: LakeWriter) -> None:
@@ -167,19 +165,14 @@ def land_turns(writer: LakeWriter) -> None:
         ]
         writer.land(buffer_of([*batch, *[b"{"] * (n // 20)], first=n, expected=n or None), now=NOW)
     place: dict[str, Any] = {"topic": TURNS.full_name(PREFIX), "partition": 0}
+    of_app = f'{{"app_id":"app-{CANARY}"'.encode()
     letters = [
-        replace(
-            examples(DEAD_LETTERS)[0],
-            **place,
-            key=f"s-{CANARY}".encode(),
-            value=f'{{"app_id":"app-{CANARY}"'.encode(),
-            offset=40,
-        ),
-        replace(examples(DEAD_LETTERS)[0], key=b"s-1", value=b"{}", offset=41, **place),
+        replace(examples(DEAD_LETTERS)[0], **place, key=key, value=value, offset=40 + n)
+        for n, (key, value) in enumerate([(f"s-{CANARY}".encode(), of_app), (b"s-1", b"{}")])
     ]
     undecodable = [
         Record(0, 0, _WHEN, f"user:app-{CANARY}/anna/identity/name".encode(), b"{"),
-        Record(0, 1, _WHEN, b"x", f'{{"app_id":"app-{CANARY}"'.encode()),
+        Record(0, 1, _WHEN, b"x", of_app),
         Record(0, 2, _WHEN, f"user:app-{CANARY}/anna".encode(), None),
         Record(0, 3, _WHEN, b"user:other/anna", b"{"),
     ]
@@ -189,13 +182,12 @@ def land_turns(writer: LakeWriter) -> None:
 
 def test_views_do_not_bring_it_back(writer: LakeWriter) -> None:
     """A memory's earlier text, of another session, must not become the latest when the merged one goes."""
-    memory: Any = examples(next(topic for topic in REGISTRY.archived_topics if topic.name == "memories.v1"))[0]
+    memory: Any = examples(MEMORIES)[0]
     first = replace(memory, id="1", session_id="theirs", user_id="bea", related_conversations=[], cause="created")
     merged = replace(memory, id="2", session_id="theirs", user_id="bea", related_conversations=["order-4711"])
     gone = replace(first, id="3", active=False, content="", cause="erased")
     other = replace(first, id="4", memory_id=9, slot=5)
-    topic = next(topic for topic in REGISTRY.archived_topics if topic.name == "memories.v1")
-    land_all(writer, {topic: [first, merged, gone, other]})
+    land_all(writer, {MEMORIES: [first, merged, gone, other]})
 
     erase(writer, SUBJECTS[0], now=NOW)
 

@@ -22,7 +22,7 @@ from streams.archive.inputs import apps_of, archived_changes, archived_inputs
 from streams.archive.maintenance import maintain
 from streams.archive.schema import FORGETTING, RAW, SKIPPED, TABLES
 from streams.archive.verify import verify
-from streams.archive.views import VIEWS
+from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.views.published import columns_of_views
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import namesakes_of
@@ -78,7 +78,7 @@ SUBJECTS = {
 
 def shown(writer: LakeWriter, app_id: str) -> dict[str, list[Any]]:
     """What every view with a column of apps has of one."""
-    views = [view for view in VIEWS if "app_id" in columns_of_views()[view]]
+    views = [view for view in VIEW_NAMES if "app_id" in columns_of_views()[view]]
     return {
         view: writer.con.execute(f"FROM {view} WHERE app_id = ? ORDER BY ALL", [app_id]).fetchall() for view in views
     }
@@ -92,7 +92,7 @@ def test_an_erasure_takes_no_row_of_another_app(writer: LakeWriter, subject: Era
     theirs = shown(writer, THEIRS)
     rows, found = sum(len(each) for each in theirs.values()), rows_of(writer, subject)
 
-    assert rows > len(VIEWS)
+    assert rows > len(VIEW_NAMES)
     assert len(found) > 15
     assert [] == [(table, offset) for table, offset in found if offset >= ours[TABLES[table].topic.name]]
     both = [of_app(event, THEIRS) for archived in REGISTRY.archived_topics for event in examples(archived)]

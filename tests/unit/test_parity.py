@@ -109,23 +109,20 @@ def folded_again(settings: Settings, place: LakePaths) -> Parity:
         return fold_again(con, settings, TOPIC)
 
 
-def test_the_traffic_has_what_makes_it_hard(folded: tuple[Settings, LakePaths]) -> None:
-    """Duplicates, late turns, several lives, windows: else equal says little."""
+def test_the_fold_makes_every_event_again(folded: tuple[Settings, LakePaths]) -> None:
+    """Field by field, of every table that sessions fill; a policy of now stands for the history that there is not.
+
+    There are duplicates, late turns, several lives and windows: else equal says little.
+    """
+    found = folded_again(*folded)
     with reading(folded[1]) as con:
         hard = con.execute("""
-            SELECT sum(duplicate_turns) > 0, sum(late_turns) > 0, bool_or(NOT "open"), count(*) > 50
+            SELECT sum(duplicate_turns) > 0, sum(late_turns) > 0, bool_or(NOT "open"), count(*) > 50,
+              (SELECT count(*) > count(DISTINCT (session_id, turn)) FROM raw.turns)
             FROM profile_history
         """).fetchone()
-        twice = con.execute("SELECT count(*) > count(DISTINCT (session_id, turn)) FROM raw.turns").fetchone()
 
-    assert (True, True, True, True) == hard
-    assert (True,) == twice
-
-
-def test_the_fold_makes_every_event_again(folded: tuple[Settings, LakePaths]) -> None:
-    """Field by field, of every table that sessions fill; a policy of now stands for the history that there is not."""
-    found = folded_again(*folded)
-
+    assert (True,) * 5 == hard
     assert {} == found.counts
     assert {"profiles (fold)", "risk_points (fold)", "windows (fold)", "topics (fold)"} <= found.checked.keys()
     assert all(found.checked[f"{name} (fold)"] for name in ("profiles", "risk_points", "windows", "topics", "commands"))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from msgspec.structs import asdict, replace
-from qdrant_client import AsyncQdrantClient
 
 from models.errors import AmbiguousApp
 from models.events import Position, SessionName, Turn
@@ -26,14 +24,6 @@ START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 def embedder() -> WordLlamaEmbedder:
     """The default embedder."""
     return WordLlamaEmbedder()
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[ServerStore]:
-    """A store without network; the contract suite shows that all stores behave like it."""
-    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
-    yield made
-    await made.close()
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from aiokafka.structs import ConsumerRecord
 from msgspec import structs
-from qdrant_client import AsyncQdrantClient
 
 from models.events import RestoredMessage, Role, SessionName, TopicChanged, TopicRestored
 from models.events.topics import CONVERSATION_TOPICS
@@ -25,14 +24,6 @@ from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.support.zero_embedder import ZeroEmbedder
 
 S = SessionName("a", "s")
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[ServerStore]:
-    """A store without network; the contract suite shows that all stores behave like it."""
-    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="zero")
-    yield made
-    await made.close()
 
 
 @pytest.fixture

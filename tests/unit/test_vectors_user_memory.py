@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
-from qdrant_client import AsyncQdrantClient
 
 from models.events import FactChanged, UserMemoryChanged, UserOutput
 from models.events.topics import FACTS
@@ -19,14 +17,6 @@ from streams.index.collections import latest_of
 from streams.index.server import ServerStore
 from tests.support.user_driver import fact
 from tests.support.users_indexed import MATTERS, IndexedUser
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[ServerStore]:
-    """A store without network; the contract suite shows that all stores behave like it."""
-    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
-    yield made
-    await made.close()
 
 
 def records(log: list[tuple[UserOutput, int]]) -> list[ConsumerRecord]:

@@ -15,7 +15,7 @@ from models.events import AlertStatus
 from models.events.topics import ALERTS
 from streams.archive.catalog import open_reader
 from streams.archive.maintenance import upgrade
-from streams.archive.views import VIEWS
+from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.views.published import VIEWS_VERSION, columns_of_views
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, alert, buffer_of, paths, turn
@@ -49,7 +49,7 @@ def test_both_names_of_a_view_have_the_contracts_columns(tmp_path: Path) -> None
     with closing(LakeWriter(paths(tmp_path))) as writer:
         found = {
             name: {row[0]: row[1] for row in writer.con.execute(f"DESCRIBE {name}").fetchall()}
-            for view in VIEWS
+            for view in VIEW_NAMES
             for name in (view, f"v{VIEWS_VERSION}.{view}")
         }
         told = writer.con.execute("SELECT views_version FROM archive_version").fetchall()
@@ -61,7 +61,7 @@ def test_both_names_of_a_view_have_the_contracts_columns(tmp_path: Path) -> None
 def aged(writer: LakeWriter) -> None:
     """Make it an archive of two releases ago: fewer columns, one table less, no versions of views."""
     con = writer.con
-    for view in reversed(VIEWS):
+    for view in reversed(VIEW_NAMES):
         con.execute(f"DROP VIEW main.{view}")
         con.execute(f"DROP VIEW v{VIEWS_VERSION}.{view}")
     con.execute(f"DROP VIEW main.archive_version; DROP SCHEMA v{VIEWS_VERSION}; DROP TABLE raw.repeats")
@@ -95,5 +95,5 @@ def test_old_archive_is_upgraded_and_its_rows_are_served_with_null(old: Path) ->
         projects = con.execute("SELECT count(*) FROM projects").fetchall()
 
     assert ([("what about 0?", None)], [("a-1", None, None)], [(0,)]) == (turns, alerts, projects)
-    assert set(VIEWS) == set(added)
+    assert set(VIEW_NAMES) == set(added)
     assert [] == upgrade(paths(old))
