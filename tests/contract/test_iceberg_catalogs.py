@@ -8,9 +8,10 @@ What holds for the database alone, or is the same for every catalog, is in `unit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 from uuid import uuid4
 
 import pytest
@@ -26,7 +27,7 @@ from streams.archive.iceberg import publish, tables
 from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.schema import RAW, TABLES
 from tests.support.iceberg_rest import rest_catalog
-from tests.support.iceberg_tables import Archive, holding, land_everything
+from tests.support.iceberg_tables import Archive, at_first_call, holding, land_everything
 from tests.support.lake_records import NOW, buffer_of, profile, turn
 from tests.support.subjects import of_session
 
@@ -106,24 +107,21 @@ def test_the_next_run_adds_what_is_new(archive: Published) -> None:
     assert [] == archive.differing("profiles")
 
 
+def _publishes(archive: Published, added: list[int]) -> None:
+    """Another publisher was quicker."""
+    added.append(archive.publish("turns")["turns"].rows_added)
+
+
 def test_the_slower_of_two_publishers_starts_again(archive: Published) -> None:
     """The catalog refuses its commit; no row is there twice, and its files go."""
     archive.writer.land(buffer_of([turn(0)]), now=NOW)
     archive.publish("turns")
     archive.writer.land(buffer_of([turn(1), turn(2)], first=1, expected=1), now=NOW)
-    committing = archive.kind.commit_table
     quicker: list[int] = []
-
-    def overtaken(catalog: Catalog, *arguments: Any) -> Any:
-        if not quicker:
-            quicker.append(0)
-            quicker.append(archive.publish("turns")["turns"].rows_added)
-        return committing(catalog, *arguments)
-
-    with patch.object(archive.kind, "commit_table", overtaken):
+    with at_first_call(archive.kind, "commit_table", before=partial(_publishes, archive, quicker)):
         slower = archive.publish("turns")["turns"]
 
-    assert (2, 0) == (quicker[1], slower.rows_added)
+    assert (2, 0) == (quicker[0], slower.rows_added)
     assert [("s-1", 0), ("s-1", 1), ("s-1", 2)] == archive.turns()
     assert 2 == len(archive.data_files("turns"))
 
@@ -131,20 +129,11 @@ def test_the_slower_of_two_publishers_starts_again(archive: Published) -> None:
 def test_the_slower_of_two_makers_of_a_table_uses_the_other_ones(archive: Published) -> None:
     """Both saw none; the rows are there once."""
     archive.writer.land(buffer_of([turn(0)]), now=NOW)
-    looking = tables.found
     quicker: list[int] = []
-
-    def overtaken(*arguments: Any) -> Any:
-        found = looking(*arguments)
-        if not quicker:
-            quicker.append(0)
-            quicker.append(archive.publish("turns")["turns"].rows_added)
-        return found
-
-    with patch.object(tables, "found", overtaken):
+    with at_first_call(tables, "found", after=partial(_publishes, archive, quicker)):
         slower = archive.publish("turns")["turns"]
 
-    assert (1, 0) == (quicker[1], slower.rows_added)
+    assert (1, 0) == (quicker[0], slower.rows_added)
     assert [("s-1", 0)] == archive.turns()
 
 
@@ -153,17 +142,7 @@ def test_an_unknown_outcome_is_seen_in_the_marks(archive: Published) -> None:
     archive.writer.land(buffer_of([turn(0)]), now=NOW)
     archive.publish("facts", "turns")
     archive.writer.land(buffer_of([turn(1)], first=1, expected=1), now=NOW)
-    committing = archive.kind.commit_table
-    lost: list[bool] = []
-
-    def answer_lost(catalog: Catalog, *arguments: Any) -> Any:
-        answer = committing(catalog, *arguments)
-        if not lost:
-            lost.append(True)
-            raise CommitStateUnknownException
-        return answer
-
-    with patch.object(archive.kind, "commit_table", answer_lost):
+    with at_first_call(archive.kind, "commit_table", after=Mock(side_effect=CommitStateUnknownException)):
         archive.publish("turns")
 
     assert [("s-1", 0), ("s-1", 1)] == archive.turns()

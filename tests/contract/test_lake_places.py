@@ -26,7 +26,7 @@ from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
 from tests.support import made_archive
 from tests.support.lake_places import Bucket, Database, Place, bucket, database, place
-from tests.support.lake_records import NOW, PREFIX, buffer_of, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, land, turn
 from tests.support.subjects import of_session, sessions
 
 pytestmark = pytest.mark.usefixtures("archives_made_anew")
@@ -63,13 +63,6 @@ def writer(here: Place) -> Iterator[LakeWriter]:
     writer = LakeWriter(here.paths)
     yield writer
     writer.close()
-
-
-def land(writer: LakeWriter, landings: range, *, content: str = "text") -> None:
-    """One small file per landing, three turns each."""
-    for n in landings:
-        turns = [turn(3 * n + k, content=f"{content} {n}") for k in range(3)]
-        writer.land(buffer_of(turns, first=3 * n, expected=3 * n or None), now=NOW)
 
 
 def paths_in_catalog(writer: LakeWriter) -> list[str]:

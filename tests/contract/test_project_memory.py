@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from streams.api.assembly import ScopedStore, reads
 from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.project_memory import ProjectMemories
-from streams.ports import Condition, PayloadValue, VectorStore
+from streams.ports import Condition, PayloadValue, VectorStore, Where
 from tests.support.apps_indexed import asked_by
 from tests.support.projects_indexed import (
     EVERYTHING,
@@ -43,9 +44,7 @@ class Noting(ScopedStore):
         self.asked: list[tuple[str, Condition]] = []
         self.fails = False
 
-    async def latest(
-        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
-    ) -> list[dict[str, PayloadValue]]:
+    async def latest(self, collection: str, *, where: Where, by: str, limit: int) -> list[dict[str, PayloadValue]]:
         """Note it, let others run, and ask the store."""
         self.asked.append((collection, where.get("revision")))
         await asyncio.sleep(0)
@@ -70,13 +69,7 @@ async def test_a_view_has_every_item_as_it_was_told(projects: ProjectMemories) -
     """Of all five kinds, archived ones too; nothing of it is lost in the store."""
     await index(projects, *EVERYTHING, stands(3))
     view = await view_of(projects)
-    kinds: list[Mapping[str, object]] = [
-        view.memories,
-        view.episodes,
-        view.chunks,
-        view.conversations,
-        view.pending,
-    ]
+    kinds: list[Mapping[str, object]] = [view.memories, view.episodes, view.chunks, view.conversations, view.pending]
 
     assert {getattr(each, each.kind).id: getattr(each, each.kind) for each in EVERYTHING} == {
         name: item for kind in kinds for name, item in kind.items()
@@ -159,11 +152,9 @@ async def test_what_changes_while_a_view_is_read_is_in_it(
     writing = ProjectMemories(store, MatterEmbedder(), POLICY)
     await index(projects, *(changed(remembered(n), n, n + 1) for n in range(5)), stands(5))
 
-    async def changes(
-        collection: str, *, where: Mapping[str, Condition], by: str, limit: int
-    ) -> list[dict[str, PayloadValue]]:
+    async def changes(collection: str, **asked: Any) -> list[dict[str, PayloadValue]]:
         """Give a page; the oldest memory changes meanwhile."""
-        page = await store.latest(collection, where=where, by=by, limit=limit)
+        page = await store.latest(collection, **asked)
         await index(writing, changed(remembered(0, "Bread."), 0, 6))
         return page
 

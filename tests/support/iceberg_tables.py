@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import fastavro
@@ -90,6 +92,26 @@ class Archive:
     def holding(self, needle: str) -> list[str]:
         """Files of the tables with the needle in any byte."""
         return holding(self.tables, needle)
+
+
+@contextmanager
+def at_first_call(
+    owner: Any, name: str, *, before: Callable[[], object] = int, after: Callable[[], object] = int
+) -> Any:
+    """What happens before, or after, a function is called for the first time in the block."""
+    working, called = getattr(owner, name), list[bool]()
+
+    def once(*arguments: Any) -> Any:
+        called.append(True)
+        if len(called) > 1:
+            return working(*arguments)
+        before()
+        answer = working(*arguments)
+        after()
+        return answer
+
+    with patch.object(owner, name, once):
+        yield
 
 
 def holding(folder: Path, needle: str) -> list[str]:

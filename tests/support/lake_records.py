@@ -36,9 +36,9 @@ from models.events.topics import TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, schema_of
+from streams.archive import landed
 from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.archive.catalog import LakePaths
-from streams.archive.landed import land
 from streams.archive.rows import Landed
 from streams.archive.writer import LakeWriter
 
@@ -109,7 +109,7 @@ def _key(event: Any) -> bytes:
 
 def take(buffer: LandingBuffer, topic: Topic, taken: Record) -> None:
     """Put a record into the buffer as the role does."""
-    row = land(topic, topic.full_name(PREFIX), taken, IntakePolicy())
+    row = landed.land(topic, topic.full_name(PREFIX), taken, IntakePolicy())
     if isinstance(row, Landed):
         buffer.add(row)
     else:
@@ -231,3 +231,10 @@ def lineage(*turns: int, released: tuple[int, ...] = ()) -> TopicCompaction:
         codec="gzip",
         released_turns=list(released),
     )
+
+
+def land(writer: LakeWriter, landings: range, *, content: str = "text") -> None:
+    """One small file per landing, three turns each."""
+    for n in landings:
+        turns = [turn(3 * n + k, content=f"{content} {n}") for k in range(3)]
+        writer.land(buffer_of(turns, first=3 * n, expected=3 * n or None), now=NOW)

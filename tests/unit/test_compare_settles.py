@@ -103,47 +103,34 @@ def archive(monkeypatch: pytest.MonkeyPatch, *found: int) -> list[int]:
     return left
 
 
-async def test_what_a_clock_tick_closed_is_not_false(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive holds more than the oracle because the log went on: all is compared anew, and nothing differs."""
-    cluster.ends["turns.v1"] = [5, 6]
-    archive(monkeypatch, 3, 0)
-    settled = await settle(load_settings(), within_s=30)
-
-    assert {} == settled.comparison.counts
+MOVING = [*range(1, 100_000)]
 
 
-@pytest.mark.usefixtures("cluster")
-async def test_differences_of_a_log_that_stands_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time for catching up, what differs differs."""
-    archive(monkeypatch, 3)
-    settled = await settle(load_settings(), within_s=0.05)
+@pytest.mark.parametrize(
+    ("ends", "found", "within_s", "counts"),
+    [
+        ({"turns.v1": [5, 6]}, [3, 0], 30, {}),
+        ({}, [3], 0.05, {"archive windows.v1 false": 3}),
+        ({"turns.v1": MOVING}, [3], 0.05, {}),
+        ({"commands.v1": MOVING}, [3], 0.05, {}),
+        ({"turns.v1": MOVING}, [0], 30, {}),
+    ],
+    ids=["went on", "stands", "never rests", "commands never rest", "followers keep up"],
+)
+async def test_what_differs_differs_once_the_log_rests(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, ends: dict[str, list[int]], found: list[int],
+    *, within_s: float, counts: dict[str, int],
+) -> None:  # fmt: skip
+    """A log that went on is compared anew; one that never rests is said, of a follower that is further on alone."""
+    cluster.ends |= {log: list(each) for log, each in ends.items()}
+    archive(monkeypatch, *found)
+    compared = (await settle(load_settings(), within_s=within_s)).comparison
+    grew = [f"grew by 2 {log}[0] clock_ticked" for log, each in ends.items() if each is MOVING and found == [3]]
 
-    assert {"archive windows.v1 false": 3} == settled.comparison.counts
-
-
-@pytest.mark.parametrize("name", ["turns.v1", "commands.v1"])
-async def test_a_log_that_never_rests_is_said(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """State and outputs are compared all the same; of a follower that is further on it is said what came."""
-    cluster.ends[name] = [*range(1, 100_000)]
-    archive(monkeypatch, 3)
-    settled = await settle(load_settings(), within_s=0.05)
-    found = settled.comparison
-
-    assert found.counts == {}
-    assert f"grew by 2 {name}[0] clock_ticked" in found.not_checked["archive windows.v1"]
-    assert "state" in found.checked
-
-
-async def test_a_log_that_never_rests_is_compared_with_followers_that_keep_up(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Energy refills and time-outs write for minutes: what equals the moment that is compared counts."""
-    cluster.ends["turns.v1"] = [*range(1, 100_000)]
-    archive(monkeypatch, 0)
-    settled = await settle(load_settings(), within_s=30)
-
-    assert settled.comparison.counts == {}
-    assert all("grew" not in why for why in settled.comparison.not_checked.values())
+    assert counts == compared.counts
+    assert "state" in compared.checked
+    assert all(said in compared.not_checked["archive windows.v1"] for said in grew)
+    assert bool(grew) == ("archive windows.v1" in compared.not_checked)
 
 
 @pytest.mark.parametrize(

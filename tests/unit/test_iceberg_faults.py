@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -17,7 +17,7 @@ from streams.archive.erasing import erase
 from streams.archive.iceberg import catalog, publish, tables
 from streams.archive.iceberg.writing import FileWriter
 from streams.settings import Settings
-from tests.support.iceberg_tables import Archive
+from tests.support.iceberg_tables import Archive, at_first_call
 from tests.support.lake_records import NOW, buffer_of, turn
 from tests.support.subjects import of_session
 
@@ -42,13 +42,7 @@ def _killed_before(owner: Any, name: str) -> Any:
 
 
 def _killed_after(owner: Any, name: str) -> Any:
-    working: Callable[..., Any] = getattr(owner, name)
-
-    def work_and_die(*arguments: Any, **named: Any) -> Any:
-        working(*arguments, **named)
-        raise Killed
-
-    return patch.object(owner, name, work_and_die)
+    return at_first_call(owner, name, after=Mock(side_effect=Killed))
 
 
 STEPS = [
@@ -102,17 +96,12 @@ def test_a_slower_publisher_does_not_bring_back_what_was_erased(archive: Archive
     archive.writer.land(buffer_of([turn(0)]), now=NOW)
     archive.publish("turns")
     archive.writer.land(buffer_of([turn(0, session_id=f"s-{CANARY}", content=CANARY)], first=1, expected=1), now=NOW)
-    committing = SqlCatalog.commit_table
-    erased: list[bool] = []
 
-    def erased_meanwhile(catalog: SqlCatalog, *arguments: Any) -> Any:
-        if not erased:
-            erased.append(True)
-            archive.writer.con.execute("DELETE FROM raw.turns WHERE kafka_offset = 1")
-            archive.publish("turns")
-        return committing(catalog, *arguments)
+    def erased() -> None:
+        archive.writer.con.execute("DELETE FROM raw.turns WHERE kafka_offset = 1")
+        archive.publish("turns")
 
-    with patch.object(SqlCatalog, "commit_table", erased_meanwhile):
+    with at_first_call(SqlCatalog, "commit_table", before=erased):
         archive.publish("turns")
 
     assert archive.turns() == [("s-1", 0)]

@@ -16,17 +16,10 @@ from streams.archive.maintenance import FILES_TO_MERGE, CutShort, maintain
 from streams.archive.schema import OFFSETS, RAW
 from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
-from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, land, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
 """Far enough that everything written by the wall clock is old."""
-
-
-def land(writer: LakeWriter, landings: range, *, content: str = "text") -> None:
-    """One small file per landing, three turns each."""
-    for n in landings:
-        turns = [turn(3 * n + k, content=f"{content} {n}") for k in range(3)]
-        writer.land(buffer_of(turns, first=3 * n, expected=3 * n or None), now=NOW)
 
 
 def files(writer: LakeWriter, table: str = "turns") -> list[Path]:

@@ -40,16 +40,6 @@ def unit(place: int, length: float = 1.0) -> list[float]:
     return [length * (n == place) for n in range(len(MATTERS))]
 
 
-async def test_an_embedding_of_this_embedder_is_used_as_it_is(store: ServerStore) -> None:
-    """The enrich role made it; nothing is embedded anew, and the episode is found by it."""
-    user = one_episode(store, embedding=[0.99999 * x for x in unit(2)], embedded_by="matter")
-    await user.index()
-    at_once = list(user.embedder.embedded)
-    ((found, _),) = await user.memory.find_episodes("a", "u", "bread", max_distance=0.1, top_k=3)
-
-    assert (at_once, found.turn_range) == ([], "turns 1-2")
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -73,19 +63,21 @@ async def test_any_other_embedding_is_made_anew(store: ServerStore, answer: dict
 
 
 async def test_made_embeddings_go_to_their_episodes(store: ServerStore) -> None:
-    """In a batch where some have one already."""
+    """In a batch where some have one already, which is used as it is: nothing of these is embedded anew."""
     user = IndexedUser(store, high_turns=2, keep_turns=0)
     user.chat(2 * len(MATTERS))
     for n, matter in enumerate(MATTERS):
-        own = {} if n % 2 else {"embedding": unit(n), "embedded_by": "matter"}
+        own = {} if n % 2 else {"embedding": unit(n, 0.99999), "embedded_by": "matter"}
         user.answer(2 * n + 1, 2 * n + 2, f"They spoke of {matter}.", **own)
     await user.index()
+    at_once = set(user.embedder.embedded)
     found = {
         matter: [e.episode for e, _ in await user.memory.find_episodes("a", "u", matter, max_distance=0.4, top_k=9)]
         for matter in MATTERS
     }
 
     assert found == {matter: [n + 1] for n, matter in enumerate(MATTERS)}
+    assert {matter for matter in MATTERS if f"They spoke of {matter}." in at_once} == {*MATTERS[1::2]}
 
 
 def test_of_a_batch_the_last_event_of_each_key_counts(store: ServerStore) -> None:
