@@ -97,7 +97,7 @@ class Archive:
 @contextmanager
 def at_first_call(
     owner: Any, name: str, *, before: Callable[[], object] = int, after: Callable[[], object] = int
-) -> Any:
+) -> Iterator[None]:
     """What happens before, or after, a function is called for the first time in the block."""
     working, called = getattr(owner, name), list[bool]()
 

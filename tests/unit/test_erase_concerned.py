@@ -44,7 +44,7 @@ def request(scope: Any, **names: str) -> EraseRequested:
 def told(wanted: EraseRequested, concerned: Concerned) -> set[tuple[str, ...]]:
     """Kind, app and user or project of what the memory role is told, and the sessions that it names."""
     return {
-        (type(event).__name__, event.app_id, getattr(event, "project_id", None) or getattr(event, "user_id", ""))
+        (type(event).__name__, event.app_id, getattr(event, "project_id", "") or getattr(event, "user_id", ""))
         + ((event.session_id,) if isinstance(event, UserSessionErased) else (*getattr(event, "session_ids", ()),))
         for event in of_users(wanted, concerned, subject_of(wanted, concerned.sessions), NOW)
     }

@@ -35,7 +35,7 @@ def mine(offset: int, *, owned: bool = True) -> ResidualRecord:
 
 def test_the_last_value_of_a_key_is_live_and_earlier_ones_are_past() -> None:
     """A null record, or somebody else's value under the same key, makes it past; a log is clean without the keys."""
-    residual, shared, cleaned, before = (ResidualRecords(keys=keys) for keys in (set(), set(), {b"a"}, {b"a"}))
+    residual, shared, cleaned, before = (ResidualRecords(keys={*keys}) for keys in ([], [], [b"a"], [b"a"]))
     for key, record in ((b"a", mine(0)), (b"a", mine(1)), (b"b", mine(2)), (b"b", None), (b"c", mine(4))):
         residual.take(PLACE, key, record)
     residual.take_null(PLACE, b"c")
