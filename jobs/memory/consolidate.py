@@ -47,8 +47,8 @@ def consolidate(
     if folder is not None:
         Printer(output).record(_of_folder(folder))
         return
-    shown = output is OutputFormat.TABLE
-    with roles.role_api(url, token) as role, status_line("consolidating", shown=shown) as say:
+    shown = status_line("consolidating", shown=output is OutputFormat.TABLE)
+    with roles.role_api(url, token) as role, shown as say:
         result = _of_role(role, app_id, project, say)
     Printer(output).record(result)
     if not result["done"]:

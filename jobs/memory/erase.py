@@ -32,8 +32,6 @@ _LASTING = {names_of(changelog)[2] for changelog in CHANGELOGS}
 _ROLES = ("archive", "sessions", "memory", "enrich", "judge", "index")
 """The first carries it out, the others are waited for."""
 
-Say = Callable[[str], None]
-
 
 @with_examples(
     "turntide memory erase --user anna",
@@ -157,7 +155,7 @@ async def _proof_of(settings: Settings, request_id: str) -> ErasureProved | str:
     return waits_for(records, request_id, await role_groups(settings, _ROLES))
 
 
-async def _proved(settings: Settings, request_id: str, say: Say) -> ErasureProved:
+async def _proved(settings: Settings, request_id: str, say: Callable[[str], None]) -> ErasureProved:
     async with aclosing(KafkaEraseRequests(settings).watched(_LOOK_EVERY_S)) as watched:
         async for records in watched:
             if request_id in records.proved:

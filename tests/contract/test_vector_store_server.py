@@ -62,30 +62,29 @@ async def test_a_call_without_an_answer_is_tried_again(failure: Exception) -> No
     store = ServerStore(client, embedder="test", retry_delays=AT_ONCE)
     await store.upsert("turns", [POINT])
 
-    assert await store.count("turns") == 1
-    assert len(client.requests) == 3
+    assert (await store.count("turns"), len(client.requests)) == (1, 3)
 
 
-async def test_a_lasting_outage_is_reported() -> None:
-    """After the last try the role learns that the store does not answer, and what to look at."""
-    client = FailingClient(*[UNREACHABLE] * 3)
+@pytest.mark.parametrize(
+    ("failures", "error", "told"),
+    [
+        ([UNREACHABLE] * 3, StoreUnavailable, r"3 tries \(ResponseHandlingException\).*vectors\.url"),
+        *(([status(code)], ConfigurationError, f"status {code}.*api_key") for code in (400, 401, 403, 404)),
+    ],
+    ids=["outage", "400", "401", "403", "404"],
+)
+async def test_what_lasts_or_is_refused_is_reported(
+    failures: list[Exception], error: type[Exception], told: str
+) -> None:
+    """After the last try; at once where waiting would hide a wrong key or address."""
+    client = FailingClient(*failures)
     store = ServerStore(client, embedder="test", retry_delays=AT_ONCE)
 
-    with pytest.raises(StoreUnavailable, match=r"3 tries \(ResponseHandlingException\).*vectors\.url"):
+    with pytest.raises(error, match=told):
         await store.upsert("turns", [POINT])
+    assert len(client.requests) == len(failures)
     await store.upsert("turns", [POINT])
     assert await store.count("turns") == 1
-
-
-@pytest.mark.parametrize("code", [400, 401, 403, 404])
-async def test_a_refusal_is_not_tried_again(code: int) -> None:
-    """A wrong key or address is the operator's to mend; waiting would hide it."""
-    client = FailingClient(status(code))
-    store = ServerStore(client, embedder="test", retry_delays=AT_ONCE)
-
-    with pytest.raises(ConfigurationError, match=rf"status {code}.*api_key"):
-        await store.upsert("turns", [POINT])
-    assert len(client.requests) == 1
 
 
 async def test_a_collection_that_another_worker_creates_meanwhile_is_used(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
@@ -155,22 +156,17 @@ def taken(erasure: ProjectErased | ProjectSessionErased, outputs: dict[str, Outp
     return sorted(forgotten.among(outputs))
 
 
-PROJECT = {"app_id": MINE.app_id, "project_id": MINE.project_id}
-
-
-def test_an_erased_session_of_a_project() -> None:
-    """What it said, and an edit of that; not what others said, nor what it says afterwards."""
+def test_an_erased_session_of_a_project_and_an_erased_project() -> None:
+    """What it said, and an edit of that, not what others or it said afterwards; or all of one project, by whomever."""
     audited = replace(example(ProjectAudited), item_id=MINE.item_id)
-    outputs = told((1, MINE), (2, audited), (3, replace(SHARED, item_id="a-1")), (4, OTHERS_OWN), (10, MINE))
+    said = told((1, MINE), (2, audited), (3, replace(SHARED, item_id="a-1")), (4, OTHERS_OWN), (10, MINE))
+    whole = told((1, MINE), (2, OTHERS_OWN), (3, replace(OTHERS_OWN, project_id="another")), (10, OTHERS_OWN))
+    about: dict[str, Any] = {
+        "app_id": MINE.app_id,
+        "project_id": MINE.project_id,
+        "timestamp": LATER,
+        "request_id": "r",
+    }
 
-    assert taken(
-        ProjectSessionErased(**PROJECT, timestamp=LATER, session_ids=[HERS.conversation_id], request_id="r"), outputs
-    ) == ["0", "1", "2"]
-
-
-def test_an_erased_project() -> None:
-    """Everything of it, whoever said it; another one's stays."""
-    another = replace(OTHERS_OWN, project_id="another")
-    outputs = told((1, MINE), (2, OTHERS_OWN), (3, another), (10, OTHERS_OWN))
-
-    assert taken(ProjectErased(**PROJECT, timestamp=LATER, request_id="r"), outputs) == ["0", "1"]
+    assert taken(ProjectSessionErased(**about, session_ids=[HERS.conversation_id]), said) == ["0", "1", "2"]
+    assert taken(ProjectErased(**about), whole) == ["0", "1"]

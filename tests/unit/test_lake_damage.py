@@ -88,25 +88,20 @@ def test_damage_is_named_and_the_other_days_are_served(writer: LakeWriter, damag
     assert all(word in str(said.value) for word in (f"raw.turns of {TODAY}", str(path), what, "backup"))
 
 
-def test_a_whole_archive_has_no_damage(writer: LakeWriter) -> None:
-    """Neither after landing nor after a merge; nothing is left out, and the reader stays as it is."""
+def test_a_whole_archive_has_no_damage(writer: LakeWriter, tmp_path: Path) -> None:
+    """Neither landed nor merged; nothing is left out, and the reader stays as it is; nor has an empty one."""
     maintain(writer, now=NOW, keep_replaced=_HOUR, everything=True)
     with closing(open_reader(writer.paths)) as con:
         days = leave_damage_out(con)
         current = con.execute("SELECT current_database(), count(*) FROM turns").fetchall()
 
+    with closing(LakeWriter(paths(tmp_path / "empty"))) as empty:
+        merged = maintain(empty, now=NOW, keep_replaced=timedelta(0), everything=True).merged_files
+        counted = empty.con.execute("SELECT (SELECT count(*) FROM turns), (SELECT count(*) FROM sessions)").fetchall()
+        found = (damaged(empty.con), foreign_files(empty.con), verify(empty.con, prefix=PREFIX, now=NOW).findings)
+
     assert (days, current, damaged(writer.con), render_damage([])) == (set(), [("lake", 6)], [], "")
-
-
-def test_an_empty_archive_is_whole(tmp_path: Path) -> None:
-    """No rows are no damage, for any command."""
-    with closing(LakeWriter(paths(tmp_path))) as writer:
-        done = maintain(writer, now=NOW, keep_replaced=timedelta(0), everything=True)
-        found = verify(writer.con, prefix=PREFIX, now=NOW)
-        counted = writer.con.execute("SELECT (SELECT count(*) FROM turns), (SELECT count(*) FROM sessions)").fetchall()
-
-        assert (damaged(writer.con), foreign_files(writer.con), found.findings) == ([], [], [])
-        assert (done.merged_files, counted) == (0, [(0, 0)])
+    assert (merged, counted, found) == (0, [(0, 0)], ([], [], []))
 
 
 def test_many_damaged_files_are_counted(writer: LakeWriter) -> None:
