@@ -101,7 +101,8 @@ def test_a_dry_run_a_first_run_and_a_second_one(settings: Settings) -> None:
 
 
 def test_some_tables_alone(settings: Settings) -> None:
-    """As a table for people; the others are not made."""
+    """As a table for people; the others are not made, and one that there is not is told."""
+    assert "no table nonsense: there are turns" in refused("archive", "publish", "nonsense")
     shown = _run("archive", "publish", "turns", "--dry-run")
     _told("turns", "risk_points")
 
@@ -110,12 +111,6 @@ def test_some_tables_alone(settings: Settings) -> None:
     assert ["risk_points", "turns"] == sorted(
         path.name for path in (settings.data_dir / "iceberg" / "warehouse" / "turntide").iterdir()
     )
-
-
-@pytest.mark.usefixtures("settings")
-def test_a_table_that_there_is_not_is_told() -> None:
-    """With those that there are."""
-    assert "no table nonsense: there are turns" in refused("archive", "publish", "nonsense")
 
 
 def test_what_retention_lets_go_of_is_withdrawn(settings: Settings) -> None:

@@ -170,23 +170,3 @@ def test_a_foreign_compaction_is_no_loss(archive: Archive) -> None:
     table.append(table.scan().to_arrow())
     with pytest.raises(ConfigurationError, match="drop the table"):
         archive.publish("facts")
-
-
-def test_checksums_beside_files_stay_as_long_as_these(archive: Archive) -> None:
-    """Hadoop's files have them: they are no leftovers, for which each run would commit anew."""
-    archive.writer.land(buffer_of([turn(0), turn(0, session_id=f"s-{CANARY}")]), now=NOW)
-    first = archive.publish("turns")["turns"].snapshot_id
-    files = [path for path in (archive.tables / "warehouse").rglob("*") if path.is_file()]
-    checksums = [path.with_name(f".{path.name}.crc") for path in files]
-    for checksum in checksums:
-        checksum.write_text("crc")
-    idle = archive.publish("turns")["turns"].snapshot_id
-    stayed = [checksum.exists() for checksum in checksums]
-    erase(archive.writer, _CANARIES, now=NOW)
-
-    archive.publish("turns")
-
-    assert first == idle
-    assert {True} == set(stayed)
-    assert [path.exists() for path in files] == [checksum.exists() for checksum in checksums]
-    assert not all(path.exists() for path in files)

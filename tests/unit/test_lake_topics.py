@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from models.events import (
     FeedbackGiven,
-    InputEvent,
-    RestoredMessage,
-    Role,
     TopicAdjusted,
     TopicChanged,
     TopicRestored,
@@ -19,7 +15,7 @@ from models.events.topics import CONVERSATION_TOPICS, TURNS
 from models.wire.codec import encode
 from streams.archive.inputs import archived_inputs
 from streams.archive.writer import LakeWriter
-from tests.support.lake_records import NOW, PREFIX, buffer_of, lineage, topic, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, example, lineage, topic, turn
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:
@@ -71,24 +67,7 @@ def test_turns_that_no_event_names_are_of_the_active_topic(writer: LakeWriter) -
 
 def test_controls_of_topics_come_back_from_the_archive(writer: LakeWriter) -> None:
     """A replay of the archive folds what the log had, restored messages and times among it."""
-    message = RestoredMessage(turn=3, role=Role.ASSISTANT, content="It is on its way.", timestamp=NOW)
-    sent: list[InputEvent] = [
-        TopicAdjusted(session_id="s-1", timestamp=NOW, importance=0.9),
-        TopicAdjusted(session_id="s-1", timestamp=NOW, topic_id="t-1", tags=[]),
-        FeedbackGiven(session_id="s-1", timestamp=NOW, value=-0.5, turn=7),
-        TopicSummarised(session_id="s-1", timestamp=NOW, topic_id="t-1", summary="It was paid.", summarised_by="model"),
-        TopicRestored(
-            session_id="s-1",
-            timestamp=NOW,
-            topic_id="t-1",
-            title="the refund",
-            created_at=NOW - timedelta(days=2),
-            importance=0.5,
-            access_count=3,
-            tags=["money"],
-            messages=[message],
-        ),
-    ]
+    sent = [example(kind) for kind in (TopicAdjusted, FeedbackGiven, TopicSummarised, TopicRestored)]
     writer.land(buffer_of(sent), now=NOW)
 
     found = [record.value for record in archived_inputs(writer.con, TURNS.full_name(PREFIX))]
