@@ -68,11 +68,6 @@ def damaged(con: duckdb.DuckDBPyConnection) -> list[DamagedFile]:
     return sorted(found, key=lambda file: (file.table, file.date or date.min, file.path))
 
 
-def damaged_days(con: duckdb.DuckDBPyConnection) -> set[date]:
-    """Days of which some rows cannot be read."""
-    return {file.date for file in damaged(con) if file.date}
-
-
 def foreign_files(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Files in the archive's place that are not its own: nobody reads them, and nobody removes them."""
     data = _data_path(con)

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from streams.archive.damage import damaged_days
+from streams.archive.damage import damaged
 from streams.archive.place import LAKE
 from streams.archive.schema import RAW, REPEATS, ddl
 from streams.archive.views.definitions import definitions
@@ -141,7 +141,7 @@ _OWN = "memory"
 
 def leave_damage_out(con: duckdb.DuckDBPyConnection) -> set[date]:
     """Leave out the days of which some rows cannot be read; returns them. `con` is a reader outside a transaction."""
-    days = damaged_days(con)
+    days = {file.date for file in damaged(con) if file.date}
     leave_out(con, days)
     return days
 
