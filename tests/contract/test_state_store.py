@@ -16,7 +16,7 @@ from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
-from streams.state.partition import PartitionTable, TableProgress, Tail
+from streams.state.partition import PartitionTable, Tail
 from streams.state.rocksdb import open_table
 from tests.support.session_driver import said
 
@@ -53,14 +53,6 @@ def store(table: PartitionTable, offset: int, changes: Mapping[str, Mapping[str,
 def content(table: PartitionTable) -> dict[str, dict[str, bytes]]:
     """Everything in it."""
     return {entity: dict(parts) for entity, parts in table.entities.items()}
-
-
-def test_an_empty_table_knows_nothing(opened: Open) -> None:
-    """No entity, no byte, and nothing applied."""
-    table = opened("0")
-
-    assert (TableProgress(), 0, 0, {}) == (table.progress, table.size_bytes, len(table.entities), content(table))
-    assert table.entities.get("s-1") is None
 
 
 def test_entities_are_told_apart_whatever_their_ids_hold(opened: Open) -> None:
@@ -104,7 +96,7 @@ def test_any_changes_leave_what_a_dictionary_would_hold(
         store(table, offset, whole)
         store(model, offset, whole)
 
-    assert model.entities == content(table)
+    assert (model.entities, model.progress) == (content(table), table.progress)
     assert (model.size_bytes, len(model.entities)) == (table.size_bytes, len(table.entities))
 
 

@@ -18,7 +18,7 @@ from streams.archive.catalog import LAKE
 from streams.archive.deduplication import deduplicate, look_again
 from streams.archive.schema import RAW, ddl
 from streams.archive.views.definitions import ONCE, definitions
-from streams.archive.views.published import create_views, marks_of
+from streams.archive.views.published import create_views
 from streams.archive.writer import LakeWriter
 
 _TABLES = {"turns": TURNS, "profiles": PROFILES, "risk_points": PROFILES, "compactions": COMPACTIONS}
@@ -121,16 +121,3 @@ def test_settled_views_show_what_the_plain_ones_show(steps: list[tuple[Any, ...]
         act(lake, step)
 
         assert [] == differing(lake.con)
-
-
-def test_repeats_are_written_down() -> None:
-    """Otherwise the property above would hold for views that are never settled."""
-    lake = InMemory()
-    lake.land("turns", 1, [0, 0, 1])
-
-    found = deduplicate(cast("LakeWriter", lake))
-
-    assert ({0: 0, 1: 3}, 1) == (marks_of(lake.con)["turns"], found)
-    assert [("turns", 1, 1)] == lake.con.execute(
-        f"SELECT rule, kafka_partition, kafka_offset FROM {RAW}.repeats"
-    ).fetchall()

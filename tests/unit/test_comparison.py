@@ -23,7 +23,6 @@ from models.policy import Policy
 from models.wire.codec import encode
 from streams.oracle.comparison import (
     MAX_EXAMPLES,
-    USERS_STATE,
     Comparison,
     TopicOutputs,
     compare_outputs,
@@ -86,13 +85,6 @@ def test_what_equals_has_no_differences() -> None:
 def test_state(partition: dict[str, dict[str, bytes]], counts: dict[str, int]) -> None:
     """A part that is missing, too many, or has other bytes."""
     assert counts == compare_state({0: partition}, ORACLE).counts
-
-
-def test_the_state_of_users_has_a_name_of_its_own() -> None:
-    """One role's difference is not taken for another's."""
-    found = compare_state({}, ORACLE, where=USERS_STATE)
-
-    assert ({"users' state missing": 3}, {"users' state": 3}) == (found.counts, found.checked)
 
 
 def test_missing_false_and_changed_outputs() -> None:

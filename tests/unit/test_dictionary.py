@@ -73,16 +73,11 @@ def test_unknown_view_names_the_known_ones() -> None:
 
 
 def test_page_needs_no_network_and_shows_everything() -> None:
-    """One file: nothing is loaded, every view and the search are there."""
+    """One file: nothing is loaded, every view and the search are there. In Markdown each column has a row."""
+    markdown = document(entries("sessions"), DictionaryFormat.MARKDOWN)
     page = document(entries(None), DictionaryFormat.HTML)
 
     assert re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\(', page) == []
     assert [view for view in VIEW_NAMES if f'<section id="{view}">' not in page] == []
     assert '<input id="search" type="search"' in page
-
-
-def test_markdown_has_a_row_for_each_column() -> None:
-    """Of one view, as for a page in a repository."""
-    page = document(entries("sessions"), DictionaryFormat.MARKDOWN)
-
-    assert len(columns_of("sessions")) == len(re.findall(r"^\| \w+ \| [A-Z]", page, re.MULTILINE))
+    assert len(columns_of("sessions")) == len(re.findall(r"^\| \w+ \| [A-Z]", markdown, re.MULTILINE))
