@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from models.wire.arrival import SessionTimedOut
 from models.wire.codec import encode
 from streams.index.collections import TOPICS, latest_of
 from streams.index.server import ServerStore
-from streams.index.session_memory import TopicMemory
+from streams.index.session_memory import TopicMemory, forget_before
 from tests.support.session_driver import NOON
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.support.zero_embedder import ZeroEmbedder
@@ -48,7 +48,7 @@ def record(change: tuple[TopicChanged, int], value: bytes | None = None) -> Cons
     return ConsumerRecord("t", 0, change[1], 0, 1, b"s", value, None, 1, len(value), ())
 
 
-def last(log: Sequence[ConsumerRecord]) -> list[tuple[TopicChanged, int]]:
+def last(log: Iterable[ConsumerRecord]) -> list[tuple[TopicChanged, int]]:
     """The last event of each topic."""
     return latest_of(CONVERSATION_TOPICS, log, TopicChanged, key=TOPICS.key)
 
@@ -168,3 +168,15 @@ async def test_a_restored_topic_is_found_again_whatever_its_id(session: IndexedS
 
     assert (topic.title, topic.kept, topic.active, topic.cause) == ("Old", True, False, "restored")
     assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0]
+
+
+async def test_an_erasure_takes_topics_by_what_caused_them(store: ServerStore, session: IndexedSession) -> None:
+    """Offsets of their own events are of another topic's log; what later turns caused is of a new life."""
+    await session.talk("boats", "bread", "boats")
+    left = []
+    for offset in (4, 5):
+        await forget_before(store, {S: offset})
+        left.append(await store.count(TOPICS.name))
+
+    assert [(3, 4), (4, 4)] == sorted((at, event.source.offset) for event, at in last(map(record, session.changes)))
+    assert left == [2, 0]
