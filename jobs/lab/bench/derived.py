@@ -1,39 +1,29 @@
-"""Figures of the page that follow from those that a command printed: rows, sums, limits and sentences."""
+"""Figures of the page that follow from those that a command printed: rows, sums and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import msgspec
+
 from jobs.lab.bench.layout import Measured, at, entries_at, figure, number, rows_at
 
-CONTENDERS = {
-    "sessions_role": "sessions role",
-    "plain_fold": "the same fold, plain loop, no Kafka",
-    "per_event_faust": "the same fold, Faust per event",
-    "per_event_faust_guarded": "the same fold, Faust per event, offset kept in the state",
-    "quix": "the same fold, Quix Streams, durable",
-    "quix_at_least_once": "the same fold, Quix Streams, at least once",
-    "quix_exactly_once": "the same fold, Quix Streams, exactly once",
-    "bytewax": "the same fold, Bytewax, recovery on",
-    "raw_read": "read and decode only",
-}
+CONTENDERS = msgspec.toml.decode((Path(__file__).parent / "contenders.toml").read_bytes(), type=dict[str, str])
 """Contender → its name on the page."""
 KEPT_UP = 0.98
 """Share of the wanted rate: at the end of a run some requests are still due."""
 _OURS = "sessions_role"
 _WRONG = ("lost", "doubled", "alerts_missing", "alerts_false")
+_SIZES = ("memory", "state")
 _MOST_MILESTONES = 6
 _AFTER_TIMEOUT_S = 1.0
 """An alert may come this much later than the session time-out after a kill."""
 _RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1)
 _GOAL_RATE = 0.05
 _TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
-_BEFORE_SAID = (
-    "`before` is the role before its dearest stages were worked on, and without topic memory, which is a third of the "
-    "fold."
-)
 
 
 def _stream(measured: Measured) -> dict[str, Any]:
@@ -65,56 +55,27 @@ def _stream(measured: Measured) -> dict[str, Any]:
         "changelog_limit": None if turn_bytes is None else 2 * turn_bytes + 1_000,
         "stages": stages,
         "stages_and_all": [*stages, of_all] if stages else [],
-        "also": _rounds(measured),
-        "notes": [_BEFORE_SAID] if at(measured, "before") else [],
     }
 
 
-def _rounds(measured: Measured) -> str:
-    runs, turns = figure(measured, "runs"), figure(measured, "turns")
-    if runs is None:
-        return ""
-    length = f", {number(turns)} turns each" if turns is not None else ""
-    return f"Figures are medians of {number(runs)} rounds{length}." if runs > 1 else f"One round only{length}."
-
-
 def _recovery(measured: Measured) -> dict[str, Any]:
-    rows = [{**row, "name": f"{number(figure(row, 'keys'))} keys"} for row in rows_at(measured, "rows")]
-    value_bytes = figure(measured, "value_bytes")
-    return {"rows": rows, "also": f"A value has {number(value_bytes)} bytes." if value_bytes else ""}
+    return {"rows": [{**row, "name": f"{number(figure(row, 'keys'))} keys"} for row in rows_at(measured, "rows")]}
 
 
 def _scale(measured: Measured) -> dict[str, Any]:
-    cpus, partitions = figure(measured, "cpus"), figure(measured, "partitions")
-    lengths, notes = rows_at(measured, "session_length"), list(at(measured, "notes") or [])
-    if cpus is not None and rows_at(measured, "workers"):
-        shared = f" They share {number(partitions)} partitions." if partitions is not None else ""
-        notes.insert(
-            0, f"The machine has {number(cpus)} CPUs, and the broker uses them too: more workers than CPUs cannot be "
-            f"faster.{shared}",
-        )  # fmt: skip
-    sizes = ("memory", "state")
     return {
-        "also": _rounds(measured),
-        "notes": notes,
-        "longest": f"turn {number(figure(lengths[-1], 'turn'))}" if lengths else "",
         "in_mib": [
-            {"sessions": row.get("sessions"), **{key: (figure(row, f"{key}_bytes") or 0) / 2**20 for key in sizes}}
+            {"sessions": row.get("sessions"), **{key: (figure(row, f"{key}_bytes") or 0) / 2**20 for key in _SIZES}}
             for row in rows_at(measured, "sessions")
         ],
-        "on_cpus": f", on {number(cpus)} CPUs" if cpus is not None else "",
     }
 
 
 def _memory(measured: Measured) -> dict[str, Any]:
     """At most about so many milestones, the last among them."""
     rows = rows_at(measured, "milestones")
-    step, each_mb = -(-len(rows) // _MOST_MILESTONES) or 1, figure(measured, "mb_per_10000_sessions")
-    turns = number(figure(measured, "filled_turns"))
-    return {
-        "milestones": rows[::-1][::step][::-1],
-        "also": f"10,000 open sessions of {turns} turns take {number(each_mb, 'MB')}." if each_mb else "",
-    }
+    step = -(-len(rows) // _MOST_MILESTONES) or 1
+    return {"milestones": rows[::-1][::step][::-1]}
 
 
 def _kills(measured: Measured) -> dict[str, Any]:
@@ -143,7 +104,7 @@ def _chaos(measured: Measured) -> dict[str, Any]:
         "rows": [*rows, {**total, "name": f"all {len(rows)}"}] if rows else [],
         "total": {**total, "seeds": len(rows), "unfinished": len(rows) - len(finished)} if rows else {},
         "delay_limit_s": None if timeout_s is None else timeout_s + _AFTER_TIMEOUT_S,
-        "notes": [f"{number(length)} min at {number(rate)} turns/s a seed." for length, rate in lengths if length],
+        "lengths": [each for each in lengths if each[0]],
     }
 
 

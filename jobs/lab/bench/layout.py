@@ -5,12 +5,12 @@ A path is one or more keys with points between them. What is missing at a path, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from jinja2 import ChainableUndefined, Environment
 from msgspec import Struct
 
 from jobs.shared.pictures import Bar, Curve, Limit, Series, draw_bars, draw_curves, draw_grouped_bars
@@ -60,18 +60,21 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{text} {unit}".rstrip()
 
 
-def cell(measured: Any, path: str, unit: str = "") -> str:
+def cell(measured: Any, path: str = "", unit: str = "") -> str:
     """The text or number at a path, as a table shows it; bytes with the unit MiB are converted."""
     value = at(measured, path)
     if isinstance(value, str):
         return value
-    found = figure(measured, path)
+    found = figure(value, "")
     return number(found and found / 2**20) if unit == "MiB" else number(found, unit)
 
 
+_TEXTS = Environment(finalize=cell, undefined=ChainableUndefined)  # noqa: S701 - Markdown, not HTML
+
+
 def filled_in(text: str, measured: Measured, **more: str) -> str:
-    """A text whose braces name keys of the measurement."""
-    return text.format_map(defaultdict(str, {key: cell(measured, key) for key in measured}, **more))
+    """A Jinja template filled with keys of the measurement, numbers as `number` writes them."""
+    return _TEXTS.from_string(text).render(measured, **more).strip()
 
 
 class HeldFigure(Struct, frozen=True):
@@ -140,7 +143,7 @@ class HeldLayout(Struct, frozen=True, forbid_unknown_fields=True):
     """Figures with a limit.
 
     Attributes:
-        what: Their name; braces name keys of the measurement, `{name}` is the row's.
+        what: Their name: a template (`filled_in`), in which `name` is the row's.
         value: Path of the figure.
         at_least: The limit, or the path of it.
         at_most: Likewise.
@@ -225,7 +228,7 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
-    """A picture of the rows at `each`; braces in texts name keys of the measurement.
+    """A picture of the rows at `each`; `file` and `title` are templates (`filled_in`).
 
     Attributes:
         kind: Bars of one value, bars in groups of one row, or curves over `x`.
@@ -238,8 +241,8 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
         name: Key of a row's name, for bars.
         x: Key of the first coordinate, for curves.
         y: Key of each series: its heading; the key `*` of grouped bars stands for all but the name.
-        by: Key whose values have a curve each; `{by}` stands for it in the heading.
-        held: Name of the figure that limits a bar, with `{name}`.
+        by: Key whose values have a curve each; the heading is a template, in which `by` stands for it.
+        held: Name of the figure that limits a bar: a template, in which `name` is the bar's.
         limit: Limit of curves, as a multiple of the first value.
         log_x: Whether the axis is logarithmic.
         log_y: Likewise.
@@ -288,7 +291,7 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
                 pairs = [(figure(row, self.x), figure(row, key)) for row in of]
                 points = [(x, y) for x, y in pairs if x is not None and y is not None and (y > 0 or not self.log_y)]
                 if points:
-                    yield Curve(heading.format(by=by), points)
+                    yield Curve(filled_in(heading, {}, by=by), points)
 
     def _limit(self, curves: Sequence[Curve]) -> Limit | None:
         if self.limit is None or not curves:
@@ -300,7 +303,9 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
         for row in rows:
             if (value := figure(row, self.y[0])) is not None:
                 name = cell(row, self.name)
-                yield Bar(name, value, bounds.get(self.held.format(name=name)), ours=row.get("ours") is not False)
+                yield Bar(
+                    name, value, bounds.get(filled_in(self.held, {}, name=name)), ours=row.get("ours") is not False
+                )
 
     def _series(self, rows: Sequence[Measured]) -> Iterator[Series]:
         keys = dict.fromkeys(key for row in rows for key in row if key != self.name)

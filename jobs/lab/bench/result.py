@@ -27,7 +27,6 @@ from jobs.lab.bench.layout import (
     PageTable,
     PictureLayout,
     TableLayout,
-    at,
     cell,
     entries_at,
     figure,
@@ -52,8 +51,8 @@ class SectionLayout(Struct, frozen=True, forbid_unknown_fields=True):
     """How a section is made of what a command printed.
 
     Attributes:
-        title: Heading; braces name keys of the measurement, as in `said`.
-        said: What was measured and how.
+        title: Heading: a template (`filled_in`), as `said` is.
+        said: What was measured and how, in paragraphs.
         commands: File without its ending → the usual command that makes it; none: it is not on the page.
         held: Figures with a limit.
         tables: In order.
@@ -138,7 +137,7 @@ def result_of(name: str, measured: Measured, before: Measured | None = None) -> 
     held = [found for each in layout.held for found in each.figures(whole)]
     return Result(
         title=filled_in(layout.title, whole),
-        said=[f"{filled_in(layout.said, whole)} {cell(whole, 'also')}".rstrip(), *(at(whole, "notes") or ())],
+        said=[said for said in filled_in(layout.said, whole).split("\n\n") if said.strip()],
         rows=[table.table(whole) for table in layout.tables],
         held_to=held,
         pictures=[picture for each in layout.pictures for picture in each.pictures(whole, held)],
