@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -22,35 +23,42 @@ app = typer.Typer(
     help="Measure speed on this machine, beside other ways to do the same.",
 )
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
+_ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "metrics"}
+"""Measured on a Kafka of their own."""
+_WITH_CONTENDERS = {"stream", "kills"}
 Quick = Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")]
 
 
-@app.callback()
-def bench() -> None:
-    """Measure speed on this machine, beside other ways to do the same."""
+def _examples(*lines: str) -> str:
+    return examples(*(f"turntide lab bench {line}" for line in lines))
 
 
 def _command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return app.command(epilog=examples(*(f"turntide lab bench {line}" for line in lines)))
+    return app.command(epilog=_examples(*lines))
 
 
-def _run(bench: str, output: OutputFormat, *, quick: bool = False, on_kafka: bool = False, **size: object) -> Result:
+def _run(bench: str, output: OutputFormat, *, quick: bool = False, **size: object) -> Result:
     """Run a bench, the module of its name, and print; its quick size wins over the one given."""
+    from jobs.lab.bench.contender import DURABLE, missing_package
     from jobs.lab.bench.result import publish
 
     module = import_module(f"jobs.lab.bench.{bench}")
-    return publish(bench, output, module.measure, on_kafka=on_kafka, **size | (module.QUICK if quick else {}))
+    if bench in _WITH_CONTENDERS:
+        for package in sorted({missing_package(name) or "" for name in DURABLE} - {""}):
+            left_out = f"{package} is left out: `uv run --group bench turntide lab bench {bench}` installs it"
+            Printer(output).message(left_out)
+    return publish(bench, output, module.measure, on_kafka=bench in _ON_KAFKA, **size | (module.QUICK if quick else {}))
 
 
-@_command("stream --quick", "stream --output json")
-def stream(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
-    """Compare the sessions role with the plain fold, Faust per event, Quix Streams, Bytewax and raw reading.
+def _quick_or_whole(name: str) -> Callable[..., None]:
+    def measure(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
+        _run(name, output, quick=quick)
 
-    Starts a Kafka of its own in a temporary folder. Every ratio is the role's throughput divided by the other's in the
-    same round, and the median over rounds is printed with its range: above 1 the role is faster.
-    """
-    _say_what_is_missing("stream", output)
-    _run("stream", output, quick=quick, on_kafka=True)
+    return measure
+
+
+for _name, _plain in tomllib.loads((Path(__file__).parent / "plain.toml").read_text("utf-8")).items():
+    app.command(_name, help=_plain["help"], epilog=_examples(*_plain["examples"]))(_quick_or_whole(_name))
 
 
 @_command("kills", "kills --kills 3 --contender quix_exactly_once")
@@ -73,17 +81,7 @@ def kills(
     names = contender or contenders()
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
-    _say_what_is_missing("kills", output)
-    _run("kills", output, on_kafka=True, names=names, kills=count, seed=seed)
-
-
-def _say_what_is_missing(command: str, output: OutputFormat) -> None:
-    from jobs.lab.bench.contender import DURABLE, missing_package
-
-    for package in sorted({missing_package(name) or "" for name in DURABLE} - {""}):
-        Printer(output).message(
-            f"{package} is left out: `uv run --group bench turntide lab bench {command}` installs it"
-        )
+    _run("kills", output, names=names, kills=count, seed=seed)
 
 
 @_command("scale --quick", "scale --output json > deploy/measurements/scale.json", "scale --pictures curves")
@@ -99,7 +97,7 @@ def scale(
     faster, and the broker runs beside them here. Without --quick it takes about a quarter of an hour; a number of
     sessions that does not fit into the memory that is free is left out, and said.
     """
-    result = _run("scale", output, quick=quick, on_kafka=True)
+    result = _run("scale", output, quick=quick)
     if pictures is not None:
         result.draw(pictures)
         Printer(output).message(f"{len(result.pictures)} pictures drawn into {pictures}")
@@ -160,7 +158,7 @@ def recovery(
     Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
-    _run("recovery", output, quick=quick, on_kafka=True, wanted_keys=keys or ())
+    _run("recovery", output, quick=quick, wanted_keys=keys or ())
 
 
 @_command(
@@ -215,35 +213,6 @@ def retrieve(
     _run("retrieve", output, quick=quick, memories=memories, rate=rate, seconds=seconds, end_to_end=end_to_end)
 
 
-@_command("memories --quick", "memories --output json > deploy/measurements/memories.json")
-def memories(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
-    """Measure memories of apps: making and compacting them, reading them, and what share of the work they are.
-
-    Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
-    limit that it is held to. --output csv prints these alone.
-    """
-    _run("memories", output, quick=quick)
-
-
-@_command("project --quick", "project --output json > deploy/measurements/project.json")
-def project(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
-    """Measure projects' memory: retrieval at 10,000 memories, consolidation, and whether a turn's cost stays flat.
-
-    Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
-    it is held to. --output csv prints these alone.
-    """
-    _run("project", output, quick=quick)
-
-
-@_command("roles --quick", "roles --output json > deploy/measurements/roles.json")
-def roles(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
-    """Measure what each role costs per turn: processor time, memory, and bytes in every topic, archive and index.
-
-    Starts a Kafka of its own in a temporary folder and all roles of a turn. `turntide ops sizing` plans with it.
-    """
-    _run("roles", output, quick=quick, on_kafka=True)
-
-
 @_command("live", "live --pages 200 --stuck 50 --seconds 60")
 def live(
     *,
@@ -259,15 +228,6 @@ def live(
     In one process, without a broker and sockets. Pages that stop reading are let go after live.stall_timeout (15 s).
     """
     _run("live", output, sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
-
-
-@_command("metrics --quick", "metrics --output json")
-def metrics(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
-    """Measure what counting costs: throughput and processor time of the sessions role with metrics by without.
-
-    Starts a Kafka of its own in a temporary folder. A ratio of 1 is no cost; the goal is 0.97 or more.
-    """
-    _run("metrics", output, quick=quick, on_kafka=True)
 
 
 @_command("archive --quick", "archive --data-dir bench-archive --output json > deploy/measurements/archive.json")

@@ -17,7 +17,6 @@ KEPT_UP = 0.98
 """Share of the wanted rate: at the end of a run some requests are still due."""
 _OURS = "sessions_role"
 _WRONG = ("lost", "doubled", "alerts_missing", "alerts_false")
-_SIZES = ("memory", "state")
 _MOST_MILESTONES = 6
 _AFTER_TIMEOUT_S = 1.0
 """An alert may come this much later than the session time-out after a kill."""
@@ -60,15 +59,6 @@ def _stream(measured: Measured) -> dict[str, Any]:
 
 def _recovery(measured: Measured) -> dict[str, Any]:
     return {"rows": [{**row, "name": f"{number(figure(row, 'keys'))} keys"} for row in rows_at(measured, "rows")]}
-
-
-def _scale(measured: Measured) -> dict[str, Any]:
-    return {
-        "in_mib": [
-            {"sessions": row.get("sessions"), **{key: (figure(row, f"{key}_bytes") or 0) / 2**20 for key in _SIZES}}
-            for row in rows_at(measured, "sessions")
-        ],
-    }
 
 
 def _memory(measured: Measured) -> dict[str, Any]:
@@ -216,7 +206,6 @@ def _curve(outcome: Measured, key: str) -> list[dict[str, float]]:
 DERIVED: Mapping[str, Callable[[Measured], dict[str, Any]]] = {
     "stream": _stream,
     "recovery": _recovery,
-    "scale": _scale,
     "roles": _roles,
     "memory": _memory,
     "kills": _kills,

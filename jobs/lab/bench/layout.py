@@ -17,6 +17,7 @@ from jobs.shared.pictures import Bar, Curve, Limit, Series, draw_bars, draw_curv
 
 Measured = Mapping[str, Any]
 """Output of a measuring command, or a part of it."""
+_MIB = " MiB"
 
 
 def at(measured: Any, path: str) -> Any:
@@ -31,9 +32,11 @@ def at(measured: Any, path: str) -> Any:
 
 
 def figure(measured: Any, path: str) -> float | None:
-    """The number at a path."""
-    value = at(measured, path)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """The number at a path; with ` MiB` behind the path, of bytes."""
+    value = at(measured, path.removesuffix(_MIB))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value / 2**20 if path.endswith(_MIB) else float(value)
 
 
 def rows_at(measured: Any, path: str) -> list[Measured]:
@@ -61,12 +64,9 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def cell(measured: Any, path: str = "", unit: str = "") -> str:
-    """The text or number at a path, as a table shows it; bytes with the unit MiB are converted."""
+    """The text or number at a path, as a table shows it."""
     value = at(measured, path)
-    if isinstance(value, str):
-        return value
-    found = figure(value, "")
-    return number(found and found / 2**20) if unit == "MiB" else number(found, unit)
+    return value if isinstance(value, str) else number(figure(measured, path), unit)
 
 
 _TEXTS = Environment(finalize=cell, undefined=ChainableUndefined)  # noqa: S701 - Markdown, not HTML
@@ -209,7 +209,8 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
     def _columns(self, written: str, rows: Sequence[tuple[str, Measured]]) -> Iterator[tuple[str, str, str]]:
         if written != "*":
             key, heading = _named(written)
-            yield *key.partition(" ")[::2], heading
+            key, unit = (key, "") if key.endswith(_MIB) else key.partition(" ")[::2]
+            yield key, unit, heading
             return
         named = {self.name, *(_named(column)[0] for column in self.columns)}
         yield from ((key, "", key) for key in dict.fromkeys(key for _, row in rows for key in row) if key not in named)

@@ -41,10 +41,6 @@ _OTHER_EMBEDDER = "-minilm"
 PAGE = "README.md"
 BEFORE = "stream-before"
 """An earlier `stream`, for the column of costs before."""
-_HEAD = """# Measurements
-
-Written by `turntide lab bench page` from the JSON files in this folder, each the output of the command named with it.
-Ratios are taken within one run on one machine; another machine gives other figures."""
 
 
 class SectionLayout(Struct, frozen=True, forbid_unknown_fields=True):
@@ -199,14 +195,12 @@ def write_page(folder: Path) -> list[HeldFigure]:
         )
     results = {name: result_of(name, found[name], found.get(BEFORE)) for name in COMMANDS if name in found}
     figures = [figure for result in results.values() for figure in result.held_to]
-    blocks = [_HEAD]
-    if figures:
-        blocks += ["## What is held to", held_table(figures).as_markdown()]
-    for name, result in results.items():
+    for result in results.values():
         result.draw(folder)
-        blocks.append(f"{result.as_markdown()}\n\n{_made_by(name, found[name])}")
-    blocks += _machines({name: found[name] for name in results})
-    (folder / PAGE).write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    machines = _machines({name: found[name] for name in results})
+    values = {"held": held_table(figures), "results": results, "found": found, "machines": machines}
+    template = Path(__file__).with_name("page.md.j2").read_text(encoding="utf-8")
+    (folder / PAGE).write_text(filled_in(template, {**values, "commands": COMMANDS}) + "\n", encoding="utf-8")
     return figures
 
 
@@ -217,25 +211,15 @@ def _load(path: Path) -> Measured:
         raise ConfigurationError(f"{path} is not readable JSON ({error}): make it anew or take it away") from error
 
 
-def _made_by(name: str, measured: Measured) -> str:
-    command = cell(measured, "command") or COMMANDS[name]
-    at_time = cell(measured, "measured_at").replace("T", " ").removesuffix("Z")
-    when = f", {at_time} UTC" if at_time else ""
-    load = cell(measured, "load_average_at_start")
-    return f"Made by `{command}`{when}" + (f", load average {load} before." if load else ".")
-
-
-def _machines(found: Mapping[str, Measured]) -> list[str]:
-    """One table of the machines, a column each; measurements on equal ones share a column."""
+def _machines(found: Mapping[str, Measured]) -> PageTable:
+    """The machines, a column each; measurements on equal ones share a column."""
     machines: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, measured in found.items():
         if described := _machine(measured):
             machines.setdefault(tuple(described.items()), []).append(name)
-    if not machines:
-        return []
     facts = dict.fromkeys(fact for machine in machines for fact, _ in machine)
     rows = [(fact, *(dict(machine).get(fact, "") for machine in machines)) for fact in facts]
-    return ["## Machine", PageTable(("", *map(", ".join, machines.values())), rows).as_markdown()]
+    return PageTable(("", *map(", ".join, machines.values())), rows)
 
 
 def _machine(measured: Measured) -> dict[str, str]:
