@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ _LOG_TAIL_CHARS = 2_000
 _Result = TypeVar("_Result")
 
 
-async def apart(
+def apart(
     what: str,
     work: Callable[..., _Result],
     *arguments: Any,
@@ -39,34 +39,25 @@ async def apart(
     Raises:
         BenchFailed: It ended badly or not in time; the message holds the end of its log.
     """
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jobs.lab.bench.apart"),
-        env={**os.environ, **(environment or {})},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
     try:
-        async with asyncio.timeout(within_s):
-            printed, log = await child.communicate(pickle.dumps((work, arguments)))
-    except TimeoutError:
+        child = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", __spec__.name],
+            env={**os.environ, **(environment or {})},
+            input=pickle.dumps((work, arguments)),
+            capture_output=True,
+            timeout=within_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
         raise BenchFailed(f"{what} did not {too_slow}") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
     if child.returncode:
-        raise BenchFailed(f"{what} ended with code {child.returncode}:\n{log.decode()[-_LOG_TAIL_CHARS:]}")
-    result: _Result = pickle.loads(printed)  # noqa: S301 - our own
+        raise BenchFailed(f"{what} ended with code {child.returncode}:\n{child.stderr.decode()[-_LOG_TAIL_CHARS:]}")
+    result: _Result = pickle.loads(child.stdout)  # noqa: S301 - our own
     return result
 
 
-def _answer() -> None:
+if __name__ == "__main__":
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(2, 1)  # what the work itself prints is no answer
-        work, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
-        pickle.dump(work(*arguments), answer)
-
-
-if __name__ == "__main__":
-    _answer()
+        asked, given = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
+        pickle.dump(asked(*given), answer)

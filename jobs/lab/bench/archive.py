@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable
@@ -84,9 +83,7 @@ def _apart(
     work: Callable[..., _Result], *arguments: object, environment: dict[str, str] | None = None
 ) -> tuple[_Result, float]:
     """Result in a process of its own, and the most memory that the process had, in MB."""
-    return asyncio.run(
-        apart("measuring", _with_peak, work, *arguments, within_s=_WITHIN_S, too_slow="end", environment=environment)
-    )
+    return apart("measuring", _with_peak, work, *arguments, within_s=_WITHIN_S, too_slow="end", environment=environment)
 
 
 def _with_peak(work: Callable[..., _Result], *arguments: object) -> tuple[_Result, float]:

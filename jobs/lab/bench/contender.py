@@ -76,14 +76,10 @@ class ContenderProcess(RoleProcess):
         return [sys.executable, "-m", "jobs.lab.bench.contender", self.role]
 
 
-async def run_contender(name: str, settings: Settings, turns: int) -> Timing:
-    """Run one of `CONTENDERS` on the first `turns` turns of the log.
-
-    Raises:
-        BenchFailed: It ended badly or not in time; the message holds the end of its log.
-    """
+def run_contender(name: str, settings: Settings, turns: int) -> Timing:
+    """Run one of `CONTENDERS` on the first `turns` turns of the log, in a process of its own (`apart`)."""
     too_slow, environment = f"take {turns} turns in {_WITHIN_S:g} s: run with fewer turns", environment_of(settings)
-    return await apart(name, work, name, turns, within_s=_WITHIN_S, too_slow=too_slow, environment=environment)
+    return apart(name, work, name, turns, within_s=_WITHIN_S, too_slow=too_slow, environment=environment)
 
 
 def work(name: str, turns: int | None) -> Timing:

@@ -9,10 +9,10 @@ from time import perf_counter, process_time
 from typing import Any
 
 import msgspec
-from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.measuring import Timing
+from jobs.lab.bench.traffic import reading
 from jobs.lab.eval.dialogues import read_dialogues
 from models.events import CommandEvent, EpisodeRequested, OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS
@@ -28,7 +28,7 @@ from models.user.state import UserState
 from models.wire.arrival import Command
 from models.wire.codec import decode_input, encode
 from streams.inference.intake import Intake
-from streams.kafka.client import consumer, read_to_end, require_topic
+from streams.kafka.client import read_to_end
 from streams.oracle.replay import SessionReplay
 from streams.settings import Settings, load_settings
 from streams.state.changelog import keyed
@@ -215,13 +215,10 @@ async def plain_fold(settings: Settings, turns: int) -> Timing:
 
 
 async def raw_read(settings: Settings, turns: int) -> Timing:
-    """Fetch and decode with aiokafka alone, from the assignment to the last turn."""
-    topic = TURNS.full_name(settings.topic_prefix)
-    places = [TopicPartition(topic, partition) for partition in await require_topic(settings.kafka, topic)]
+    """Fetch and decode with aiokafka alone, from the assignment on to the last turn."""
     intake, taken = Policy().intake, 0
-    async with consumer(settings.kafka, auto_offset_reset="earliest", max_poll_records=POLLED_RECORDS) as client:
+    async with reading(settings, TURNS, max_poll_records=POLLED_RECORDS) as client:
         began_s = perf_counter()
-        client.assign(places)
         while taken < turns:
             for records in (await client.getmany(timeout_ms=1_000)).values():
                 for record in records:

@@ -70,7 +70,7 @@ class Answered(Struct, frozen=True):
     error: str = ""
 
 
-async def time_http(server: RoleProcess, route: str, corpus: Sequence[str], *, rate: float, seconds: float) -> Figures:
+def time_http(server: RoleProcess, route: str, corpus: Sequence[str], *, rate: float, seconds: float) -> Figures:
     """A route of a server under load.
 
     Args:
@@ -85,7 +85,7 @@ async def time_http(server: RoleProcess, route: str, corpus: Sequence[str], *, r
     """
     load, began_s = RequestLoad(server.url + route, list(corpus), rate, seconds), cpu_s(server.pid)
     too_slow = "end: is the machine overloaded?"
-    found, client_s = await apart("the sender", _send, load, within_s=seconds + _SPARE_S, too_slow=too_slow)
+    found, client_s = apart("the sender", _send, load, within_s=seconds + _SPARE_S, too_slow=too_slow)
     return {
         "path": route,
         **figures_of(found, began_s=found[0].due_s + WARM_UP_S),

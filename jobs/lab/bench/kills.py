@@ -15,24 +15,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from jobs.lab.bench.contender import DURABLE, ContenderProcess, missing_package
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, until
-from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
-from jobs.operate.topics import apply_topics
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged, OutputEvent, ProfileUpdated, SessionEnded, Turn
 from models.events.topics import ALERTS, PROFILES
 from models.wire.codec import decode_output
-from streams.kafka.client import consumer, require_topic
 from streams.oracle.replay import SessionReplay, feed_log
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
@@ -85,12 +82,11 @@ async def measure(
     rows = []
     for name in names:
         say(f"{name}: {kills} kills")
-        settings = environment.settings(
+        settings = await environment.fresh(
             "kills", home=environment.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
-        await apply_topics(settings)
-        async with _outputs(settings) as outputs:
-            row = await _Run(name, settings, outputs, seed=seed, kills=kills, say=say).row()
+        async with reading(settings, PROFILES, ALERTS) as client:
+            row = await _Run(name, settings, _Outputs(settings, client), seed=seed, kills=kills, say=say).row()
         say("  lost {lost}, doubled {doubled}, alerts missing {alerts_missing} of {alerts}".format(**row))
         rows.append(row)
     return {"seed": seed, "rows": rows}
@@ -122,14 +118,6 @@ class _Outputs:
                 for record in records
             ]
         return folded_turns(self.events).keys() >= sessions
-
-
-@asynccontextmanager
-async def _outputs(settings: Settings) -> AsyncIterator[_Outputs]:
-    async with consumer(settings.kafka, auto_offset_reset="earliest") as client:
-        names = [topic.full_name(settings.topic_prefix) for topic in (PROFILES, ALERTS)]
-        client.assign([TopicPartition(name, n) for name in names for n in await require_topic(settings.kafka, name)])
-        yield _Outputs(settings, client)
 
 
 class _Run:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from jobs.operate.broker.jars import KAFKA_VERSION
 from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
 from streams.settings import Settings, load_settings
 
 _PLACES = ("--save", "--data-dir", "--pictures", "--picture")
@@ -79,13 +80,8 @@ def _cpu_name() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    installed = {package.name: package.version for package in metadata.distributions()}
+    return {name: installed[name] for name in _PACKAGES if name in installed}
 
 
 class BenchEnvironment(NamedTuple):
@@ -101,8 +97,10 @@ class BenchEnvironment(NamedTuple):
     home: Path
     broker_pid: int | None = None
 
-    def settings(self, name: str = "bench", *, partitions: int = 4, home: Path | None = None, **kafka: Any) -> Settings:
-        """Fresh topics and a policy as it comes; nothing of the user's own settings but the cluster.
+    async def fresh(
+        self, name: str = "bench", *, partitions: int = 4, home: Path | None = None, **kafka: Any
+    ) -> Settings:
+        """Settings with topics that were just made and a policy as it comes; nothing of the user's but the cluster.
 
         Args:
             name: Begins the topics' names.
@@ -110,11 +108,13 @@ class BenchEnvironment(NamedTuple):
             home: Where local state and logs are kept; none: the ground's folder.
             kafka: Other settings of the cluster.
         """
-        return load_settings(
+        settings = load_settings(
             kafka={"bootstrap": self.bootstrap, "partitions": partitions, **kafka},
             topic_prefix=f"{name}-{uuid.uuid4().hex[:8]}",
             data_dir=home or self.home,
         )
+        await apply_topics(settings)
+        return settings
 
 
 @contextmanager

@@ -7,7 +7,6 @@ time-out keeps the wanted number of them open.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
@@ -65,7 +64,7 @@ def measure(*, sessions: int = 1_000_000, open_at_once: int = 50_000, filled: in
         say: Told what is going on.
     """
     say(f"filling {filled:,} sessions of {FILLED_TURNS} turns")
-    cost = asyncio.run(cost_apart(filled, FILLED_TURNS))
+    cost = cost_apart(filled, FILLED_TURNS)
     if cost["memory_bytes"] <= 0:
         raise BenchFailed(f"{filled} sessions are too few to see in the process's memory: fill more")
     milestones = list(_stream(sessions, open_at_once, policy_of(load_settings()), say))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from statistics import median
 
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import Figures, Say, in_turns
 from jobs.lab.bench.sessions_role import take_backlog
-from jobs.lab.bench.traffic import TurnTraffic, send_all
-from jobs.operate.topics import apply_topics
+from jobs.lab.bench.traffic import send_backlog
 
 QUICK = {"rounds": 1, "turns": 4_000}
 
@@ -23,9 +21,8 @@ async def measure(environment: BenchEnvironment, *, rounds: int = 5, turns: int 
     """
 
     async def run(number: int, counted: bool) -> dict[str, float]:
-        settings = environment.settings()
-        await apply_topics(settings)
-        await send_all(settings, TurnTraffic(number).backlog(turns, ends_at=datetime.now(UTC)))
+        settings = await environment.fresh()
+        await send_backlog(settings, number, turns)
         taken = await take_backlog(settings, turns, counted=counted)
         rate, cpu_us = taken.timing.turns_per_s, taken.cpu_us_per_turn
         name = "counted" if counted else "silent"

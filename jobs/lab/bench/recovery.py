@@ -20,7 +20,6 @@ import faust
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, medians
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, require_topic
@@ -86,7 +85,7 @@ async def measure(
     """
     rows = []
     for count in wanted_keys or keys:
-        settings, rounds = environment.settings(partitions=PARTITIONS), []
+        settings, rounds = await environment.fresh(partitions=PARTITIONS), []
         say(f"{count:,} keys: writing both changelogs")
         await _write(settings, count)
         for number in range(runs):
@@ -104,27 +103,26 @@ async def _round(settings: Settings, keys: int, *, with_stock: bool, say: Say) -
     too_slow = f"recover {keys:,} keys in {within_s:g} s: run with fewer --keys"
     seconds: dict[str, float] = {}
 
-    async def note(label: str, name: str, of: Settings) -> None:
-        found, seconds[label] = await apart(
+    def note(label: str, name: str, of: Settings) -> None:
+        found, seconds[label] = apart(
             name, _recover, name, keys, within_s=within_s, too_slow=too_slow, environment=environment_of(of)
         )
         if found != keys:
             raise BenchFailed(f"{name} recovered {found:,} of {keys:,} keys")
         say(f"  {label}: {seconds[label]:,.2f} s")
 
-    await note("turntide", "turntide", settings)
+    note("turntide", "turntide", settings)
     if with_stock:
-        await note(_STOCK, _STOCK, settings)
+        note(_STOCK, _STOCK, settings)
     local = settings.model_copy(update={"state": StateSettings(store="rocksdb")})
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / "state", ignore_errors=True)
-    await note("rocksdb", "turntide", local)
+    note("rocksdb", "turntide", local)
     await _write_ours(settings, range(keys, keys + round(keys * TAIL_RATIO)), keys)
-    await note("warm", "turntide", local)
+    note("warm", "turntide", local)
     return seconds
 
 
 async def _write(settings: Settings, keys: int) -> None:
-    await apply_topics(settings)
     compact = {"cleanup.policy": "compact"}
     async with admin(settings.kafka) as client:
         wanted = [(faust_changelog(settings), compact), (faust_source(settings), {})]

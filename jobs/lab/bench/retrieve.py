@@ -175,7 +175,7 @@ async def _over_http(
         for path in (HTTP_ALONE, *_ASKED):
             say(f"{path} at {rate:g} requests/s for {seconds:g} s")
             corpus = [] if path == HTTP_ALONE else bodies
-            found[path] = await time_http(server, path, corpus, rate=rate, seconds=seconds)
+            found[path] = time_http(server, path, corpus, rate=rate, seconds=seconds)
     return found
 
 

@@ -7,7 +7,6 @@ little; what a role takes to start and to be ready is left out.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -15,8 +14,7 @@ import psutil
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import Figures, Say, cpu_s
 from jobs.lab.bench.sessions_role import SOURCES, caught_up, running
-from jobs.lab.bench.traffic import TurnTraffic, send_all
-from jobs.operate.topics import apply_topics
+from jobs.lab.bench.traffic import send_backlog
 from models.entities import REGISTRY
 from models.events.topics import Topic
 from streams.kafka.client import read_to_end
@@ -29,8 +27,7 @@ _FLUSH_AGE = "PT15S"
 
 async def measure(environment: BenchEnvironment, *, turns: int = 60_000, say: Say) -> Figures:
     """Run all roles over one backlog."""
-    settings = environment.settings("roles", partitions=PARTITIONS)
-    await apply_topics(settings)
+    settings = await environment.fresh("roles", partitions=PARTITIONS)
     async with running(settings, *SOURCES, environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": _FLUSH_AGE}) as started:
         roles = dict(zip(SOURCES, started, strict=True))
         processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
@@ -39,7 +36,7 @@ async def measure(environment: BenchEnvironment, *, turns: int = 60_000, say: Sa
         before = {name: cpu_s(process.pid) for name, process in processes.items()}
         began_s = time.monotonic()
         say(f"sending {turns:,} turns")
-        turn_bytes = await send_all(settings, TurnTraffic(7).backlog(turns, ends_at=datetime.now(UTC)))
+        turn_bytes = await send_backlog(settings, 7, turns)
         await caught_up(settings, roles, say=say)
         seconds = time.monotonic() - began_s
         costs = [

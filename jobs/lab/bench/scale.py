@@ -14,7 +14,7 @@ import random
 import signal
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from statistics import median
 
 import httpx
@@ -26,8 +26,7 @@ from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
-from jobs.lab.bench.traffic import TurnTraffic, send_all
-from jobs.operate.topics import apply_topics
+from jobs.lab.bench.traffic import send_backlog
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.settings import load_settings
@@ -88,7 +87,7 @@ async def measure(
     """
     by_workers = await measure_workers(environment, workers, runs=runs, turns=backlog_turns, say=say)
     lengths = measure_lengths(runs=runs, probes=probes, say=say)
-    costs, notes = await measure_sessions(sessions, turns_each=turns_each, passes=passes, say=say)
+    costs, notes = measure_sessions(sessions, turns_each=turns_each, passes=passes, say=say)
     return {
         "ratio_long_session": lengths[-1]["ratio"],
         "session_length": lengths,
@@ -122,8 +121,7 @@ async def measure_workers(
 
 async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, turns: int) -> Timing:
     """The workers are stopped while the backlog is written, and begin together."""
-    settings = environment.settings(partitions=PARTITIONS, session_timeout=_SESSION_TIMEOUT)
-    await apply_topics(settings)
+    settings = await environment.fresh(partitions=PARTITIONS, session_timeout=_SESSION_TIMEOUT)
     async with (
         running(settings, *["sessions"] * workers) as roles,
         httpx.AsyncClient() as client,
@@ -135,7 +133,7 @@ async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, 
         for role in roles:
             os.kill(role.pid, signal.SIGSTOP)
         try:
-            await send_all(settings, TurnTraffic(seed).backlog(turns, ends_at=datetime.now(UTC)))
+            await send_backlog(settings, seed, turns)
         finally:
             woken_s = time.time()
             for role in roles:
@@ -271,17 +269,17 @@ def cost_of(sessions: int, turns_each: int, passes: int = 1) -> Figures:
     }
 
 
-async def cost_apart(sessions: int, turns_each: int, passes: int = 1) -> Figures:
+def cost_apart(sessions: int, turns_each: int, passes: int = 1) -> Figures:
     """The same in a process of its own, so that nothing of this one is measured with it.
 
     Raises:
         BenchFailed: It ended badly; the message holds the end of its log.
     """
     what, too_slow = f"{sessions:,} sessions", f"end within {_COSTED_WITHIN_S:g} s: run with --quick"
-    return await apart(what, cost_of, sessions, turns_each, passes, within_s=_COSTED_WITHIN_S, too_slow=too_slow)
+    return apart(what, cost_of, sessions, turns_each, passes, within_s=_COSTED_WITHIN_S, too_slow=too_slow)
 
 
-async def measure_sessions(
+def measure_sessions(
     counts: Sequence[int], *, turns_each: int, passes: int, say: Say
 ) -> tuple[list[Figures], list[str]]:
     """Measure each count, the smallest first, to which the others are compared.
@@ -298,7 +296,7 @@ async def measure_sessions(
             say(note)
             return costs, [note]
         say(f"{sessions:,} open sessions")
-        cost = await cost_apart(sessions, turns_each, passes)
+        cost = cost_apart(sessions, turns_each, passes)
         costs.append({**cost, "ratio": cost["us_per_turn"] / (costs or [cost])[0]["us_per_turn"]})
     return costs, []
 

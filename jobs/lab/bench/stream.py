@@ -12,19 +12,17 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from time import perf_counter
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread_ms
 from jobs.lab.bench.sessions_role import Backlog, running, take_backlog
-from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send, send_all
-from jobs.operate.topics import apply_topics
+from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send, send_backlog
 from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.codec import decode_output
-from streams.kafka.client import consumer, require_topic
 from streams.settings import Settings
 
 TURNS_PER_S = 500
@@ -120,19 +118,17 @@ async def measure(
     rounds = []
     for run in range(runs):
         say(f"run {run + 1} of {runs}")
-        settings, timings = environment.settings(), dict[str, Timing]()
-        await apply_topics(settings)
-        turn_bytes = await send_all(settings, TurnTraffic(run).backlog(turns, ends_at=datetime.now(UTC)))
+        settings, timings = await environment.fresh(), dict[str, Timing]()
+        turn_bytes = await send_backlog(settings, run, turns)
         for name in order(run):
             if name == SESSIONS_ROLE:
                 backlog = await take_backlog(settings, turns)
                 timings[name] = backlog.timing
             else:
-                timings[name] = await run_contender(name, settings, per_event_turns if name in _PER_EVENT else turns)
+                timings[name] = run_contender(name, settings, per_event_turns if name in _PER_EVENT else turns)
             say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
-        alerting = environment.settings()
-        await apply_topics(alerting)
-        rounds.append(Round(timings, await alert_latencies_ms(alerting, latency_seconds), backlog, turn_bytes))
+        latencies_ms = await alert_latencies_ms(await environment.fresh(), latency_seconds)
+        rounds.append(Round(timings, latencies_ms, backlog, turn_bytes))
     return summarise(rounds, turns=turns)
 
 
@@ -158,13 +154,7 @@ async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
     Raises:
         BenchFailed: An alert did not come.
     """
-    alerts = ALERTS.full_name(settings.topic_prefix)
-    places = [TopicPartition(alerts, number) for number in await require_topic(settings.kafka, alerts)]
-    async with (
-        running(settings, "sessions") as (role,),
-        consumer(settings.kafka, auto_offset_reset="earliest") as client,
-    ):
-        client.assign(places)
+    async with running(settings, "sessions") as (role,), reading(settings, ALERTS) as client:
         traffic, turns = TurnTraffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
         due_s: dict[tuple[str, int], float] = {}
         sending = asyncio.create_task(_send(settings, traffic, turns, due_s))

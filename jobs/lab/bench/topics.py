@@ -9,7 +9,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from statistics import median
 from time import thread_time
 
@@ -23,9 +22,8 @@ from jobs.lab.bench.machine import BenchEnvironment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, in_turns
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.topics_work import TWENTY, LongSession, long_sessions, match_ms, walk
-from jobs.lab.bench.traffic import TurnTraffic, conversation_of, send_all
+from jobs.lab.bench.traffic import TurnTraffic, conversation_of, send_backlog
 from jobs.lab.eval.dialogues import TopicDialogue
-from jobs.operate.topics import apply_topics
 from models.events import Role, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
@@ -225,10 +223,8 @@ async def role_ratio(
         named = "with topics" if with_topics else "without topics"
         file = environment.home / f"{named.replace(' ', '-')}.json"
         file.write_bytes(msgspec.json.encode(switched(policy, with_topics=with_topics)))
-        settings = environment.settings().model_copy(update={"policy_file": file})
-        await apply_topics(settings)
-        backlog = TurnTraffic(number, conversations).backlog(turns, ends_at=datetime.now(UTC))
-        await send_all(settings, backlog)
+        settings = (await environment.fresh()).model_copy(update={"policy_file": file})
+        await send_backlog(settings, number, turns, conversations)
         rate = (await take_backlog(settings, turns)).timing.turns_per_s
         say(f"  sessions role {named}: {rate:,.0f} turns/s")
         return rate

@@ -6,17 +6,17 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Any, TypeVar
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from jobs.demo.conversations import DemoConversation, load_conversations
 from jobs.shared.sending import input_record, send_to_turns
 from models.events import Role, SessionEnded, Turn
-from models.events.topics import TURNS
-from streams.kafka.client import client_options
+from models.events.topics import TURNS, Topic
+from streams.kafka.client import client_options, consumer, require_topic
 from streams.kafka.producer import Record
 from streams.settings import Settings
 
@@ -122,6 +122,15 @@ async def producing(settings: Settings, **options: Any) -> AsyncIterator[AIOKafk
         await producer.stop()
 
 
+@asynccontextmanager
+async def reading(settings: Settings, *topics: Topic, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer of these topics, all partitions from their beginning."""
+    names = [topic.full_name(settings.topic_prefix) for topic in topics]
+    async with consumer(settings.kafka, auto_offset_reset="earliest", **options) as client:
+        client.assign([TopicPartition(name, n) for name in names for n in await require_topic(settings.kafka, name)])
+        yield client
+
+
 async def send(producer: AIOKafkaProducer, settings: Settings, event: Turn | SessionEnded) -> Any:
     """Write an event to `turns.v1`; the result ends when it is acknowledged."""
     record = input_record(event)
@@ -147,12 +156,15 @@ async def paced(
         yield due_s, item
 
 
-async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
-    """Write turns to `turns.v1`, all acknowledged on return.
+async def send_backlog(
+    settings: Settings, seed: int, turns: int, conversations: Sequence[DemoConversation] = ()
+) -> float:
+    """Write a backlog (`TurnTraffic.backlog`) that ends now to `turns.v1`, all acknowledged on return.
 
     Returns:
         Mean bytes of a record's value.
     """
-    records = [Record(*input_record(turn)[:2]) for turn in turns]
+    backlog = TurnTraffic(seed, conversations).backlog(turns, ends_at=datetime.now(UTC))
+    records = [Record(*input_record(turn)[:2]) for turn in backlog]
     await send_to_turns(settings, records)
     return sum(len(record.value or b"") for record in records) / len(records)

@@ -97,9 +97,9 @@ def test_a_probe_folds_its_turns(prepared: Prepared, monkeypatch: pytest.MonkeyP
     assert turns == [list(range(60, 90)), list(range(90, 120))]
 
 
-async def test_sessions_are_measured_in_processes_of_their_own() -> None:
+def test_sessions_are_measured_in_processes_of_their_own() -> None:
     """A small count from start to figures, memory and ratio among them."""
-    (cost,), notes = await measure_sessions((300,), turns_each=1, passes=1, say=lambda _: None)
+    (cost,), notes = measure_sessions((300,), turns_each=1, passes=1, say=lambda _: None)
 
     assert (cost["sessions"], cost["turns_each"], notes) == (300, 1, [])
     assert cost["us_per_turn"] > 0
@@ -107,11 +107,11 @@ async def test_sessions_are_measured_in_processes_of_their_own() -> None:
     assert 300 * 100 < cost["state_bytes"] < 300 * 10_000
 
 
-async def test_what_does_not_fit_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest count that would not fit ends the row before it is begun."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(2**20))
     said: list[str] = []
-    costs, notes = await measure_sessions((1_000_000, 1_000), turns_each=1, passes=1, say=said.append)
+    costs, notes = measure_sessions((1_000_000, 1_000), turns_each=1, passes=1, say=said.append)
 
     assert costs == []
     assert notes == said
