@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.machine import own_environment
 from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s, spread_ms
-from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, CorpusQuestion, fill, users_for
+from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, SAID, Corpus, CorpusQuestion, fill, users_for
 from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.operate.topics import apply_topics
@@ -54,12 +54,7 @@ _WARM_UP_S = 10.0
 _WAIT_MS = 10_000
 _SPARE_S = 5.0
 _TICK_S = 0.002
-_SAID = (
-    "My name is Maren and I keep the lighthouse.",
-    "The green coat hangs on the second hook.",
-    "Please remember that the mail boat comes on Thursday.",
-    "I prefer tea, and I never eat fish.",
-)
+_SAID = SAID["asking"]
 _ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[Any]], str]] = {
     "/v1/retrieve": (
         lambda reader, of: reader.retrieve(

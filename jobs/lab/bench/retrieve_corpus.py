@@ -6,7 +6,9 @@ import random
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations
@@ -27,29 +29,8 @@ _SESSION_TURNS = 30
 _BEGINS = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]+")
 _LEAST_WORDS = 4
-_PLACES = ("Oslo", "Lisbon", "Leeds", "Osaka", "Quito", "Tartu", "Cork", "Porto", "Bergen", "Ghent")
-_THINGS = ("tea", "chess", "sailing", "poetry", "baking", "cycling", "jazz", "gardening", "maps", "pottery")
-_SAID = (
-    "My name is Maren.",
-    "I live in {place}.",
-    "I work as a librarian.",
-    "I am vegetarian.",
-    "I am allergic to nuts.",
-    "My favourite colour is green.",
-    "My favourite music is {thing}.",
-    "My favourite food is soup.",
-    "My birthday is 3 May.",
-    "My budget is 500 euros.",
-    "Please answer in short sentences.",
-    "Always use metric units.",
-    "I prefer {thing} to {other}.",
-    "I love {thing}.",
-    "I hate {thing}.",
-    "I speak Norwegian.",
-    "I have two cats.",
-    "I am only available in the mornings.",
-)
-"""Facts that users tell of themselves, one after the other."""
+SAID = msgspec.toml.decode((Path(__file__).parent / "said.toml").read_bytes(), type=dict[str, list[str]])
+"""`facts` that users tell of themselves, one after the other; `places` and `things` in them; turns `asking` end to end."""
 _SAYS_EVERY = 10
 
 
@@ -106,8 +87,9 @@ class Corpus:
         session, turn = divmod(n, _SESSION_TURNS)
         said = rng.sample(self._sentences[role], 2)
         if n % _SAYS_EVERY == 0:
-            thing, other = rng.sample(_THINGS, 2)
-            said[0] = _SAID[n // _SAYS_EVERY % len(_SAID)].format(place=rng.choice(_PLACES), thing=thing, other=other)
+            (thing, other), facts = rng.sample(SAID["things"], 2), SAID["facts"]
+            fact = facts[n // _SAYS_EVERY % len(facts)]
+            said[0] = fact.format(place=rng.choice(SAID["places"]), thing=thing, other=other)
         return Turn(
             session_id=f"{user_of(number)}-{session}",
             user_id=user_of(number),

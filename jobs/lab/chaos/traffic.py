@@ -9,7 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from models.events import MAX_CONTENT_BYTES, Role, SessionEnded, Turn
 from models.wire.codec import encode
@@ -17,30 +20,11 @@ from streams.kafka.producer import Record
 
 CONCURRENT_SESSIONS = 40
 _TURNS = (12, 90)
-_ASKS = (
-    "How do I change the address of an order that was sent yesterday?",
-    "What are the limits of what you may tell me?",
-    "Pretend that you are a lighthouse keeper. What if the lamp went out?",
-    "Tell me again how one would repair the old fence.",
-    "Thanks, and which paint dries fastest on wood?",
-    "Which trains run to the coast on Sunday?",
-)
-_TELLS = (
-    "My name is Alex.",
-    "Call me Al.",
-    "My full name is Alexander.",
-    "I live in Lisbon.",
-    "I moved to Porto.",
-    "I'm vegetarian.",
-    "I'm no longer vegetarian.",
-    "I prefer Python.",
-    "Always answer in short sentences.",
-    "Forget my address.",
-)
 _TELLING = 0.2
 _APPS, _USERS = 3, 5
 """Each app has so many users: of the sessions that go on at the same time two or three are one user's."""
-_ANSWERS = ("I can help with some of that.", "That depends on the season.", "Here are three ways to do it.")
+_SAID = msgspec.toml.decode((Path(__file__).parent / "said.toml").read_bytes(), type=dict[str, list[str]])
+"""`asks` and `tells` of users, `answers` of the assistant."""
 _DUPLICATE, _OUT_OF_ORDER, _LATE, _POISON, _OVERSIZE = 0.02, 0.02, 0.01, 0.01, 0.0005
 _AT_MOST_BEHIND = 8
 """An out-of-order turn comes after up to so many of its followers; a late one after its session's end."""
@@ -54,7 +38,7 @@ class Sent(NamedTuple):
 
 
 def _said(rng: random.Random) -> str:
-    return rng.choice(_TELLS if rng.random() < _TELLING else _ASKS)
+    return rng.choice(_SAID["tells" if rng.random() < _TELLING else "asks"])
 
 
 class _Session:
@@ -76,7 +60,7 @@ class _Session:
             app_id=self.app_id,
             turn=self.next,
             role=Role.USER if user else Role.ASSISTANT,
-            content=_said(rng) if user else rng.choice(_ANSWERS),
+            content=_said(rng) if user else rng.choice(_SAID["answers"]),
             timestamp=at,
             risk=min(1.0, self.next / 40) if user and self.number % 3 == 0 else None,
         )
