@@ -21,7 +21,7 @@ from jobs.archive.query import files_read
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.archive_landing import Spent, fill, speed
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, peak_mb
+from jobs.lab.bench.measuring import BenchFailed, Figures, peak_mb, say
 from jobs.shared.output import Progress
 from streams.archive.catalog import METADATA, LakePaths, paths_of, reading
 from streams.archive.schema import TABLES
@@ -40,7 +40,7 @@ _MB = 1_000_000
 _Result = TypeVar("_Result")
 
 
-def measure(*, size: ArchiveSize = ArchiveSize(), data_dir: Path, progress: Progress, say: Say) -> Figures:
+def measure(*, size: ArchiveSize = ArchiveSize(), data_dir: Path, progress: Progress) -> Figures:
     """Measure everything.
 
     Raises:

@@ -24,7 +24,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from jobs.lab.bench.contender import DURABLE, ContenderProcess, missing_package
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, until
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, say, until
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged, OutputEvent, ProfileUpdated, SessionEnded, Turn
@@ -67,9 +67,7 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(
-    environment: BenchEnvironment, *, names: Sequence[str], kills: int = 10, seed: int = 1, say: Say
-) -> Figures:
+async def measure(environment: BenchEnvironment, *, names: Sequence[str], kills: int = 10, seed: int = 1) -> Figures:
     """Kill each contender in turn.
 
     Args:
@@ -77,7 +75,6 @@ async def measure(
         names: Contenders.
         kills: How often each is killed.
         seed: Of turns and moments.
-        say: Told what is going on.
     """
     rows = []
     for name in names:
@@ -86,7 +83,7 @@ async def measure(
             "kills", home=environment.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
         async with reading(settings, PROFILES, ALERTS) as client:
-            row = await _Run(name, settings, _Outputs(settings, client), seed=seed, kills=kills, say=say).row()
+            row = await _Run(name, settings, _Outputs(settings, client), seed=seed, kills=kills).row()
         say("  lost {lost}, doubled {doubled}, alerts missing {alerts_missing} of {alerts}".format(**row))
         rows.append(row)
     return {"seed": seed, "rows": rows}
@@ -123,8 +120,8 @@ class _Outputs:
 class _Run:
     """One contender from its first start to its row."""
 
-    def __init__(self, name: str, settings: Settings, outputs: _Outputs, *, seed: int, kills: int, say: Say) -> None:
-        self._name, self._settings, self._outputs, self._say = name, settings, outputs, say
+    def __init__(self, name: str, settings: Settings, outputs: _Outputs, *, seed: int, kills: int) -> None:
+        self._name, self._settings, self._outputs = name, settings, outputs
         self._moments_s = kill_moments_s(seed, kills)
         kind, role = (RoleProcess, "sessions") if name == SESSIONS_ROLE else (ContenderProcess, name)
         self._process = kind(role, settings, log=settings.data_dir / f"{name}.log")
@@ -161,7 +158,7 @@ class _Run:
                 silence = f"{self._name} gave nothing for {_WITHIN_S:g} s:\n{self._process.log_tail()}"
                 if not number:
                     raise BenchFailed(silence)
-                self._say(silence)
+                say(silence)
                 await self._send(producer, list(turns))
                 return number
             async with asyncio.TaskGroup() as meanwhile:
@@ -170,7 +167,7 @@ class _Run:
                 await asyncio.sleep(moment_s)
                 self._process.kill()
                 self._process.start()
-                self._say(f"  kill {number + 1} after {moment_s:.3f} s")
+                say(f"  kill {number + 1} after {moment_s:.3f} s")
         return len(self._moments_s)
 
     async def _keep_running(self) -> None:

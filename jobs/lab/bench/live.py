@@ -16,7 +16,7 @@ import psutil
 from msgspec import structs
 
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.measuring import Figures, Say
+from jobs.lab.bench.measuring import Figures, say
 from models.events import Mode, ProfileUpdated, RiskPoint
 from models.policy import Policy
 from streams.api.live.board import LiveBoard
@@ -79,7 +79,7 @@ def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
 
 
 async def measure(
-    *, sessions: int = 10_000, pages: int = 20, stuck: int = 20, updates_per_s: int = 60, seconds: int = 30, say: Say
+    *, sessions: int = 10_000, pages: int = 20, stuck: int = 20, updates_per_s: int = 60, seconds: int = 30
 ) -> Figures:
     """Run it.
 
@@ -89,7 +89,6 @@ async def measure(
         stuck: Pages that stop reading.
         updates_per_s: Sessions that change in a second.
         seconds: For how long.
-        say: Told what is going on.
     """
     plan = {"sessions": sessions, "pages": pages, "stuck": stuck, "updates_per_s": updates_per_s, "seconds": seconds}
     say(f"{sessions:,} sessions, {pages} pages that read, {stuck} that stop, for {seconds} s")

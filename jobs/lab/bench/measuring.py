@@ -13,16 +13,20 @@ import numpy as np
 import psutil
 from msgspec import Struct
 
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import TurntideError
 
 SESSIONS_ROLE = "sessions_role"
-Say = Callable[[str], None]
-"""Called with what is going on."""
 Figures = dict[str, Any]
 """Figures of a benchmark, as JSON has them; `sections.toml` says what its keys mean."""
 
 
 _T = TypeVar("_T")
+
+
+def say(text: str) -> None:
+    """Tell whoever watches what is going on."""
+    Printer(OutputFormat.TABLE).message(text)
 
 
 class BenchFailed(TurntideError):  # noqa: N818 - it says what happened

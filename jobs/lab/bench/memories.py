@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, records_of, time_fold
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, times
+from jobs.lab.bench.measuring import BenchFailed, Figures, say, times
 from jobs.lab.bench.traffic import TurnTraffic
 from models.events import (
     AppMemoriesCompacted,
@@ -55,7 +55,7 @@ QUICK = {"turns": 2_000, "rounds": 1, "walked": 40, "apps": 200, "asked": 200}
 
 
 async def measure(
-    *, turns: int = 10_000, rounds: int = 5, walked: int = 100, apps: int = 1_000, asked: int = 2_000, say: Say
+    *, turns: int = 10_000, rounds: int = 5, walked: int = 100, apps: int = 1_000, asked: int = 2_000
 ) -> Figures:
     """Measure everything, without a broker and without a language model.
 
@@ -65,7 +65,6 @@ async def measure(
         walked: Apps on each of which a hundred conversations end.
         apps: Apps in the store, with as many memories each as the policy keeps.
         asked: Questions of each kind.
-        say: Told what is going on.
     """
     settings = load_settings()
     policy, embedder = policy_of(settings), embedder_of(settings)

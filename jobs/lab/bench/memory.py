@@ -14,7 +14,7 @@ from itertools import islice
 import psutil
 
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say
+from jobs.lab.bench.measuring import BenchFailed, Figures, say
 from jobs.lab.bench.scale import cost_apart
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
@@ -54,20 +54,19 @@ def take_turns(held: InMemory, arrivals: Iterator[DecodedArrival], turns: int) -
     return bool(batch)
 
 
-def measure(*, sessions: int = 1_000_000, open_at_once: int = 50_000, filled: int = 10_000, say: Say) -> Figures:
+def measure(*, sessions: int = 1_000_000, open_at_once: int = 50_000, filled: int = 10_000) -> Figures:
     """Fill, then stream.
 
     Args:
         sessions: Sessions that stream by.
         open_at_once: Of them open at any time, at most.
         filled: Sessions filled in to see what one takes.
-        say: Told what is going on.
     """
     say(f"filling {filled:,} sessions of {FILLED_TURNS} turns")
     cost = cost_apart(filled, FILLED_TURNS)
     if cost["memory_bytes"] <= 0:
         raise BenchFailed(f"{filled} sessions are too few to see in the process's memory: fill more")
-    milestones = list(_stream(sessions, open_at_once, policy_of(load_settings()), say))
+    milestones = list(_stream(sessions, open_at_once, policy_of(load_settings())))
     rss = [milestone["rss_mb"] for milestone in milestones]
     middle = len(rss) // 2
     level = max(rss[middle:]) / rss[middle]
@@ -84,7 +83,7 @@ def measure(*, sessions: int = 1_000_000, open_at_once: int = 50_000, filled: in
     }
 
 
-def _stream(sessions: int, open_at_once: int, policy: Policy, say: Say) -> Iterator[Figures]:
+def _stream(sessions: int, open_at_once: int, policy: Policy) -> Iterator[Figures]:
     """Counts after so many sessions had begun; the memory is that of the whole process."""
     spacing = policy.session.timeout / max(1, open_at_once - 2 * _REPLY_AFTER_SESSIONS)
     arrivals, held = streaming(sessions, spacing), InMemory(policy)

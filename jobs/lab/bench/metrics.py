@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from statistics import median
 
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import Figures, Say, in_turns
+from jobs.lab.bench.measuring import Figures, in_turns, say
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.traffic import send_backlog
 
 QUICK = {"rounds": 1, "turns": 4_000}
 
 
-async def measure(environment: BenchEnvironment, *, rounds: int = 5, turns: int = 20_000, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, *, rounds: int = 5, turns: int = 20_000) -> Figures:
     """Run the sessions role with its metrics, and with a registry that counts nothing, in turns over the same backlog.
 
     Other work on the machine disturbs throughput more than a few percent, so processor time is shown beside it.

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from jobs.demo.conversations import load_project_conversation
 from jobs.lab.bench.folds import CommandLog
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, times
+from jobs.lab.bench.measuring import BenchFailed, Figures, say, times
 from models.events import (
     ConsolidationAsked,
     MemoryType,
@@ -55,7 +55,6 @@ def measure(
     memories: int = 10_000,
     asked: int = 2_000,
     spoken_turns: Sequence[tuple[int, int]] = ((250, 10), (2_500, 2)),
-    say: Say,
 ) -> Figures:
     """Measure everything, in this process.
 
@@ -63,7 +62,6 @@ def measure(
         memories: Of the filled project.
         asked: Questions of each kind.
         spoken_turns: Lengths of conversations and how many of each, in projects of their own; the shortest first.
-        say: Told what is going on.
     """
     policy, talks, means = policy_of(load_settings()), list[Figures](), list[float]()
     spoken(Log(policy), "warm-up", spoken_turns[0][0], lot=_WARM_UP_LOT)

@@ -19,7 +19,7 @@ import faust
 
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, medians
+from jobs.lab.bench.measuring import BenchFailed, Figures, medians, say
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, require_topic
@@ -72,7 +72,6 @@ async def measure(
     wanted_keys: Sequence[int] = (),
     keys: Sequence[int] = (100_000, 1_000_000),
     runs: int = 3,
-    say: Say,
 ) -> Figures:
     """Run everything.
 
@@ -81,7 +80,6 @@ async def measure(
         wanted_keys: Of the states …
         keys: … and where none are wanted.
         runs: Rounds; of a large state stock Faust takes part in one.
-        say: Told what is going on.
     """
     rows = []
     for count in wanted_keys or keys:
@@ -91,13 +89,13 @@ async def measure(
         for number in range(runs):
             say(f"{count:,} keys: run {number + 1} of {runs}")
             with_stock = not number or count < _LARGE_KEYS
-            rounds.append(await _round(settings, count, with_stock=with_stock, say=say))
+            rounds.append(await _round(settings, count, with_stock=with_stock))
         rows.append(row_of(count, rounds))
     first = {key: rows[0][key] for key in ("keys", "recovery_ratio", "records_per_s")}
     return {**first, "rows": rows, "value_bytes": VALUE_BYTES}
 
 
-async def _round(settings: Settings, keys: int, *, with_stock: bool, say: Say) -> dict[str, float]:
+async def _round(settings: Settings, keys: int, *, with_stock: bool) -> dict[str, float]:
     """Seconds by contender, each in a process of its own."""
     within_s = _START_WITHIN_S + keys / _LEAST_KEYS_PER_S
     too_slow = f"recover {keys:,} keys in {within_s:g} s: run with fewer --keys"

@@ -159,14 +159,13 @@ def publish(
     Args:
         name: Of the section.
         output: How the figures are printed.
-        measure: Gives the figures, at once or as a coroutine. Called with the environment, if there is one, `say` and
-            the size by name.
+        measure: Gives the figures, at once or as a coroutine. Called with the environment, if any, and the size.
         on_kafka: Whether to measure on a Kafka of its own in a temporary folder.
         size: How much is measured.
     """
     printed, load_average = Printer(output), os.getloadavg()[0]
     with own_environment() if on_kafka else nullcontext() as environment:
-        found = measure(*([environment] if environment else []), say=printed.message, **size)
+        found = measure(*([environment] if environment else []), **size)
         figures = msgspec.to_builtins(asyncio.run(found) if iscoroutine(found) else found)
     figures |= {"load_average_at_start": load_average, "cpus": os.cpu_count() or 1}
     result = result_of(name, figures)

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.machine import own_environment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, cpu_s, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, SAID, Corpus, CorpusQuestion, fill, users_for
 from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
@@ -84,7 +84,6 @@ async def measure(
     seconds: float = 30.0,
     asked: int = 1_000,
     end_to_end: bool = False,
-    say: Say,
 ) -> Figures:
     """Measure everything.
 
@@ -94,7 +93,6 @@ async def measure(
         seconds: For each route.
         asked: Questions inside the process, for each route.
         end_to_end: Whether roles are started too, on a Kafka of their own.
-        say: Told what is going on.
     """
     with own_environment() if end_to_end else nullcontext() as environment, TemporaryDirectory() as folder:
         kafka = {"bootstrap": environment.bootstrap} if environment else {}
@@ -110,8 +108,8 @@ async def measure(
         questions = list(islice(corpus.questions(users), _QUESTIONS))
         say("asking inside the process")
         inside = await _inside(settings, questions, asked)
-        routes = await _over_http(settings, questions, rate=rate, seconds=seconds, say=say)
-        last = await question_to_context(settings, seconds, say=say) if end_to_end else None
+        routes = await _over_http(settings, questions, rate=rate, seconds=seconds)
+        last = await question_to_context(settings, seconds) if end_to_end else None
     return {
         "memories": users * MEMORIES_EACH,
         "users": users,
@@ -156,7 +154,7 @@ async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQues
 
 
 async def _over_http(
-    settings: Settings, questions: Sequence[CorpusQuestion], *, rate: float, seconds: float, say: Say
+    settings: Settings, questions: Sequence[CorpusQuestion], *, rate: float, seconds: float
 ) -> dict[str, Figures]:
     """Each route, and one that touches no memory."""
     bodies, found = [json.encode(question).decode() for question in questions], dict[str, Figures]()
@@ -174,13 +172,12 @@ async def _over_http(
     return found
 
 
-async def question_to_context(settings: Settings, seconds: float, *, say: Say) -> Figures:
+async def question_to_context(settings: Settings, seconds: float) -> Figures:
     """Start the roles and ask, one question after the other.
 
     Args:
         settings: Cluster, prefix and data directory; the index role opens the store that is there.
         seconds: For how long, the warm-up left out.
-        say: Told what is going on.
 
     Raises:
         BenchFailed: A question was not answered.

@@ -30,7 +30,7 @@ _BEGINS = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]+")
 _LEAST_WORDS = 4
 SAID = msgspec.toml.decode((Path(__file__).parent / "said.toml").read_bytes(), type=dict[str, list[str]])
-"""`facts` that users tell of themselves, one after the other; `places` and `things` in them; turns `asking` end to end."""
+"""`facts` that users tell of themselves, in turn; `places` and `things` in them; turns `asking` end to end."""
 _SAYS_EVERY = 10
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import Figures, Say, cpu_s
+from jobs.lab.bench.measuring import Figures, cpu_s, say
 from jobs.lab.bench.sessions_role import SOURCES, caught_up, running
 from jobs.lab.bench.traffic import send_backlog
 from models.entities import REGISTRY
@@ -25,7 +25,7 @@ QUICK = {"turns": 3_000}
 _FLUSH_AGE = "PT15S"
 
 
-async def measure(environment: BenchEnvironment, *, turns: int = 60_000, say: Say) -> Figures:
+async def measure(environment: BenchEnvironment, *, turns: int = 60_000) -> Figures:
     """Run all roles over one backlog."""
     settings = await environment.fresh("roles", partitions=PARTITIONS)
     async with running(settings, *SOURCES, environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": _FLUSH_AGE}) as started:
@@ -37,7 +37,7 @@ async def measure(environment: BenchEnvironment, *, turns: int = 60_000, say: Sa
         began_s = time.monotonic()
         say(f"sending {turns:,} turns")
         turn_bytes = await send_backlog(settings, 7, turns)
-        await caught_up(settings, roles, say=say)
+        await caught_up(settings, roles, told=say)
         seconds = time.monotonic() - began_s
         costs = [
             {

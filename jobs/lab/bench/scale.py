@@ -24,7 +24,7 @@ import psutil
 from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, Timing
+from jobs.lab.bench.measuring import BenchFailed, Figures, Timing, say
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
 from jobs.lab.bench.traffic import send_backlog
 from models.partition.sessions import DecodedArrival
@@ -70,7 +70,6 @@ async def measure(
     passes: int = 31,
     workers: Sequence[int] = (1, 2, 4),
     backlog_turns: int = 30_000,
-    say: Say,
 ) -> Figures:
     """Run everything, one after the other.
 
@@ -83,11 +82,10 @@ async def measure(
         passes: Measured micro-batches at each number of sessions.
         workers: Numbers of workers.
         backlog_turns: Turns that the workers take.
-        say: Told what is going on.
     """
-    by_workers = await measure_workers(environment, workers, runs=runs, turns=backlog_turns, say=say)
-    lengths = measure_lengths(runs=runs, probes=probes, say=say)
-    costs, notes = measure_sessions(sessions, turns_each=turns_each, passes=passes, say=say)
+    by_workers = await measure_workers(environment, workers, runs=runs, turns=backlog_turns)
+    lengths = measure_lengths(runs=runs, probes=probes)
+    costs, notes = measure_sessions(sessions, turns_each=turns_each, passes=passes)
     return {
         "ratio_long_session": lengths[-1]["ratio"],
         "session_length": lengths,
@@ -100,7 +98,7 @@ async def measure(
 
 
 async def measure_workers(
-    environment: BenchEnvironment, counts: Sequence[int], *, runs: int, turns: int, say: Say
+    environment: BenchEnvironment, counts: Sequence[int], *, runs: int, turns: int
 ) -> list[Figures]:
     """Throughput by number of workers."""
     timings: dict[int, list[Timing]] = {count: [] for count in counts}
@@ -147,13 +145,12 @@ async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, 
     return Timing(turns, max(written_ms for written_ms, _, _ in await folded_offsets(settings)) / 1000 - woken_s)
 
 
-def measure_lengths(*, runs: int, probes: int, say: Say) -> list[Figures]:
+def measure_lengths(*, runs: int, probes: int) -> list[Figures]:
     """Cost at each of `POSITIONS`: medians over probes, then over runs; ratios are taken within a probe.
 
     Args:
         runs: Histories that begin at another line.
         probes: Runs of words said at every position, per history.
-        say: Called with what is going on.
     """
     policy = policy_of(load_settings())
     prepared, costs, sizes = Prepared(policy), list[list[list[float]]](), list[list[int]]()
@@ -279,9 +276,7 @@ def cost_apart(sessions: int, turns_each: int, passes: int = 1) -> Figures:
     return apart(what, cost_of, sessions, turns_each, passes, within_s=_COSTED_WITHIN_S, too_slow=too_slow)
 
 
-def measure_sessions(
-    counts: Sequence[int], *, turns_each: int, passes: int, say: Say
-) -> tuple[list[Figures], list[str]]:
+def measure_sessions(counts: Sequence[int], *, turns_each: int, passes: int) -> tuple[list[Figures], list[str]]:
     """Measure each count, the smallest first, to which the others are compared.
 
     Returns:

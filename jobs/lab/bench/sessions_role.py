@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import count
@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Say, Timing, cpu_s
+from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Timing, cpu_s
 from jobs.shared.role_process import RoleProcess
 from models.entities import REGISTRY
 from models.events.topics import COMMANDS, REQUESTS, SESSION_STATE, TURNS, Topic
@@ -116,14 +116,18 @@ async def take_backlog(settings: Settings, turns: int, *, counted: bool = True) 
 
 
 async def caught_up(
-    settings: Settings, roles: Mapping[str, RoleProcess], *, say: Say = lambda _: None, scraped: bool = False
+    settings: Settings,
+    roles: Mapping[str, RoleProcess],
+    *,
+    told: Callable[[str], None] = lambda _: None,
+    scraped: bool = False,
 ) -> None:
     """Wait until every role has committed all of what it reads, the others' outputs included.
 
     Args:
         settings: Cluster and prefix.
         roles: By name.
-        say: Told how many records are left.
+        told: Called with how many records are left.
         scraped: Whether their metrics are asked for meanwhile.
 
     Raises:
@@ -145,7 +149,7 @@ async def caught_up(
                         raise BenchFailed(f"role {name} ended:\n{role.log_tail()}")
                     if scraped and poll % _SCRAPE_EVERY_POLLS == 0:
                         await scrape(client, role)
-                say("records to read: " + ", ".join(f"{role} {count:,}" for role, count in left.items()))
+                told("records to read: " + ", ".join(f"{role} {count:,}" for role, count in left.items()))
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         raise BenchFailed(f"not everything was read within {_WITHIN_S:g} s") from None

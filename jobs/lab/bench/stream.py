@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Say, Timing, medians, spread_ms
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Timing, medians, say, spread_ms
 from jobs.lab.bench.sessions_role import Backlog, running, take_backlog
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send, send_backlog
 from models.events import AlertChanged
@@ -103,7 +103,6 @@ async def measure(
     turns: int = 20_000,
     per_event_turns: int = 4_000,
     latency_seconds: float = 10.0,
-    say: Say,
 ) -> Figures:
     """Run everything.
 
@@ -113,7 +112,6 @@ async def measure(
         turns: Length of each round's log.
         per_event_turns: After how many of them the contenders that work per event stop.
         latency_seconds: How long turns are sent for the alert latency, after a warm-up.
-        say: Told what is going on.
     """
     rounds = []
     for run in range(runs):

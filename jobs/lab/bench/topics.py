@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Say, in_turns
+from jobs.lab.bench.measuring import BenchFailed, Figures, in_turns, say
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.topics_work import TWENTY, LongSession, long_sessions, match_ms, walk
 from jobs.lab.bench.traffic import TurnTraffic, conversation_of, send_backlog
@@ -53,7 +53,6 @@ async def measure(
     runs: int = 3,
     fold_turns: int = 10_000,
     role_turns: int = 20_000,
-    say: Say,
 ) -> Figures:
     """Measure everything.
 
@@ -64,7 +63,6 @@ async def measure(
         runs: Rounds of the sessions role.
         fold_turns: Turns of each round of the fold.
         role_turns: Turns of each round of the sessions role.
-        say: Told what is going on.
         BenchFailed: The conversations are too short, or the role failed.
     """
     settings = load_settings()
@@ -89,7 +87,7 @@ async def measure(
     else:
         say("the sessions role with topics and without")
         with environment as place:
-            role = await role_ratio(place, conversations, policy, runs=runs, turns=role_turns, say=say)
+            role = await role_ratio(place, conversations, policy, runs=runs, turns=role_turns)
     probes = sum(lineage.probes for lineage in walked.compactions)
     found = sum(lineage.probes_found for lineage in walked.compactions)
     return {
@@ -211,7 +209,6 @@ async def role_ratio(
     *,
     runs: int,
     turns: int,
-    say: Say,
 ) -> Figures:
     """The sessions role on a backlog of these conversations, each time as a process of its own on fresh topics.
 

@@ -25,12 +25,11 @@ from streams.wiring import policy_of
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
 
-async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
+async def test_every_figure_is_measured(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each contender folds its turns, each alarming turn's alert is read, and each ratio is positive."""
-    said: list[str] = []
     size = {"runs": 1, "turns": 3_000, "per_event_turns": 200}
 
-    report = await measure(BenchEnvironment(kafka, tmp_path), **size, latency_seconds=0.5, say=said.append)
+    report = await measure(BenchEnvironment(kafka, tmp_path), **size, latency_seconds=0.5)
 
     wanted = {"sessions_role", *(name for name in CONTENDERS if missing_package(name) is None)}
     assert set(report["absolute_turns_per_s"]) == wanted
@@ -42,7 +41,7 @@ async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
     assert report["changelog_bytes_per_turn"] > report["turn_bytes"] > 100
     assert all(us > 0 for stage, us in report["stage_us_per_turn"].items() if stage != "other")
     assert report["mb_per_10000_sessions"] > 0
-    assert said[0] == "run 1 of 1"
+    assert capsys.readouterr().err.startswith("run 1 of 1\n")
 
 
 @pytest.mark.timeout(900)
@@ -50,7 +49,7 @@ async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) 
     """Role and Faust agent killed once each in mid-stream: both are counted, and the role lost and doubled nothing."""
     names = ["sessions_role", "per_event_faust_guarded"]
 
-    report = await measure_kills(BenchEnvironment(kafka, tmp_path), names=names, kills=1, seed=3, say=lambda _: None)
+    report = await measure_kills(BenchEnvironment(kafka, tmp_path), names=names, kills=1, seed=3)
 
     assert [(row["contender"], row["kills"], row["turns"]) for row in report["rows"]] == [
         (name, 1, 1_100) for name in names
@@ -61,23 +60,23 @@ async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) 
     assert report["rows"][1]["alerts"] == role["alerts"] > 0
 
 
-async def test_every_contender_recovers_every_key(kafka: str, tmp_path: Path) -> None:
+async def test_every_contender_recovers_every_key(
+    kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Ours in memory, in an empty RocksDB and in a warm one, and stock Faust, each in a process of its own."""
-    said: list[str] = []
-
-    report = await measure_recovery(BenchEnvironment(kafka, tmp_path), keys=[1_000], runs=1, say=said.append)
+    report = await measure_recovery(BenchEnvironment(kafka, tmp_path), keys=[1_000], runs=1)
 
     (row,) = report["rows"]
     assert (1_000, 1_000) == (report["keys"], row["keys"])
     assert min(row["seconds"], row["stock_seconds"], row["rocksdb_seconds"], row["warm_seconds"]) > 0
     assert row["recovery_ratio"] == pytest.approx(row["stock_seconds"] / row["seconds"])
-    assert ["turntide", "stock_faust", "rocksdb", "warm"] == [line.split(":")[0].strip() for line in said[2:]]
+    assert ["turntide", "stock_faust", "rocksdb", "warm"] == [
+        line.split(":")[0].strip() for line in capsys.readouterr().err.splitlines()[2:]
+    ]
 
 
-async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
+async def test_every_curve_is_measured(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two workers share the partitions and take the whole backlog; the page's pictures come from this report."""
-    said: list[str] = []
-
     report = await measure_scale(
         BenchEnvironment(kafka, tmp_path),
         runs=1,
@@ -87,7 +86,6 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
         passes=1,
         workers=(2,),
         backlog_turns=800,
-        say=said.append,
     )
     result = result_of("scale", msgspec.to_builtins(report))
 
@@ -101,12 +99,13 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
         "scale-memory",
         "scale-workers",
     ]
-    assert said[0] == "workers, run 1 of 1"
+    assert capsys.readouterr().err.startswith("workers, run 1 of 1\n")
 
 
-async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path) -> None:
+async def test_the_role_runs_with_topics_and_without(
+    kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Both take the whole backlog, and the ratio is that of their throughputs."""
-    said: list[str] = []
     settings = load_settings()
 
     report = await measure_topics(
@@ -116,7 +115,6 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
         fold_turns=100,
         role_turns=3_000,
         environment=nullcontext(BenchEnvironment(kafka, tmp_path)),
-        say=said.append,
     )
 
     role = report["ratio_throughput"]
@@ -124,7 +122,7 @@ async def test_the_role_runs_with_topics_and_without(kafka: str, tmp_path: Path)
     assert role["ratio"] == pytest.approx(role["with_topics_turns_per_s"] / role["without_topics_turns_per_s"])
     held = result_of("topics", msgspec.to_builtins(report)).held_to
     assert [figure.value for figure in held if figure.what == "topics: ratio_throughput"] == [role["ratio"]]
-    assert [line.split(":")[0].strip() for line in said[-2:]] == [
+    assert [line.split(":")[0].strip() for line in capsys.readouterr().err.splitlines()[-2:]] == [
         "sessions role without topics",
         "sessions role with topics",
     ]

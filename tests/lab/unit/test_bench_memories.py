@@ -75,7 +75,7 @@ def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder)
 
 async def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As often as wanted, held to the limits of app memory; the page and the table show every figure."""
-    report = await measure(turns=1_000, rounds=1, walked=1, apps=20, asked=5, say=lambda _: None)
+    report = await measure(turns=1_000, rounds=1, walked=1, apps=20, asked=5)
     result = publish("memories", OutputFormat.TABLE, lambda **_: report)
 
     assert [(each["what"], each["count"]) for each in [*report["work"], *report["reading"]]] == [

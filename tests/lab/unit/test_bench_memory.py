@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from jobs.lab.bench.folds import InMemory
 from jobs.lab.bench.memory import FILLED_TURNS, measure, streaming, take_turns
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD
@@ -35,10 +37,9 @@ def test_sessions_that_went_leave_nothing_behind() -> None:
     assert len(held.table.entities) == 601
 
 
-def test_the_report_says_what_a_session_takes_and_whether_it_is_level() -> None:
+def test_the_report_says_what_a_session_takes_and_whether_it_is_level(capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty milestones; the wanted number is open; every figure is there."""
-    said: list[str] = []
-    report = measure(sessions=600, open_at_once=100, filled=500, say=said.append)
+    report = measure(sessions=600, open_at_once=100, filled=500)
 
     assert report["sessions"] == report["milestones"][-1]["seen"] == 600
     assert len(report["milestones"]) == 20
@@ -48,4 +49,4 @@ def test_the_report_says_what_a_session_takes_and_whether_it_is_level() -> None:
     assert report["mb_per_10000_sessions"] > 0
     assert 1_000 < report["state_bytes_per_session"] < 10_000
     assert report["level_ratio"] >= 1
-    assert len(said) == 21
+    assert len(capsys.readouterr().err.splitlines()) == 21

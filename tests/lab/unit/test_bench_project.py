@@ -57,7 +57,7 @@ def test_turns_are_compared_by_tenths() -> None:
 
 def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Held to the limits of project memory; the page and the table show every figure."""
-    report = measure(memories=80, asked=5, spoken_turns=((40, 1),), say=lambda _: None)
+    report = measure(memories=80, asked=5, spoken_turns=((40, 1),))
     result = publish("project", OutputFormat.TABLE, lambda **_: report)
 
     assert [(figure.what, figure.bound) for figure in result.held_to] == [

@@ -58,7 +58,7 @@ def test_medians_of_lengths_are_taken_within_runs() -> None:
 
 def test_every_length_is_measured_and_state_stays_bounded() -> None:
     """The session at 10,000 turns holds what topics keep at most, not ten times what it held at 1,000."""
-    found = measure_lengths(runs=1, probes=2, say=lambda _: None)
+    found = measure_lengths(runs=1, probes=2)
     sizes = [cost["state_bytes"] for cost in found]
 
     assert [cost["turn"] for cost in found] == list(POSITIONS)
@@ -99,7 +99,7 @@ def test_a_probe_folds_its_turns(prepared: Prepared, monkeypatch: pytest.MonkeyP
 
 def test_sessions_are_measured_in_processes_of_their_own() -> None:
     """A small count from start to figures, memory and ratio among them."""
-    (cost,), notes = measure_sessions((300,), turns_each=1, passes=1, say=lambda _: None)
+    (cost,), notes = measure_sessions((300,), turns_each=1, passes=1)
 
     assert (cost["sessions"], cost["turns_each"], notes) == (300, 1, [])
     assert cost["us_per_turn"] > 0
@@ -107,13 +107,14 @@ def test_sessions_are_measured_in_processes_of_their_own() -> None:
     assert 300 * 100 < cost["state_bytes"] < 300 * 10_000
 
 
-def test_what_does_not_fit_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The smallest count that would not fit ends the row before it is begun."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(2**20))
-    said: list[str] = []
-    costs, notes = measure_sessions((1_000_000, 1_000), turns_each=1, passes=1, say=said.append)
+    costs, notes = measure_sessions((1_000_000, 1_000), turns_each=1, passes=1)
 
     assert costs == []
-    assert notes == said
+    assert capsys.readouterr().err == f"{notes[0]}\n"
     assert notes[0].startswith("1,000 sessions are left out: they need about")
     assert does_not_fit(1_000, bytes_each=2_000, free_bytes=2**30) is None
