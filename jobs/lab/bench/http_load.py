@@ -3,8 +3,7 @@
 The times at which requests are due are fixed before the first one is sent, and a time runs from there: where the server
 (or the sending process) falls behind, the wait counts.
 
-`python -m jobs.lab.bench.http_load PORT`: the API of the index role without its indexing, over the Qdrant Edge store of
-the data directory, with the same limits and tools.
+`python -m jobs.lab.bench.http_load`: the api role over the Qdrant Edge store of the data directory.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, spread_ms
 from jobs.lab.bench.traffic import paced
 from jobs.operate.worker import run_until_stopped
 from jobs.shared.role_process import RoleProcess
-from streams.api.assembly import memory_api
-from streams.http.health import create_api, serve
 from streams.index.edge import EdgeStore
-from streams.observe.telemetry import configure_logging, metrics
+from streams.observe.telemetry import configure_logging
+from streams.roles.api import ApiRole
 from streams.settings import load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
@@ -156,32 +154,21 @@ async def _sent(load: RequestLoad) -> list[Answered]:
 
 
 class StoreServer(RoleProcess):
-    """The API over the store in the data directory, as a process of its own."""
+    """The api role over the Qdrant Edge store of the data directory, as a process of its own."""
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-m", __spec__.name, str(self.port)]
+        return [sys.executable, "-m", __spec__.name]
 
 
-async def _serve(port: int, stop: asyncio.Event) -> None:
-    settings, http = load_settings(), HttpSettings()  # no tokens: those who ask have none
-    embedder = embedder_of(settings)
+async def _serve(stop: asyncio.Event) -> None:
+    settings = load_settings()
+    embedder, http = embedder_of(settings), HttpSettings(api_port=settings.http.api_port)
     store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
-    served = memory_api(store, embedder, policy_of(settings), http, topic_prefix=settings.topic_prefix)
-    api = create_api(
-        ready=lambda: (True, "ready"),
-        registry=metrics.registry,
-        routes=served.routes,
-        endpoints=served.endpoints,
-        http=http,
-    )
-    try:
-        async with serve(api, port=port):
-            gc.freeze()  # as a role does once it is started
-            await stop.wait()
-    finally:
-        await store.close()
+    open_to_all = settings.model_copy(update={"http": http})  # no tokens: those who ask have none
+    gc.freeze()  # as a role does once it is started
+    await ApiRole(open_to_all, policy_of(settings), embedder, store).run(stop)
 
 
 if __name__ == "__main__":
     configure_logging(level="warning")
-    run_until_stopped(lambda stop: _serve(int(sys.argv[1]), stop), exit_with_parent=True, within_s=_ENDS_WITHIN_S)
+    run_until_stopped(_serve, exit_with_parent=True, within_s=_ENDS_WITHIN_S)

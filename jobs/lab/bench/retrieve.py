@@ -158,7 +158,7 @@ async def _over_http(
 ) -> dict[str, Figures]:
     """Each route, and one that touches no memory."""
     bodies, found = [json.encode(question).decode() for question in questions], dict[str, Figures]()
-    async with running(settings, "index", kind=StoreServer) as (server,):
+    async with running(settings, "api", kind=StoreServer) as (server,):
         # The server opens its collections, and failures are seen at once.
         async with httpx.AsyncClient(base_url=server.url, timeout=30.0) as client:
             for path in _ASKED:
