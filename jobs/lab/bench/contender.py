@@ -29,9 +29,8 @@ import faust
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
-from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import plain_fold, raw_read, record_of
-from jobs.lab.bench.measuring import Stopwatch, Timing
+from jobs.lab.bench.measuring import Stopwatch, Timing, apart
 from jobs.lab.bench.recovery import faust_app
 from jobs.shared.role_process import RoleProcess, environment_of
 from models.entities import TOPIC_OF

@@ -20,8 +20,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from jobs.lab.bench.apart import apart
-from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, Figures, apart, cpu_s, spread_ms
 from jobs.lab.bench.traffic import paced
 from jobs.operate.worker import run_until_stopped
 from jobs.shared.role_process import RoleProcess

@@ -17,9 +17,8 @@ from typing import Any
 
 import faust
 
-from jobs.lab.bench.apart import apart
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, medians, say
+from jobs.lab.bench.measuring import BenchFailed, Figures, apart, medians, say
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, require_topic

@@ -21,10 +21,9 @@ import httpx
 import numpy as np
 import psutil
 
-from jobs.lab.bench.apart import apart
 from jobs.lab.bench.folds import InMemory, Prepared
 from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Timing, say
+from jobs.lab.bench.measuring import BenchFailed, Figures, Timing, apart, say
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
 from jobs.lab.bench.traffic import send_backlog
 from models.partition.sessions import DecodedArrival

@@ -111,8 +111,7 @@ def acts_of(names: str) -> frozenset[FaultKind]:
 def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, printed: Printer) -> None:
     import asyncio
 
-    from jobs.lab.chaos.driver import OWN_KAFKA
-    from jobs.lab.chaos.rolling import RollingResult, roles_of, roll
+    from jobs.lab.chaos.driver import OWN_KAFKA, RollingResult, roles_of, roll
     from jobs.lab.chaos.supervisor import ROLES, own_cluster
 
     wanted = roles_of(roles) if roles else ROLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lab.chaos.rolling import roll
+from jobs.lab.chaos.driver import roll
 from streams.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka]

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from jobs.lab.bench.archive import read_views, stored
-from jobs.lab.bench.archive_landing import Filled, fill, speed
+from jobs.lab.bench.archive import Filled, fill, read_views, speed, stored
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
 from jobs.lab.bench.result import result_of, write_page
 from models.entities import REGISTRY

@@ -14,7 +14,7 @@ from jobs.lab.bench.http_load import Answered, figures_of
 from jobs.lab.bench.layout import HeldFigure
 from jobs.lab.bench.measuring import BenchFailed, Figures
 from jobs.lab.bench.result import publish, result_of
-from jobs.lab.bench.retrieve_corpus import (
+from jobs.lab.bench.retrieve import (
     MEMORIES_EACH,
     TURNS_EACH,
     Corpus,
