@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 from time import monotonic
 from typing import Annotated
 
@@ -17,7 +18,7 @@ import psutil
 import typer
 from msgspec import Struct, field
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.lab.chaos.driver import EVENT_TIME_PER_TIME, send_load
 from jobs.lab.chaos.supervisor import ROLES, own_cluster, supervised
 from jobs.lab.chaos.traffic import traffic
@@ -39,17 +40,9 @@ class SlopeEstimate(Struct, frozen=True):
     low: float
     high: float
 
-    def scaled(self, factor: float) -> SlopeEstimate:
-        """In another unit; the factor is positive."""
-        return SlopeEstimate(self.slope * factor, self.low * factor, self.high * factor)
-
 
 def theil_sen(x: Sequence[float], y: Sequence[float]) -> SlopeEstimate:
-    """Slope of y over x (`scipy.stats.theilslopes`).
-
-    Args:
-        x: Rising.
-        y: As many.
+    """Slope of y over x (`scipy.stats.theilslopes`), to two decimals.
 
     Raises:
         ValueError: Fewer than three points.
@@ -59,10 +52,10 @@ def theil_sen(x: Sequence[float], y: Sequence[float]) -> SlopeEstimate:
     """
     from scipy.stats import theilslopes
 
-    if len(x) != len(y) or len(x) < 3:  # noqa: PLR2004 - a slope and a doubt
+    if len(x) < 3:  # noqa: PLR2004 - a slope and a doubt
         raise ValueError(f"a trend needs three points and more, not {len(x)}")
     slope, _, low, high = theilslopes(joined(y), joined(x), 0.95)
-    return SlopeEstimate(float(slope), float(low), float(high))
+    return SlopeEstimate(*(round(float(each), 2) for each in (slope, low, high)))
 
 
 def joined(values: Sequence[float], most: int = MOST_POINTS) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -126,6 +119,11 @@ class Samples(Struct):
     own_bytes: dict[str, list[int]] = field(default_factory=lambda: {role: [] for role in ROLES})
 
 
+@with_examples(
+    "turntide lab soak --minutes 120",
+    "turntide lab soak --minutes 30 --turns-per-s 500 --picture memory.svg",
+    "turntide lab soak --minutes 10 --output json | jq .roles.sessions.mb_per_hour",
+)
 def soak(
     *,
     minutes: Annotated[float, typer.Option(min=0.2, help="How long turns are sent.")] = 60.0,
@@ -159,13 +157,6 @@ def soak(
         printed.message(f"picture: {picture}")
     if not result.flat:
         raise typer.Exit(_EXIT_GROWS)
-
-
-soak.epilog = examples(  # type: ignore[attr-defined]
-    "turntide lab soak --minutes 120",
-    "turntide lab soak --minutes 30 --turns-per-s 500 --picture memory.svg",
-    "turntide lab soak --minutes 10 --output json | jq .roles.sessions.mb_per_hour",
-)
 
 
 async def _run(folder: Path, seconds: float, turns_per_s: float, sample_s: float, progress: Progress) -> Samples:
@@ -220,8 +211,9 @@ def judged(samples: Samples) -> Soaked:
         ValueError: Too few samples for a slope.
     """
     first = int(len(samples.at_s) * _WARM_UP)
-    at_s, turns = samples.at_s[first:], samples.turns[first:]
-    per_s = (turns[-1] - turns[0]) / (at_s[-1] - at_s[0])
+    hours, million_turns = (
+        [each / unit for each in of[first:]] for of, unit in ((samples.at_s, 3600), (samples.turns, 1e6))
+    )
     result = Soaked(
         minutes=round(samples.at_s[-1] / 60, 2),
         turns=samples.turns[-1],
@@ -229,14 +221,13 @@ def judged(samples: Samples) -> Soaked:
         samples=len(samples.at_s),
     )
     for role, own_bytes in samples.own_bytes.items():
-        slope = theil_sen(at_s, own_bytes[first:])
-        median_mb = float(joined(own_bytes[first:], 1)[0]) / _MB
-        per_hour = slope.scaled(3600 / _MB)
+        own_mb = [each / _MB for each in own_bytes]
+        median_mb, per_hour = median(own_mb[first:]), theil_sen(hours, own_mb[first:])
         result.roles[role] = Memory(
             median_mb=round(median_mb, 1),
-            peak_mb=round(max(own_bytes) / _MB, 1),
-            mb_per_hour=_rounded(per_hour),
-            mb_per_million_turns=_rounded(per_hour.scaled(1e6 / (3600 * per_s))),
+            peak_mb=round(max(own_mb), 1),
+            mb_per_hour=per_hour,
+            mb_per_million_turns=theil_sen(million_turns, own_mb[first:]),
             verdict=verdict(per_hour, median_mb),
         )
     return result
@@ -250,10 +241,6 @@ def verdict(mb_per_hour: SlopeEstimate, median_mb: float) -> str:
     return "flat" if mb_per_hour.high <= limit else "open"
 
 
-def _rounded(trend: SlopeEstimate) -> SlopeEstimate:
-    return SlopeEstimate(round(trend.slope, 2), round(trend.low, 2), round(trend.high, 2))
-
-
 def draw(picture: Path, samples: Samples) -> None:
     """Memory over time, one curve a role."""
     from jobs.shared.pictures import Curve, draw_curves
@@ -264,11 +251,5 @@ def draw(picture: Path, samples: Samples) -> None:
         Curve(role, list(zip(passed.tolist(), (joined(own_bytes, _PICTURE_POINTS) / _MB).tolist(), strict=True)))
         for role, own_bytes in samples.own_bytes.items()
     ]
-    draw_curves(
-        picture,
-        title="Memory of each role under steady load",
-        x_label=name,
-        y_label="MB",
-        curves=curves,
-        log_x=False,
-    )
+    title = "Memory of each role under steady load"
+    draw_curves(picture, title=title, x_label=name, y_label="MB", curves=curves, log_x=False)

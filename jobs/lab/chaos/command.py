@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from jobs.cli import examples
+from jobs.cli import with_examples
 from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
@@ -26,6 +26,15 @@ _EXIT_DIFFERENT = 1
 _ALL = ",".join(FaultKind)
 
 
+@with_examples(
+    "turntide lab chaos",
+    "turntide lab chaos --seed 7 --minutes 5 --turns-per-s 500",
+    "turntide lab chaos --seed 7 --output json | jq .differences",
+    "turntide lab chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
+    "turntide lab chaos --acts kill,stop",
+    "turntide lab chaos --rolling --turns-per-s 100",
+    "turntide lab chaos --acts broker --minutes 5 --outage-s 60",
+)
 def chaos(
     *,
     seed: Annotated[int, typer.Option(min=0, help="The same seed does the same things in the same order.")] = 1,
@@ -83,17 +92,6 @@ def chaos(
             typer.echo(f"{found}. To repeat: {run.again()}", err=True)
         if failed:
             raise typer.Exit(_EXIT_DIFFERENT)
-
-
-chaos.epilog = examples(  # type: ignore[attr-defined]
-    "turntide lab chaos",
-    "turntide lab chaos --seed 7 --minutes 5 --turns-per-s 500",
-    "turntide lab chaos --seed 7 --output json | jq .differences",
-    "turntide lab chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
-    "turntide lab chaos --acts kill,stop",
-    "turntide lab chaos --rolling --turns-per-s 100",
-    "turntide lab chaos --acts broker --minutes 5 --outage-s 60",
-)
 
 
 def acts_of(names: str) -> frozenset[FaultKind]:
