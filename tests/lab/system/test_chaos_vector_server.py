@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from jobs.lab.chaos.vector_server import create_vector_api
 from models.retrieval.lexical import document_vector, query_vector
 from streams.http.health import serve
+from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.ports import Point
 
@@ -25,22 +27,23 @@ def point(session_id: str, turn: int) -> Point:
     return Point(f"{session_id}_{turn}", vector, {"session_id": session_id, "turn": turn, "risk": None})
 
 
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    """Where it serves."""
-    api, behind = create_vector_api(tmp_path, embedder="test")
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[tuple[ServerStore, EdgeStore]]:
+    """The production store, speaking to a server over a socket, and what is behind that."""
+    api, behind = create_vector_api(folder, embedder="test")
     async with serve(api) as port:
-        yield f"http://127.0.0.1:{port}"
+        store = ServerStore.connect(f"http://127.0.0.1:{port}", api_key=None, embedder="test")
+        store._retry_delays = AT_ONCE
+        yield store, behind
+        await store.close()
     await behind.close()
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[ServerStore]:
-    """The production store, speaking to it."""
-    store = ServerStore.connect(url, api_key=None, embedder="test")
-    store._retry_delays = AT_ONCE
-    yield store
-    await store.close()
+async def store(tmp_path: Path) -> AsyncIterator[ServerStore]:
+    """One that is empty."""
+    async with serving(tmp_path) as (store, _):
+        yield store
 
 
 async def test_a_repeat_changes_nothing_and_filters_hold(store: ServerStore) -> None:
@@ -60,14 +63,10 @@ async def test_a_repeat_changes_nothing_and_filters_hold(store: ServerStore) -> 
 async def test_words_are_kept_beside_the_dense_vector(tmp_path: Path) -> None:
     """The sparse vector is the engine's, and any of several apps can be named."""
     axis, words = np.eye(4, dtype=np.float32)[0], document_vector("bread and salt")
-    api, behind = create_vector_api(tmp_path, embedder="test")
-    async with serve(api) as port:
-        store = ServerStore.connect(f"http://127.0.0.1:{port}", api_key=None, embedder="test")
+    async with serving(tmp_path) as (store, behind):
         await store.upsert("episodes", [Point(f"{app}_0", axis, {"app_id": app, "turn": 0}, words) for app in "abc"])
         counted = await store.count("episodes", where={"app_id": ("a", "c")})
         found = await behind.search("episodes", query_vector("bread"), where={"app_id": "c"}, top_k=5)
-        await store.close()
-    await behind.close()
 
     assert (counted, [hit.key for hit in found]) == (2, ["c_0"])
 
@@ -76,13 +75,9 @@ async def test_points_are_read_by_their_keys_also_by_the_next_process(tmp_path: 
     """Keys that were written, within the conditions; ids are all that the server is told of them."""
     batch = [point("a", 0), point("b", 1)]
     for stored in (batch, []):
-        api, behind = create_vector_api(tmp_path, embedder="test")
-        async with serve(api) as port:
-            store = ServerStore.connect(f"http://127.0.0.1:{port}", api_key=None, embedder="test")
+        async with serving(tmp_path) as (store, _):
             await store.upsert("turns", stored)
             found = await store.read("turns", ["a_0", "b_1", "c_9"], where={"session_id": "b"})
-            await store.close()
-        await behind.close()
 
         assert {"b_1": batch[1].payload} == found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from jobs.lab.bench.archive import Filled, fill, read_views, speed, stored
 from jobs.lab.bench.archive_traffic import ArchiveSize, ArchiveTraffic
-from jobs.lab.bench.result import result_of, write_page
 from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
@@ -114,24 +112,3 @@ def test_landing_and_the_limit_take_the_same_turns(tmp_path: Path) -> None:
 
     assert spent.turns == raw.turns > 0
     assert not folder.exists()
-
-
-def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
-    """Each figure that is held to something has a verdict; a run cut short has no rows."""
-    printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "ratio_raw_write": 0.5}
-    (tmp_path / "archive.json").write_text(json.dumps(printed))
-    verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
-    result = result_of("archive", printed)
-
-    assert verdicts == [
-        ("archive: landing to raw write", False),
-        ("archive: slowest view", True),
-        ("archive: slowest mining job", True),
-    ]
-    assert [list(row) for table in result.rows for row in table.rows] == [
-        ["turns", "500,000"],
-        ["by the raw write", "0.5"],
-        ["turns", "0.25"],
-        ["drift", "3.5", ""],
-    ]
-    assert "## Archive" in (tmp_path / "README.md").read_text()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.lab.bench.contender import EventFold, missing_package
+from jobs.lab.bench.contender import EventFold
 from jobs.lab.bench.folds import record_of
 from jobs.lab.bench.kills import KILL_AFTER_S, count_alerts, count_turns, kill_moments_s
 from jobs.lab.bench.traffic import TurnTraffic
@@ -133,10 +133,3 @@ def test_moments_follow_the_seed_and_fall_among_the_steady_turns() -> None:
 
     assert moments == kill_moments_s(7, 30) != kill_moments_s(8, 30)
     assert all(KILL_AFTER_S[0] <= moment <= KILL_AFTER_S[1] for moment in moments)
-
-
-def test_contenders_name_the_package_they_need() -> None:
-    """What is left out for want of a package can be said; Faust and the plain loops need none."""
-    assert missing_package("per_event_faust_guarded") is None
-    assert missing_package("plain_fold") is None
-    assert missing_package("quix_exactly_once") in {None, "quixstreams"}

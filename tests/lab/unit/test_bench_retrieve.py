@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from time import perf_counter
@@ -11,9 +9,7 @@ from time import perf_counter
 import pytest
 
 from jobs.lab.bench.http_load import Answered, figures_of
-from jobs.lab.bench.layout import HeldFigure
-from jobs.lab.bench.measuring import BenchFailed, Figures
-from jobs.lab.bench.result import publish, result_of
+from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.retrieve import (
     MEMORIES_EACH,
     TURNS_EACH,
@@ -21,10 +17,8 @@ from jobs.lab.bench.retrieve import (
     app_of,
     fill,
     user_of,
-    users_for,
 )
 from jobs.lab.bench.traffic import paced
-from jobs.shared.output import OutputFormat
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
@@ -38,19 +32,6 @@ from streams.inference.wordllama import WordLlamaEmbedder
 def corpus() -> Corpus:
     """With the default policy."""
     return Corpus(Policy())
-
-
-def measured(*, end_to_end: Figures | None = None, inside_ms: float | None = None, **figures: float) -> Figures:
-    """What the command prints of 200 requests a second to a route with these figures."""
-    route: Figures = {"path": "/v1/retrieve", "p99_ms": 10.0, "rate": 200.0, "errors": 0, **figures}
-    if inside_ms is not None:
-        route |= {"inside": {"p99_ms": inside_ms}, "ratio_p99": route["p99_ms"] / inside_ms}
-    return {"rate": 200.0, "routes": [route], "end_to_end": end_to_end}
-
-
-def held_of(measured: Figures) -> Sequence[HeldFigure]:
-    """What the page holds to a limit."""
-    return result_of("retrieve", measured).held_to
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
@@ -77,12 +58,6 @@ def test_questions_follow_the_seed_and_users_that_are_there(corpus: Corpus) -> N
     asked = list(islice(corpus.questions(3), 60))
 
     assert {(each.app_id, each.user_id) for each in asked} == {(app_of(n), user_of(n)) for n in range(3)}
-
-
-@pytest.mark.parametrize(("memories", "users"), [(100_000, 100), (1_400, 1), (10, 1)])
-def test_users_are_as_many_as_the_memories_need(memories: int, users: int) -> None:
-    """At least one."""
-    assert users_for(memories) == users
 
 
 async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Path) -> None:
@@ -126,33 +101,3 @@ def test_a_run_is_measured_from_when_requests_were_due() -> None:
     assert found["answer_p99_ms"] < found["p99_ms"]
     with pytest.raises(BenchFailed, match="503"):
         figures_of([refused], began_s=10.0)
-
-
-@pytest.mark.parametrize(
-    ("figures", "reached"),
-    [({}, True), ({"p99_ms": 15.1}, False), ({"errors": 1}, False), ({"rate": 190.0}, False)],
-)
-def test_the_limit_holds_only_for_answers_that_keep_up(figures: Figures, reached: bool) -> None:
-    """A server that refuses or falls behind has not reached it, however fast the others were answered."""
-    (held,) = held_of(measured(**figures))
-
-    assert held.reached is reached
-
-
-def test_what_was_measured_is_held_to_its_limit() -> None:
-    """Inside the process, and end to end, where a prompt without its turn reaches nothing."""
-    end = {"asked": 9, "p50_ms": 50.0, "p99_ms": 100.0, "without_turn": 1}
-    held = held_of(measured(p99_ms=15.0, inside_ms=6.0, end_to_end=end))
-
-    assert [(each.bound, each.reached) for each in held] == [(15.0, True), (5.0, False), (500.0, False)]
-
-
-def test_figures_are_printed_with_their_ratio(capsys: pytest.CaptureFixture[str]) -> None:
-    """As JSON and as a table."""
-    publish("retrieve", OutputFormat.JSON, lambda **_: measured(inside_ms=4.0))
-    as_json = json.loads(capsys.readouterr().out)
-    publish("retrieve", OutputFormat.TABLE, lambda **_: measured(inside_ms=4.0))
-    as_table = capsys.readouterr().out
-
-    assert as_json["routes"][0]["ratio_p99"] == 2.5
-    assert "/v1/retrieve" in as_table

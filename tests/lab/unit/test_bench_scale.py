@@ -9,11 +9,10 @@ from datetime import timedelta
 import psutil
 import pytest
 
-from jobs.lab.bench.folds import InMemory, Prepared
+from jobs.lab.bench.folds import Prepared
 from jobs.lab.bench.scale import (
     POSITIONS,
     Population,
-    does_not_fit,
     measure_lengths,
     measure_sessions,
     summarise_lengths,
@@ -67,34 +66,18 @@ def test_every_length_is_measured_and_state_stays_bounded() -> None:
     assert sizes[3] < 3 * sizes[2]
 
 
-def test_population_is_open(prepared: Prepared) -> None:
-    """All sessions are there with their turns, and a probe takes time."""
-    population = Population(Policy(), prepared, 40, 3)
-    entities = population.memory.table.entities
-    states = [SessionState.load(parts) for name, parts in entities.items() if name != PARTITION_ENTITY]
-
-    assert len(states) == 40
-    assert {(state.closed, state.head.last_turn) for state in states} == {(False, 2)}
-    assert population.probe(random.Random(1)) > 0
-
-
-def test_a_probe_folds_its_turns(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is skipped as old: each measured turn is a new one of another session."""
+def test_a_population_is_open_and_a_probe_folds_its_turns(prepared: Prepared) -> None:
+    """All sessions are there with their turns; nothing is skipped as old: each turn is a new one of another."""
     population = Population(Policy(), prepared, 30, 2)
-    turns = []
-    take = InMemory.take
 
-    def noted(self: InMemory, arrivals: list[object]) -> float:
-        seconds = take(self, arrivals)  # type: ignore[arg-type]
-        heads = [parts for name, parts in self.table.entities.items() if name != PARTITION_ENTITY]
-        turns.append(sorted(SessionState.load(parts).offset for parts in heads))
-        return seconds
+    def states() -> list[SessionState]:
+        entities = population.memory.table.entities.items()
+        return [SessionState.load(parts) for name, parts in entities if name != PARTITION_ENTITY]
 
-    monkeypatch.setattr(InMemory, "take", noted)
-    population.probe(random.Random(1))
-    population.probe(random.Random(2))
-
-    assert turns == [list(range(60, 90)), list(range(90, 120))]
+    assert [(state.closed, state.head.last_turn) for state in states()] == [(False, 1)] * 30
+    for seed in (1, 2):
+        assert population.probe(random.Random(seed)) > 0
+        assert sorted(state.offset for state in states()) == list(range(30 * (seed + 1), 30 * (seed + 2)))
 
 
 def test_sessions_are_measured_in_processes_of_their_own() -> None:
@@ -117,4 +100,3 @@ def test_what_does_not_fit_is_left_out_and_said(
     assert costs == []
     assert capsys.readouterr().err == f"{notes[0]}\n"
     assert notes[0].startswith("1,000 sessions are left out: they need about")
-    assert does_not_fit(1_000, bytes_each=2_000, free_bytes=2**30) is None

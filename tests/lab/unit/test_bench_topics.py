@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -11,8 +10,7 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.result import PAGE, result_of, write_page
-from jobs.lab.bench.topics import packing_rows, strings_of, switched, unpack_ms
+from jobs.lab.bench.topics import packing_rows, strings_of, unpack_ms
 from jobs.lab.bench.topics_work import (
     SESSION_TURNS,
     LongSession,
@@ -78,14 +76,6 @@ def test_every_message_is_walked_and_packed_ones_are_named(sessions: list[LongSe
     assert 0 < walked.most_topics <= Policy().topics.most_topics
 
 
-def test_strings_are_cut_and_what_is_left_is_dropped(sessions: list[LongSession]) -> None:
-    """Whole strings only; each message is in at most one."""
-    strings = strings_of(sessions, 50)
-
-    assert {len(string) for string in strings} == {50}
-    assert len(strings) == sum(len(session.turns) // 50 for session in sessions)
-
-
 def test_packing_is_measured_for_each_count(sessions: list[LongSession]) -> None:
     """Base64 costs a third, and the shared dictionary saves more than gzip."""
     rows = packing_rows(sessions)
@@ -94,7 +84,10 @@ def test_packing_is_measured_for_each_count(sessions: list[LongSession]) -> None
     for row in rows:
         assert 33 < row["base64_costs_percent"] < 35
         assert row["gzip_base64_saves_percent"] < row["gzip_saves_percent"] < row["deflate_saves_percent"]
-    assert len(unpack_ms(sessions, "gzip")) == rows[-1]["strings"]
+    strings = strings_of(sessions, 50)
+    assert {len(string) for string in strings} == {50}
+    assert len(strings) == sum(len(session.turns) // 50 for session in sessions)
+    assert len(unpack_ms(sessions, "gzip")) == rows[-1]["strings"] == len(strings)
 
 
 def test_counts_without_a_string_have_no_row(sessions: list[LongSession]) -> None:
@@ -113,31 +106,6 @@ def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
     assert len(match_ms(sessions, Policy())) == users - 20
     with pytest.raises(BenchFailed, match="too few to match against 20 topics"):
         match_ms(few, Policy())
-
-
-def test_only_topic_memory_is_switched() -> None:
-    """The policy is the same otherwise."""
-    off = switched(Policy(), with_topics=False)
-    assert (off.topics.enabled, switched(off, with_topics=True)) == (False, Policy())
-
-
-def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) -> None:
-    """Both files become sections: verdicts, tables and the curve; a file of nothing breaks neither."""
-    (tmp_path / "topics.json").write_text(printed)
-    curve = CliRunner().invoke(app, ["eval", "topics", "--sessions", "1", "--output", "json"]).stdout
-    (tmp_path / "eval-topics.json").write_text(curve)
-
-    figures = write_page(tmp_path)
-
-    page = (tmp_path / PAGE).read_text()
-    assert "## Topic memory" in page
-    assert "## Topics by cosine: wordllama" in page
-    assert "eval-topics-wordllama.svg" in page
-    assert (tmp_path / "eval-topics-wordllama.svg").is_file()
-    held = json.loads(printed)["held"]
-    assert [(f.what, f.reached) for f in figures] == [(row["figure"], row["reached"]) for row in held]
-    assert not result_of("eval-topics", {}).pictures
-    assert not result_of("topics", {}).held_to
 
 
 def test_command_prints_every_key_and_holds_every_limit(printed: str) -> None:

@@ -107,43 +107,32 @@ def test_figures_are_those_counted_by_hand() -> None:
     ]
 
 
-def test_what_would_not_be_stored_is_not_found() -> None:
-    """Below the policy's confidence or importance a fact is neither right nor wrong."""
-    labels = [message("a", LabelledFact(IDENTITY, "name", "Mira")), message("b"), message("c")]
-    found = {
-        "a": found_of(fact(IDENTITY, "name", "Mira", confidence=0.39)),
-        "b": found_of(fact(IDENTITY, "name", "Bo", importance=0.19)),
-        "c": found_of(fact(IDENTITY, "name", "Cy", confidence=0.4, importance=0.2)),
-    }
-    report = measure(labels, extractor(found), FactPolicy())
-
-    assert (report.gold, report.found, report.recall) == (1, 1, 0.0)
-    assert report.negatives_clean == 0.5
+RUN_TESTS = "run the tests before committing"
+OPEN_KEY = [LabelledFact(INSTRUCTION, None, RUN_TESTS), LabelledFact(INSTRUCTION, "emojis", RUN_TESTS)]
+MIRA = fact(IDENTITY, "name", "Mira")
 
 
-def test_open_key_takes_any_but_leaves_what_has_a_label() -> None:
-    """A label without a key does not take the fact that another label names."""
-    labels = [
-        message(
-            "a",
-            LabelledFact(INSTRUCTION, None, "run the tests before committing"),
-            LabelledFact(INSTRUCTION, "emojis", "run the tests before committing"),
-        )
-    ]
-    said = "run the tests before committing"
-    found = {"a": found_of(fact(INSTRUCTION, "emojis", said), fact(INSTRUCTION, "tests", f"always {said}"))}
-    report = measure(labels, extractor(found), FactPolicy())
+@pytest.mark.parametrize(
+    ("labels", "found", "precision", "recall"),
+    [
+        # Below the policy's confidence or importance a fact is neither right nor wrong.
+        ([LabelledFact(IDENTITY, "name", "Mira")], [fact(IDENTITY, "name", "Mira", confidence=0.39)], None, 0.0),
+        ([], [fact(IDENTITY, "name", "Bo", importance=0.19)], None, None),
+        ([], [fact(IDENTITY, "name", "Cy", confidence=0.4, importance=0.2)], 0.0, None),
+        # A label without a key does not take the fact that another label names.
+        (OPEN_KEY, [fact(INSTRUCTION, key, f"always {RUN_TESTS}") for key in ("emojis", "tests")], 1.0, 1.0),
+        # Each label is found once.
+        ([LabelledFact(IDENTITY, "name", "Mira")], [MIRA, MIRA], 0.5, 1.0),
+    ],
+)
+def test_a_fact_takes_one_label_if_it_would_be_stored(
+    labels: list[LabelledFact], found: list[ExtractedFact], precision: float | None, recall: float | None
+) -> None:
+    """And is right or wrong by that."""
+    report = measure([message("a", *labels)], extractor({"a": found_of(*found)}), FactPolicy())
 
-    assert (report.precision, report.recall) == (1.0, 1.0)
-
-
-def test_a_second_fact_of_the_same_label_is_wrong() -> None:
-    """Each label is found once."""
-    labels = [message("a", LabelledFact(IDENTITY, "name", "Mira"))]
-    found = {"a": found_of(fact(IDENTITY, "name", "Mira"), fact(IDENTITY, "name", "Mira"))}
-    report = measure(labels, extractor(found), FactPolicy())
-
-    assert (report.precision, report.recall) == (0.5, 1.0)
+    assert (report.precision, report.recall) == (precision, recall)
+    assert report.negatives_clean == (None if labels else float(precision is None))
 
 
 def test_retractions_are_counted_apart_and_spoil_negatives() -> None:

@@ -102,12 +102,7 @@ def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
     assert report.best_youden.youden == 1.0
     assert [point.merge_similarity for point in report.merging] == list(MERGE_SIMILARITIES)
     assert {point.f1 for point in report.merging} == {1.0}
-
-
-def test_thresholds_of_policy_and_seed_are_always_looked_at() -> None:
-    """Both stand in the report though neither was asked for, with each bonus."""
-    report = toy_report(ToyEmbedder())
-
+    # Policy's and source's thresholds are looked at though neither was asked for, with each bonus.
     assert [(point.threshold, point.active_bonus) for point in report.at_seed] == [(0.7, 0.0), (0.7, 0.1)]
     assert sorted({point.threshold for point in report.curve}) == [0.2, 0.5, 0.7]
 

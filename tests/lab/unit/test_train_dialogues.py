@@ -98,24 +98,20 @@ def test_turns_are_numbered_by_the_file_or_by_their_place() -> None:
     assert second.timestamp - first.timestamp == timedelta(minutes=1)
 
 
-@pytest.mark.parametrize(
-    ("licence", "free"),
-    [
-        ("MIT", True),
-        ("Apache-2.0+RUA", True),
-        ("CC-BY-4.0", True),
-        ("CC-BY-SA-4.0", False),
-        ("CC BY-NC 4.0", False),
-        ("GPL-3.0", False),
-        ("CC-BY-4.0 AND CC-BY-NC-4.0", False),
-        ("MIT (non-commercial)", False),
-        ("unknown", False),
-        ("", False),
-    ],
-)
-def test_what_is_not_known_to_be_free_may_not_ship(licence: str, free: bool) -> None:
+def test_what_is_not_known_to_be_free_may_not_ship() -> None:
     """Weights learnt from it would carry its terms."""
-    assert spoken("1", "s", "a", licence=licence).may_ship is free
+    free = ["MIT", "Apache-2.0+RUA", "CC-BY-4.0"]
+    others = [
+        "CC-BY-SA-4.0",
+        "CC BY-NC 4.0",
+        "GPL-3.0",
+        "CC-BY-4.0 AND CC-BY-NC-4.0",
+        "MIT (non-commercial)",
+        "unknown",
+        "",
+    ]
+
+    assert [each for each in free + others if spoken("1", "s", "a", licence=each).may_ship] == free
 
 
 def test_both_sides_of_one_hand_are_one_family() -> None:
