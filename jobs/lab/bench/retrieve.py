@@ -74,8 +74,8 @@ class CorpusQuestion(Struct, frozen=True):
 def users_for(memories: int) -> int:
     """Users that have so many memories together.
 
-    >>> users_for(100_000)
-    100
+    >>> users_for(100_000), users_for(1_400), users_for(10)
+    (100, 1, 1)
     """
     return max(1, round(memories / MEMORIES_EACH))
 

@@ -129,6 +129,7 @@ def test_alarming_turns_alert_and_nothing_else_in_their_sessions() -> None:
     ])  # fmt: skip
     alerts = [event for event in replay.result().outputs.values() if isinstance(event, AlertChanged)]
 
+    assert len(alerts) == 30
     assert sorted((alert.session_id, alert.turn, alert.cause) for alert in alerts) == sorted(
         (turn.session_id, turn.turn, "raised") for n, turn in enumerate(turns) if traffic.alarms(n)
     )

@@ -62,8 +62,6 @@ def test_lost_turns_are_counted_by_session() -> None:
 
     assert count_turns(expected, found) == {"lost": 12, "doubled": 0}
 
-    expected = conversation()
-
     assert count_turns(expected, [*closing(expected, turn_count=10), *expected]) == {"lost": 0, "doubled": 0}
 
 

@@ -23,17 +23,9 @@ from tests.support.command_line import turntide
 from tests.support.labelled_dialogues import as_file, made_up, retold, spoken
 
 KEYS = {
-    "roc_auc",
-    "pr_auc",
-    "recall_at_fpr_0.01",
-    "recall_at_fpr_0.05",
-    "recall",
-    "fpr",
-    "median_lead",
-    "us_per_turn",
-    "by_source",
-    "controls",
-}
+    "roc_auc", "pr_auc", "recall_at_fpr_0.01", "recall_at_fpr_0.05", "recall", "fpr",
+    "median_lead", "us_per_turn", "by_source", "controls",
+}  # fmt: skip
 SILENT = spoken("silent", "clinic", "How may I help?", role=Role.ASSISTANT)
 
 

@@ -60,14 +60,10 @@ def test_verdict_is_by_the_interval(low: float, high: float, expected: str) -> N
 
 
 def test_slope_is_that_of_the_line_whatever_the_outliers() -> None:
-    """A quarter of wild points does not move it; neither do more points than are taken."""
+    """A quarter of wild points does not move it; neither do more points than are taken; two are no trend."""
     n = 3 * MOST_POINTS
     y = [2.0 * x + (1e6 if x % 12 == 0 else 0.0) for x in range(n)]
 
     assert theil_sen(list(range(n)), y).slope == pytest.approx(2.0)
-
-
-def test_two_points_are_no_trend() -> None:
-    """Nothing could be said about doubt."""
     with pytest.raises(ValueError, match="three points"):
         theil_sen([0, 1], [0, 1])
