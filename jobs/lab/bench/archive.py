@@ -89,14 +89,9 @@ def land(
     threads: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Spent:
-    """Land polls as the archive role does, by its limits.
+    """Land polls as the archive role does, by its limits, with so many threads of DuckDB (None: one for each core).
 
-    Args:
-        paths: The archive.
-        chunks: Polls.
-        settings: Its limits.
-        threads: Of DuckDB; None: all cores.
-        progress: Told how many turns were taken.
+    `progress` is told how many turns were taken.
     """
     spent, writer, buffer = Spent(), LakeWriter(paths), LandingBuffer()
     moves, intake = writer.offsets(), IntakePolicy()
@@ -133,13 +128,7 @@ def land(
 
 
 def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> tuple[Spent, Spent]:
-    """Landing of these chunks in one thread, and beside it DuckDB alone with the same bytes.
-
-    Args:
-        folder: Empty.
-        chunks: What is landed; held in memory.
-        settings: Limits of a landing.
-    """
+    """Landing of these chunks in one thread, and beside it DuckDB alone with the same bytes; the folder is empty."""
     held, archive = list(chunks), folder / "archive"
     (folder / "duckdb").mkdir()
     paths = LakePaths(archive / "catalog.sqlite", f"{archive}{os.sep}data{os.sep}")
@@ -305,13 +294,7 @@ def stored(paths: LakePaths) -> tuple[Figures, date]:
 
 
 def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Figures:
-    """Ask each view, warm, and count the files that a query about one day of turns reads.
-
-    Args:
-        paths: The archive.
-        queries: View → what is asked.
-        day: One that holds turns.
-    """
+    """Ask each view its query, warm, and count the files that a query about one day of turns reads."""
     query_s, failed = {}, {}
     with reading(paths) as con:
         for view, query in queries.items():

@@ -126,13 +126,7 @@ class _Text:
         return f"I prefer {self._plain[int(self._subject(np.array([session]), np.array([0]))[0])]}. "
 
     def texts(self, sessions: _Numbers, lengths: _Numbers, rng: np.random.Generator) -> list[str]:
-        """One text for each turn.
-
-        Args:
-            sessions: Whose turn it is, `(n_turns,)`.
-            lengths: Words, at least 1, `(n_turns,)`.
-            rng: The randomness.
-        """
+        """One text for each turn, of sessions `(n_turns,)` and with so many words, at least one, `(n_turns,)`."""
         ends = np.cumsum(lengths)
         place = (np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)) % _SENTENCE_WORDS
         words = np.searchsorted(self._shares, rng.random(len(place)) * self._shares[-1])
@@ -194,9 +188,6 @@ class _Partition:
 
 class ArchiveTraffic:
     """Makes everything that is archived, in the order of time. Of one size and seed always the same.
-
-    Args:
-        size: How much.
 
     Attributes:
         lengths: Turns of the sessions, again and again, `(n_sessions,)`.

@@ -186,7 +186,7 @@ def topics(
     Dialogues of a file are strung together to long sessions, those of one user first. Each figure stands beside the
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
-    from jobs.lab.bench.machine import own_environment
+    from jobs.lab.bench.measuring import own_environment
     from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
 
     dialogues = read_dialogues(files or [], parse_conditions(where or []))

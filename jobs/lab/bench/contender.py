@@ -109,10 +109,8 @@ class EventFolded(NamedTuple):
 class EventFold:
     """Folds single turns into the parts of their session: the adapter that all frameworks share.
 
-    Args:
-        settings: Whose topics, policy and embedder.
-        turns: After how many the time ends; none: without end.
-        name: Of the contender; one that is named `…_guarded` keeps the fold's own guard against what comes again.
+    The time ends after so many turns; with None never. A contender that is named `…_guarded` keeps the fold's own guard
+    against what comes again.
     """
 
     def __init__(self, settings: Settings, turns: int | None = None, *, name: str = "") -> None:

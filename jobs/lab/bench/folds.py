@@ -58,12 +58,7 @@ class Prepared:
     def line(self, number: int, session_id: str, turn: int, offset: int, after: timedelta) -> DecodedArrival:
         """Line `number` of all conversations, counted on from the first again after the last, as a session's turn.
 
-        Args:
-            number: Which line.
-            session_id: Who says it.
-            turn: Its number within the session.
-            offset: Its place in the log.
-            after: Event time after `BEGINS`.
+        Its event time is so long after `BEGINS`.
         """
         return _as(self.lines[number % len(self.lines)], session_id, turn, offset, after)
 
@@ -74,12 +69,7 @@ class Prepared:
 
 
 class InMemory:
-    """One partition's fold and table, as a role has them, without a changelog.
-
-    Args:
-        policy: The rules.
-        table: Its state; none: an empty one.
-        kind: Makes the fold of a partition over the state.
+    """One partition's fold (`kind`) and table, empty unless given, as a role has them, without a changelog.
 
     Attributes:
         outputs: What came of the last micro-batch.
@@ -158,11 +148,7 @@ def folded_user(
 ) -> Iterator[UserOutput]:
     """Outputs of the fold of one user for these turns; its requests are answered before the next turn, extractively.
 
-    Args:
-        turns: In their order, at least one.
-        policy: The rules.
-        first_turn: Place of the first turn in its topic.
-        first_offset: Place of the first command in its topic.
+    Turns and commands are placed in their topics from `first_turn` and `first_offset` on.
     """
     state, waiting, offset = UserState("user:bench/u", lambda _: None, policy), list[UserEvent](), first_offset
     for place, turn in enumerate(turns, first_turn):

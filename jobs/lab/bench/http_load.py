@@ -68,18 +68,7 @@ class Answered(Struct, frozen=True):
 
 
 def time_http(server: RoleProcess, route: str, corpus: Sequence[str], *, rate: float, seconds: float) -> Figures:
-    """A route of a server under load.
-
-    Args:
-        server: Process that answers.
-        route: Path.
-        corpus: Bodies of the requests; none: GET.
-        rate: Requests a second.
-        seconds: For how long.
-
-    Raises:
-        BenchFailed: The sending process ended badly, or nothing was answered.
-    """
+    """A route of a server under load: so many requests a second with these bodies in turn; without any, GET."""
     load, began_s = RequestLoad(server.url + route, list(corpus), rate, seconds), cpu_s(server.pid)
     too_slow = "end: is the machine overloaded?"
     found, client_s = apart("the sender", _send, load, within_s=seconds + _SPARE_S, too_slow=too_slow)

@@ -23,8 +23,7 @@ from time import monotonic
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from jobs.lab.bench.contender import DURABLE, ContenderProcess, missing_package
-from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, say, until
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchEnvironment, BenchFailed, Figures, say, until
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged, OutputEvent, ProfileUpdated, SessionEnded, Turn
@@ -58,24 +57,13 @@ def contenders() -> list[str]:
 
 
 def kill_moments_s(seed: int, kills: int) -> list[float]:
-    """Seconds after the first output of each life at which it ends.
-
-    >>> kill_moments_s(1, 2) == kill_moments_s(1, 3)[:2]
-    True
-    """
+    """Seconds after the first output of each life at which it ends."""
     rng = random.Random(f"kills {seed}")  # noqa: S311 - repeatable, not secret
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
 async def measure(environment: BenchEnvironment, *, names: Sequence[str], kills: int = 10, seed: int = 1) -> Figures:
-    """Kill each contender in turn.
-
-    Args:
-        environment: Where.
-        names: Contenders.
-        kills: How often each is killed.
-        seed: Of turns and moments.
-    """
+    """Kill each contender in turn, so often; turns and moments follow from the seed."""
     rows = []
     for name in names:
         say(f"{name}: {kills} kills")

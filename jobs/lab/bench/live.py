@@ -81,15 +81,7 @@ def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
 async def measure(
     *, sessions: int = 10_000, pages: int = 20, stuck: int = 20, updates_per_s: int = 60, seconds: int = 30
 ) -> Figures:
-    """Run it.
-
-    Args:
-        sessions: Open sessions.
-        pages: Pages that read.
-        stuck: Pages that stop reading.
-        updates_per_s: Sessions that change in a second.
-        seconds: For how long.
-    """
+    """Let sessions change, so many a second, before pages of which some stop reading."""
     plan = {"sessions": sessions, "pages": pages, "stuck": stuck, "updates_per_s": updates_per_s, "seconds": seconds}
     say(f"{sessions:,} sessions, {pages} pages that read, {stuck} that stop, for {seconds} s")
     board, profile = LiveBoard(max_sessions=max(100, sessions)), _profiles()

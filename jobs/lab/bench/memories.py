@@ -59,12 +59,8 @@ async def measure(
 ) -> Figures:
     """Measure everything, without a broker and without a language model.
 
-    Args:
-        turns: Of the conversations that are folded, each round …
-        rounds: … and how often.
-        walked: Apps on each of which a hundred conversations end.
-        apps: Apps in the store, with as many memories each as the policy keeps.
-        asked: Questions of each kind.
+    Conversations of so many turns are folded in each round; a hundred end on each app that is walked; apps in the store
+    have as many memories each as the policy keeps, and are asked so many questions of each kind.
     """
     settings = load_settings()
     policy, embedder = policy_of(settings), embedder_of(settings)

@@ -55,13 +55,7 @@ def take_turns(held: InMemory, arrivals: Iterator[DecodedArrival], turns: int) -
 
 
 def measure(*, sessions: int = 1_000_000, open_at_once: int = 50_000, filled: int = 10_000) -> Figures:
-    """Fill, then stream.
-
-    Args:
-        sessions: Sessions that stream by.
-        open_at_once: Of them open at any time, at most.
-        filled: Sessions filled in to see what one takes.
-    """
+    """Fill in sessions to see what one takes, then let sessions stream by, at most so many open at once."""
     say(f"filling {filled:,} sessions of {FILLED_TURNS} turns")
     cost = cost_apart(filled, FILLED_TURNS)
     if cost["memory_bytes"] <= 0:

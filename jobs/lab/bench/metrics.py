@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import Figures, in_turns, say
+from jobs.lab.bench.measuring import BenchEnvironment, Figures, in_turns, say
 from jobs.lab.bench.sessions_role import take_backlog
 from jobs.lab.bench.traffic import send_backlog
 
@@ -17,7 +16,6 @@ async def measure(environment: BenchEnvironment, *, rounds: int = 5, turns: int 
     """Run the sessions role with its metrics, and with a registry that counts nothing, in turns over the same backlog.
 
     Other work on the machine disturbs throughput more than a few percent, so processor time is shown beside it.
-        BenchFailed: A role ended, did not finish, or a run was too short to be measured.
     """
 
     async def run(number: int, counted: bool) -> dict[str, float]:

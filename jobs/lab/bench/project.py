@@ -94,12 +94,7 @@ def measure(
 
 
 def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOutput]]]) -> Figures:
-    """Figures of conversations of one length.
-
-    Args:
-        what: Their name.
-        runs: Milliseconds of each turn, and what came of them.
-    """
+    """Figures of conversations of one length: of each, milliseconds by turn and what came of it."""
     turns = len(runs[0][0])
     tenth = turns // _TENTH
     first = mean(ms for taken, _ in runs for ms in taken[:tenth])
@@ -127,11 +122,7 @@ class Log(CommandLog):
 
 
 def filled(policy: Policy, memories: int) -> tuple[Log, ProjectView, float]:
-    """A project with so many memories, added by hand, a reader's view of it, and milliseconds that each took.
-
-    Raises:
-        BenchFailed: It has another number.
-    """
+    """A project with so many memories, added by hand, a reader's view of it, and milliseconds that each took."""
     log, view, taken_ms = Log(policy), ProjectView(APP, FILLED, policy.projects), 0.0
     for n, content in enumerate(_contents(memories)):
         kind = list(MemoryType)[n % len(MemoryType)]
@@ -200,10 +191,7 @@ def spoken(log: Log, project_id: str, turns: int, *, lot: int = 0) -> tuple[list
 def retrieved(view: ProjectView, asked: int, *, changed_by: Log | None = None) -> list[float]:
     """Milliseconds that pass for each question to the view: a few words of something that is known.
 
-    Args:
-        view: Of a filled project.
-        asked: Questions.
-        changed_by: Folds an edit of a memory before each question, so that the index has to follow; none: no edits.
+    With `changed_by`, a memory is edited before each question, so that the index has to follow.
     """
     rng, taken_ms = random.Random(0), list[float]()  # noqa: S311 - repeatable, not secret
     kept, texts = list(view.memories), _contents(len(view.memories))

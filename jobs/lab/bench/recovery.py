@@ -17,8 +17,7 @@ from typing import Any
 
 import faust
 
-from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, apart, medians, say
+from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, apart, medians, say
 from jobs.shared.role_process import environment_of
 from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, require_topic
@@ -43,13 +42,7 @@ QUICK = {"keys": (20_000,), "runs": 1}
 
 
 def row_of(keys: int, rounds: Sequence[dict[str, float]]) -> Figures:
-    """Medians over rounds of seconds by contender; the ratio is taken within a round.
-
-    >>> once = {"turntide": 1.0, "stock_faust": 20.0, "rocksdb": 2.0, "warm": 0.1}
-    >>> later = {"turntide": 3.0, "rocksdb": 2.0, "warm": 0.1}
-    >>> row_of(1000, [once, later])["recovery_ratio"]
-    20.0
-    """
+    """Medians over rounds of seconds by contender; the ratio is taken within a round."""
     seconds, ratios = medians(rounds), [each[_STOCK] / each["turntide"] for each in rounds if _STOCK in each]
     return {
         "keys": keys,
@@ -72,14 +65,7 @@ async def measure(
     keys: Sequence[int] = (100_000, 1_000_000),
     runs: int = 3,
 ) -> Figures:
-    """Run everything.
-
-    Args:
-        environment: Where.
-        wanted_keys: Of the states …
-        keys: … and where none are wanted.
-        runs: Rounds; of a large state stock Faust takes part in one.
-    """
+    """Recover states of so many keys, in rounds; of a large state stock Faust takes part in one."""
     rows = []
     for count in wanted_keys or keys:
         settings, rounds = await environment.fresh(partitions=PARTITIONS), []

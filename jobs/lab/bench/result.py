@@ -33,7 +33,7 @@ from jobs.lab.bench.layout import (
     filled_in,
     number,
 )
-from jobs.lab.bench.machine import envelope, own_environment
+from jobs.lab.bench.measuring import envelope, own_environment
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -119,13 +119,7 @@ class Result(Struct, frozen=True):
 
 
 def result_of(name: str, measured: Measured, before: Measured | None = None) -> Result:
-    """The result that a command printed.
-
-    Args:
-        name: A section of `sections.toml`, or a file of its `commands`.
-        measured: The command's output.
-        before: An earlier `stream`.
-    """
+    """The result that a command printed, by its section or file; `before` is an earlier `stream`."""
     kind = name.removesuffix(_OTHER_EMBEDDER)
     layout, whole = LAYOUTS[kind], {**measured, "before": before}
     if kind in DERIVED:
@@ -174,16 +168,10 @@ def publish(
 
 
 def write_page(folder: Path) -> list[HeldFigure]:
-    """Write page and pictures into the folder that holds the JSON files.
-
-    Args:
-        folder: With at least one of the files that `COMMANDS` names; `stream-before.json` beside the first.
-
-    Returns:
-        Every figure that is held to a limit.
+    """Write page and pictures into the folder that holds the JSON files; gives every figure that is held to a limit.
 
     Raises:
-        ConfigurationError: None of the files is there, or one is not JSON.
+        ConfigurationError: None of the files that `COMMANDS` names is there, or one is not JSON.
     """
     found = {name: _load(path) for name in (*COMMANDS, BEFORE) if (path := folder / f"{name}.json").is_file()}
     if not found.keys() & COMMANDS.keys():

@@ -29,8 +29,7 @@ from msgspec.structs import replace
 from jobs.demo.conversations import load_conversations
 from jobs.lab.bench.folds import folded_user
 from jobs.lab.bench.http_load import StoreServer, time_http
-from jobs.lab.bench.machine import own_environment
-from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, say, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, own_environment, say, spread_ms
 from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.operate.topics import apply_topics
@@ -81,12 +80,7 @@ def users_for(memories: int) -> int:
 
 
 class Corpus:
-    """Makes users and questions; the same seed makes the same ones.
-
-    Args:
-        policy: By which users are folded.
-        seed: Of all that is chosen.
-    """
+    """Makes users and questions, folded by the policy; the same seed makes the same ones."""
 
     def __init__(self, policy: Policy, seed: int = 0) -> None:
         self._policy = policy
@@ -201,14 +195,9 @@ async def measure(
     asked: int = 1_000,
     end_to_end: bool = False,
 ) -> Figures:
-    """Measure everything.
+    """Measure everything: each route at so many requests a second, and so many questions inside the process.
 
-    Args:
-        memories: Facts, episodes and turns together.
-        rate: Requests a second.
-        seconds: For each route.
-        asked: Questions inside the process, for each route.
-        end_to_end: Whether roles are started too, on a Kafka of their own.
+    End to end, roles are started too, on a Kafka of their own.
     """
     with own_environment() if end_to_end else nullcontext() as environment, TemporaryDirectory() as folder:
         kafka = {"bootstrap": environment.bootstrap} if environment else {}
@@ -289,14 +278,9 @@ async def _over_http(
 
 
 async def question_to_context(settings: Settings, seconds: float) -> Figures:
-    """Start the roles and ask, one question after the other.
+    """Start the roles and ask, one question after the other, for so long after a warm-up.
 
-    Args:
-        settings: Cluster, prefix and data directory; the index role opens the store that is there.
-        seconds: For how long, the warm-up left out.
-
-    Raises:
-        BenchFailed: A question was not answered.
+    The index role opens the store that is in the data directory.
     """
     await apply_topics(settings)
     say(f"sessions, memory, enrich and index roles, {TURNS_PER_S} turns/s")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import Figures, cpu_s, say
+from jobs.lab.bench.measuring import BenchEnvironment, Figures, cpu_s, say
 from jobs.lab.bench.sessions_role import SOURCES, caught_up, running
 from jobs.lab.bench.traffic import send_backlog
 from models.entities import REGISTRY

@@ -22,8 +22,7 @@ import numpy as np
 import psutil
 
 from jobs.lab.bench.folds import InMemory, Prepared
-from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import BenchFailed, Figures, Timing, apart, say
+from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, Timing, apart, say
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
 from jobs.lab.bench.traffic import send_backlog
 from models.partition.sessions import DecodedArrival
@@ -70,11 +69,11 @@ async def measure(
     workers: Sequence[int] = (1, 2, 4),
     backlog_turns: int = 30_000,
 ) -> Figures:
-    """Run everything, one after the other.
+    """Run everything, one after the other; of `runs` of a measurement the median is taken.
 
     Args:
         environment: Where.
-        runs: Of each measurement, of which the median is taken.
+        runs: Of each measurement.
         probes: Runs of words per position of a session.
         sessions: Numbers of open sessions.
         turns_each: Turns that each open session has had.
@@ -147,9 +146,7 @@ async def _take_backlog(environment: BenchEnvironment, workers: int, seed: int, 
 def measure_lengths(*, runs: int, probes: int) -> list[Figures]:
     """Cost at each of `POSITIONS`: medians over probes, then over runs; ratios are taken within a probe.
 
-    Args:
-        runs: Histories that begin at another line.
-        probes: Runs of words said at every position, per history.
+    Each run's history begins at another line; a probe is a run of words that is said at every position.
     """
     policy = policy_of(load_settings())
     prepared, costs, sizes = Prepared(policy), list[list[list[float]]](), list[list[int]]()
@@ -203,17 +200,7 @@ def summarise_lengths(costs: Sequence[Sequence[Sequence[float]]], sizes: Sequenc
 
 
 class Population:
-    """Open sessions, and turns that any of them says next.
-
-    Args:
-        policy: The fold's.
-        prepared: Turns that are said.
-        sessions: How many are open.
-        turns_each: Turns that each of them has had.
-
-    Raises:
-        BenchFailed: The policy does not let as many be open.
-    """
+    """Open sessions that had so many turns each, and turns that any of them says next."""
 
     def __init__(self, policy: Policy, prepared: Prepared, sessions: int, turns_each: int) -> None:
         self._prepared, self._sessions = prepared, sessions
@@ -240,13 +227,7 @@ class Population:
 
 
 def cost_of(sessions: int, turns_each: int, passes: int = 1) -> Figures:
-    """Fill and measure in this process: CPU time of a turn, growth of the process, encoded state.
-
-    Args:
-        sessions: How many are open.
-        turns_each: Turns that each of them has before the measured ones.
-        passes: Measured micro-batches, of which the median is taken.
-    """
+    """Fill and measure in this process: CPU time of a turn (median of passes), growth of the process, encoded state."""
     gc.set_threshold(_COLLECT_AFTER)
     policy, rng = policy_of(load_settings()), random.Random(sessions)  # noqa: S311 - repeatable, not secret
     prepared, process = Prepared(policy), psutil.Process()
@@ -266,21 +247,15 @@ def cost_of(sessions: int, turns_each: int, passes: int = 1) -> Figures:
 
 
 def cost_apart(sessions: int, turns_each: int, passes: int = 1) -> Figures:
-    """The same in a process of its own, so that nothing of this one is measured with it.
-
-    Raises:
-        BenchFailed: It ended badly; the message holds the end of its log.
-    """
+    """The same in a process of its own, so that nothing of this one is measured with it."""
     what, too_slow = f"{sessions:,} sessions", f"end within {_COSTED_WITHIN_S:g} s: run with --quick"
     return apart(what, cost_of, sessions, turns_each, passes, within_s=_COSTED_WITHIN_S, too_slow=too_slow)
 
 
 def measure_sessions(counts: Sequence[int], *, turns_each: int, passes: int) -> tuple[list[Figures], list[str]]:
-    """Measure each count, the smallest first, to which the others are compared.
+    """Costs of each count, the smallest first, to which the others are compared; and what had to be left out.
 
-    Returns:
-        Costs, and what had to be left out: a count whose state would not fit into the memory that is free.
-        BenchFailed: A process ended badly.
+    That is a count whose state would not fit into the memory that is free.
     """
     costs: list[Figures] = []
     for sessions in sorted(counts):

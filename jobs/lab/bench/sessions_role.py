@@ -82,17 +82,9 @@ async def running(
 
 
 async def take_backlog(settings: Settings, turns: int, *, counted: bool = True) -> Backlog:
-    """Let the role fold all of a backlog that is there before it starts.
+    """Let the role fold all of a backlog that is there before it starts, with or without its metrics.
 
-    The time is read from the changelog afterwards, not asked for while the role works.
-
-    Args:
-        settings: Where the backlog is.
-        turns: Its length.
-        counted: Whether the role has its metrics, which are scraped meanwhile; else its registry counts nothing.
-
-    Raises:
-        BenchFailed: It ended, or did not fold everything in time.
+    The time is read from the changelog afterwards, not asked for while the role works; metrics are scraped meanwhile.
     """
     counting = {"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()}
     samples: dict[str, float] = {}
@@ -124,14 +116,7 @@ async def caught_up(
 ) -> None:
     """Wait until every role has committed all of what it reads, the others' outputs included.
 
-    Args:
-        settings: Cluster and prefix.
-        roles: By name.
-        told: Called with how many records are left.
-        scraped: Whether their metrics are asked for meanwhile.
-
-    Raises:
-        BenchFailed: One ended, or they did not come to the end in time.
+    `told` is called with how many records are left.
     """
     try:
         async with (
@@ -192,13 +177,7 @@ def time_of(folded: Iterable[tuple[int, int, int]], turns: int) -> Timing:
     """Turns after the warm-up and the time from there to the last state written, by the records' own times.
 
     What is written within `_SAME_POLL_MS` of the end of the warm-up was worked on before it, and belongs to it.
-
-    Args:
-        folded: Time in ms, partition, source offset up to which that partition is folded.
-        turns: Length of the log.
-
-    >>> time_of([(1_000, 0, 249), (1_002, 1, 249), (1_102, 0, 999)], 1_250)
-    Timing(turns=750, seconds=0.1)
+    `folded` has the time in ms, partition, and source offset up to which that partition is folded.
     """
     next_offsets: dict[int, int] = {}
     warm_ms = last_ms = before = 0

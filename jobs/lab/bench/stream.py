@@ -16,8 +16,16 @@ from aiokafka import AIOKafkaConsumer
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
-from jobs.lab.bench.machine import BenchEnvironment
-from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Figures, Timing, medians, say, spread_ms
+from jobs.lab.bench.measuring import (
+    SESSIONS_ROLE,
+    BenchEnvironment,
+    BenchFailed,
+    Figures,
+    Timing,
+    medians,
+    say,
+    spread_ms,
+)
 from jobs.lab.bench.sessions_role import Backlog, running, take_backlog
 from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send, send_backlog
 from models.events import AlertChanged
@@ -53,11 +61,7 @@ class Round(Struct, frozen=True):
     turn_bytes: float
 
     def figures(self) -> dict[str, float]:
-        """Under the keys that `rounds` of the report has.
-
-        Raises:
-            BenchFailed: No alert came.
-        """
+        """Under the keys that `rounds` of the report has."""
         if not self.latencies_ms:
             raise BenchFailed("no alert arrived in a run: look at the policy's `alerts.single_turn_risk`")
         rates = {name: timing.turns_per_s for name, timing in self.timings.items()}
@@ -74,11 +78,7 @@ class Round(Struct, frozen=True):
 
 
 def summarise(rounds: Sequence[Round], *, turns: int) -> Figures:
-    """The report of all rounds: medians, of alerts those of each round's percentiles.
-
-    Raises:
-        BenchFailed: A round in which too few turns or no alert were measured.
-    """
+    """The report of all rounds: medians, of alerts those of each round's percentiles."""
     by_round = [each.figures() for each in rounds]
     middle = medians(by_round)
     latency = {key: middle[f"alert_latency_ms_{key}"] for key in ("p50", "p99")}
@@ -104,14 +104,9 @@ async def measure(
     per_event_turns: int = 4_000,
     latency_seconds: float = 10.0,
 ) -> Figures:
-    """Run everything.
+    """Run everything, in rounds; contenders that work per event stop after `per_event_turns` of a round's log.
 
-    Args:
-        environment: Where.
-        runs: Rounds.
-        turns: Length of each round's log.
-        per_event_turns: After how many of them the contenders that work per event stop.
-        latency_seconds: How long turns are sent for the alert latency, after a warm-up.
+    For the alert latency turns are sent for so many seconds, after a warm-up.
     """
     rounds = []
     for run in range(runs):
@@ -131,26 +126,16 @@ async def measure(
 
 
 def order(number: int) -> list[str]:
-    """Contenders that are installed, and the sessions role, in the order of a round: each round begins with the next.
-
-    >>> order(0)[:2], order(1)[:2]
-    (['sessions_role', 'raw_read'], ['raw_read', 'plain_fold'])
-    """
+    """The sessions role and contenders that are installed, in the order of a round: each begins with the next."""
     names = [SESSIONS_ROLE, *(name for name in CONTENDERS if missing_package(name) is None)]
     first = number % len(names)
     return names[first:] + names[:first]
 
 
 async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
-    """Send turns at `TURNS_PER_S` and read the alerts that they raise.
+    """Send turns at `TURNS_PER_S`; milliseconds from when one was due to the receipt of the alert that it raises.
 
-    A turn's time is the one at which it was due, so that a sender that falls behind hides nothing.
-
-    Returns:
-        Milliseconds from then to the receipt of each alert, for every tenth turn.
-
-    Raises:
-        BenchFailed: An alert did not come.
+    Every tenth turn raises one. That a sender falls behind hides nothing.
     """
     async with running(settings, "sessions") as (role,), reading(settings, ALERTS) as client:
         traffic, turns = TurnTraffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)

@@ -38,13 +38,7 @@ def conversation_of(app_id: str, turns: list[dict[Role, str]]) -> DemoConversati
 
 
 class TurnTraffic:
-    """Makes turns.
-
-    Args:
-        seed: Of the interleaving.
-        conversations: Turns that are said; none: the demo's.
-        at_once: Sessions that are open at any time.
-    """
+    """Makes turns of conversations (the demo's, unless given), so many at once, interleaved by the seed."""
 
     def __init__(
         self, seed: int = 0, conversations: Sequence[DemoConversation] = (), *, at_once: int = SESSIONS_AT_ONCE
@@ -55,15 +49,10 @@ class TurnTraffic:
         self._at_once = at_once
 
     def backlog(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn]:
-        """`count` turns of interleaved sessions without an upstream risk, in event-time order.
+        """`count` turns of interleaved sessions without an upstream risk, in event-time order, up to `ends_at`.
 
         From about turn 9,000 on sessions that fell silent time out (half an hour of event time), which costs extra: the
         contenders that work per event see none of it.
-
-        Args:
-            count: How many turns.
-            ends_at: Event time after the last of them, aware.
-            spacing: Event time between them.
         """
         events = self.events(count, ends_at=ends_at, spacing=spacing)
         return (event for event in events if isinstance(event, Turn))
@@ -143,10 +132,7 @@ async def paced(
 ) -> AsyncIterator[tuple[float, _Item]]:
     """Each item when it is due, with that time (`perf_counter`), so that a sender that falls behind hides nothing.
 
-    Args:
-        items: One after the other.
-        per_s: So many a second; none: at once.
-        tick_s: Shortest sleep.
+    So many come a second (None: at once); no sleep is shorter than `tick_s`.
     """
     began_s = perf_counter()
     for n, item in enumerate(items):

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from jobs.cli import with_examples
-from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
+from jobs.lab.chaos.result import OUTAGE_S, FaultKind
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
@@ -166,7 +166,7 @@ def _print(done: list[Saved], printed: Printer, *, many: bool) -> None:
 
 def _kept(fields: dict[str, Any]) -> dict[str, Any]:
     """With what a file needs that is kept for `turntide lab bench page`."""
-    from jobs.lab.bench.machine import envelope
+    from jobs.lab.bench.measuring import envelope
     from jobs.lab.chaos.driver import SESSION_TIMEOUT
 
     return envelope({**fields, "session_timeout_s": SESSION_TIMEOUT.total_seconds()})

@@ -19,8 +19,20 @@ from aiokafka.errors import KafkaError
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from jobs.lab.chaos.actions import OUTAGE_S, PLACES, Action, FaultKind, Outage, plan
-from jobs.lab.chaos.result import AlertTimes, ChaosResult, Compared, Fault, compared, delays
+from jobs.lab.chaos.result import (
+    OUTAGE_S,
+    PLACES,
+    Action,
+    AlertTimes,
+    ChaosResult,
+    Compared,
+    Fault,
+    FaultKind,
+    Outage,
+    compared,
+    delays,
+    plan,
+)
 from jobs.lab.chaos.supervisor import ROLES, Supervisor, own_cluster, supervised
 from jobs.lab.chaos.traffic import Sent, traffic
 from jobs.operate.broker.local_kafka import LocalKafka
@@ -61,11 +73,6 @@ class ChaosOptions(Struct, kw_only=True):
 
 async def run_chaos(options: ChaosOptions, folder: Path, report: Callable[[str], None]) -> ChaosResult:
     """Start a broker and the roles, inject faults, compare; all that was started is ended on the way out.
-
-    Args:
-        options: Of the run.
-        folder: Empty or new; of broker, archive and logs.
-        report: Told of each step.
 
     Raises:
         TurntideError: Something did not start, or the comparison could not be made.

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from jobs.lab.chaos.actions import JOINER, Outage
+from jobs.lab.chaos.result import JOINER, Outage
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
@@ -187,11 +187,6 @@ async def own_cluster(folder: Path, prefix: str, **kafka: Any) -> AsyncIterator[
     """A broker with its topics, and settings of a run alone; the broker is stopped on the way out.
 
     Whatever cluster, archive, vector store or policy the environment names is left alone.
-
-    Args:
-        folder: Of broker, archive and logs.
-        prefix: Of the topics.
-        kafka: Other settings of the cluster.
     """
     with LocalKafka(folder) as broker:
         mine = {

@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from jobs.lab.chaos.actions import OUTAGE_S, FaultKind
 from jobs.lab.chaos.driver import ChaosOptions, run_chaos
-from jobs.lab.chaos.result import ChaosResult
+from jobs.lab.chaos.result import OUTAGE_S, ChaosResult, FaultKind
 from models.errors import ConfigurationError, TurntideError
 
 

@@ -91,7 +91,7 @@ def facts(
     or stand in it in one piece) and it is sure and important enough to be stored under the policy. --output csv prints
     the figures by category, or with --show-misses the misses. Needs no Kafka.
     """
-    from jobs.lab.bench.machine import envelope
+    from jobs.lab.bench.measuring import envelope
     from jobs.lab.eval.facts import measure, read_messages
     from models.language.facts.extraction import extract
     from streams.settings import load_settings
@@ -135,7 +135,7 @@ def extraction(
     policy. Subjects are counted apart. --output csv prints the figures by split and type, or with --show-misses the
     misses. Needs no Kafka.
     """
-    from jobs.lab.bench.machine import envelope
+    from jobs.lab.bench.measuring import envelope
     from jobs.lab.eval.extraction import measure, read_sentences
     from models.errors import ConfigurationError
     from models.language.statements.extraction import extract
@@ -292,7 +292,7 @@ def _print(
     output: OutputFormat, report: Struct, rows: Iterable[Mapping[str, Any]], show: Callable[[Printer], None]
 ) -> None:
     """Print all of a report with its envelope as JSON, its rows as CSV, or what `show` prints."""
-    from jobs.lab.bench.machine import envelope
+    from jobs.lab.bench.measuring import envelope
 
     printed = Printer(output)
     if output is OutputFormat.JSON:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from jobs.lab.bench.machine import BenchEnvironment, own_environment
+from jobs.lab.bench.measuring import BenchEnvironment, own_environment
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.operate.topics import apply_topics
 from jobs.shared.output import Printer, Progress

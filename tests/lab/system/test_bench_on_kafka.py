@@ -10,7 +10,7 @@ import pytest
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package
 from jobs.lab.bench.kills import measure as measure_kills
-from jobs.lab.bench.machine import BenchEnvironment
+from jobs.lab.bench.measuring import BenchEnvironment
 from jobs.lab.bench.recovery import measure as measure_recovery
 from jobs.lab.bench.result import result_of
 from jobs.lab.bench.scale import POSITIONS

@@ -10,12 +10,14 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.topics import packing_rows, strings_of, unpack_ms
-from jobs.lab.bench.topics_work import (
+from jobs.lab.bench.topics import (
     SESSION_TURNS,
     LongSession,
     long_sessions,
     match_ms,
+    packing_rows,
+    strings_of,
+    unpack_ms,
     walk,
 )
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, read_dialogues

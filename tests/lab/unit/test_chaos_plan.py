@@ -8,8 +8,21 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.lab.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, FaultKind, Outage, plan
-from jobs.lab.chaos.result import AlertTimes, Delays, Fault, delays
+from jobs.lab.chaos.result import (
+    JOINER,
+    MEMORY,
+    PLACES,
+    REJECTING,
+    REJECTING_USERS,
+    SESSIONS,
+    AlertTimes,
+    Delays,
+    Fault,
+    FaultKind,
+    Outage,
+    delays,
+    plan,
+)
 from jobs.lab.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
 from models.errors import InvalidRecord
 from models.events import FactChanged, SessionEnded, Turn
@@ -53,7 +66,7 @@ def test_plan_keeps_its_bounds(seed: int) -> None:
 
 
 def test_every_act_comes_in_a_long_run_and_a_kill_in_the_shortest() -> None:
-    """No kind of harm is out of reach, none but the named is done; twenty runs of half a minute kill two hundred times."""
+    """No harm is out of reach, none but the named is done; twenty runs of half a minute kill two hundred times."""
     assert set(FaultKind) == {act.act for act in plan(1, seconds=1_200, session_timeout_s=6)}
     for only in ({FaultKind.KILL}, {FaultKind.STOP, FaultKind.REJECT}):
         assert only == {act.act for act in plan(1, seconds=120, session_timeout_s=6, acts=only)}

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from jobs.lab.chaos import sweep as sweeping
-from jobs.lab.chaos.actions import FaultKind
 from jobs.lab.chaos.command import _terminable, acts_of
 from jobs.lab.chaos.driver import ChaosOptions
-from jobs.lab.chaos.result import ChaosResult
+from jobs.lab.chaos.result import ChaosResult, FaultKind
 from jobs.lab.chaos.sweep import Saved, read_saved, sweep, totals_of
 from models.errors import ConfigurationError, StoreUnavailable
 
