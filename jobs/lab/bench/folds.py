@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from time import perf_counter, process_time
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 from aiokafka.structs import ConsumerRecord
+from msgspec import Struct
 
 from jobs.lab.bench.measuring import Timing
 from jobs.lab.bench.traffic import reading
@@ -36,6 +38,7 @@ from streams.state.memory import MemoryTable
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 BATCH_RECORDS = 500
+_SENTENCE_END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 POLLED_RECORDS = 1_000
 """As the sessions role polls by default."""
 BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -109,6 +112,15 @@ class CommandLog:
         return self._partition.take([Command(event, position, at)]) * 1000, self._partition.outputs
 
 
+def about(text: str, what: str) -> str:
+    """The text with these words at the end of each sentence, so that it is another one's.
+
+    >>> about("It rains. Why?", "in case 2")
+    'It rains in case 2. Why in case 2?'
+    """
+    return _SENTENCE_END.sub(rf" {what}\1", text)
+
+
 def time_fold(
     partition: InMemory, arrivals: Sequence[DecodedArrival] | Sequence[Command]
 ) -> tuple[float, list[OutputEvent]]:
@@ -162,16 +174,18 @@ def folded_user(
 
 
 def _user_turn(turn: Turn, place: int) -> UserTurnAdded:
-    same = ("session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
-    fields: dict[str, Any] = {name: getattr(turn, name) for name in same}
+    fields = _fields(turn, "session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
     return UserTurnAdded(id=f"{turn.user_id}/{place}", source=Position(TURNS.name, 0, place), **fields)
 
 
 def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
-    same = ("app_id", "user_id", "timestamp", "first_turn", "last_turn")
-    fields: dict[str, Any] = {name: getattr(request, name) for name in same}
+    fields = _fields(request, "app_id", "user_id", "timestamp", "first_turn", "last_turn")
     summary = summarise_episode([Passage(turn.content) for turn in request.turns], policy).text
     return EpisodeSummarised(summary=summary or "(no text)", summarised_by="extractive", **fields)
+
+
+def _fields(event: Struct, *names: str) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in names}
 
 
 async def plain_fold(settings: Settings, turns: int) -> Timing:

@@ -71,45 +71,19 @@ async def measure(environment: BenchEnvironment, *, names: Sequence[str], kills:
             "kills", home=environment.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
         async with reading(settings, PROFILES, ALERTS) as client:
-            row = await _Run(name, settings, _Outputs(settings, client), seed=seed, kills=kills).row()
+            row = await _Run(name, settings, client, seed=seed, kills=kills).row()
         say("  lost {lost}, doubled {doubled}, alerts missing {alerts_missing} of {alerts}".format(**row))
         rows.append(row)
     return {"seed": seed, "rows": rows}
 
 
-class _Outputs:
-    """Records on the topics of profiles and alerts so far."""
-
-    def __init__(self, settings: Settings, client: AIOKafkaConsumer) -> None:
-        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in (PROFILES, ALERTS)}
-        self._client = client
-        self.events: list[OutputEvent] = []
-        """Those that a reader gets (`read_committed`), in order within a partition."""
-
-    async def written(self) -> int:
-        """Records, those of aborted transactions among them: a sign of work."""
-        return sum((await self._client.end_offsets(self._client.assignment())).values())
-
-    async def beyond(self, written: int) -> bool:
-        """True if more records were written than that."""
-        return await self.written() > written
-
-    async def closes(self, sessions: set[str]) -> bool:
-        """Read on until nothing more comes for a while; whether the closing profiles of these sessions have come."""
-        while found := await self._client.getmany(timeout_ms=round(_QUIET_S * 1000)):
-            self.events += [
-                decode_output(self._topics[place.topic], record.value)
-                for place, records in found.items()
-                for record in records
-            ]
-        return folded_turns(self.events).keys() >= sessions
-
-
 class _Run:
-    """One contender from its first start to its row."""
+    """One contender from its first start to its row; the client reads profiles and alerts."""
 
-    def __init__(self, name: str, settings: Settings, outputs: _Outputs, *, seed: int, kills: int) -> None:
-        self._name, self._settings, self._outputs = name, settings, outputs
+    def __init__(self, name: str, settings: Settings, client: AIOKafkaConsumer, *, seed: int, kills: int) -> None:
+        self._name, self._settings, self._client = name, settings, client
+        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in (PROFILES, ALERTS)}
+        self._found = list[OutputEvent]()
         self._moments_s = kill_moments_s(seed, kills)
         kind, role = (RoleProcess, "sessions") if name == SESSIONS_ROLE else (ContenderProcess, name)
         self._process = kind(role, settings, log=settings.data_dir / f"{name}.log")
@@ -127,7 +101,7 @@ class _Run:
                 kills = await self._kill_again_and_again(producer)
                 sessions, now = {turn.session_id for turn in self._turns}, datetime.now(UTC)
                 await self._send(producer, [SessionEnded(session_id=each, timestamp=now) for each in sorted(sessions)])
-            settled = await until(partial(self._outputs.closes, sessions), within_s=_WITHIN_S)
+            settled = await until(partial(self._closes, sessions), within_s=_WITHIN_S)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -140,9 +114,9 @@ class _Run:
         turns = iter(self._turns)
         await self._send(producer, [next(turns) for _ in range(FIRST_BURST_TURNS)])
         for number, moment_s in enumerate(self._moments_s):
-            before = await self._outputs.written()
+            before = await self._written()
             await self._send(producer, [next(turns) for _ in range(BURST_TURNS)])
-            if not await until(partial(self._outputs.beyond, before), within_s=_WITHIN_S):
+            if not await until(partial(self._beyond, before), within_s=_WITHIN_S):
                 silence = f"{self._name} gave nothing for {_WITHIN_S:g} s:\n{self._process.log_tail()}"
                 if not number:
                     raise BenchFailed(silence)
@@ -157,6 +131,20 @@ class _Run:
                 self._process.start()
                 say(f"  kill {number + 1} after {moment_s:.3f} s")
         return len(self._moments_s)
+
+    async def _written(self) -> int:
+        """Outputs, those of aborted transactions among them: a sign of work."""
+        return sum((await self._client.end_offsets(self._client.assignment())).values())
+
+    async def _beyond(self, written: int) -> bool:
+        return await self._written() > written
+
+    async def _closes(self, sessions: set[str]) -> bool:
+        """Read on until nothing more comes for a while; whether the closing profiles of these sessions have come."""
+        while found := await self._client.getmany(timeout_ms=round(_QUIET_S * 1000)):
+            for place, records in found.items():
+                self._found += [decode_output(self._topics[place.topic], record.value) for record in records]
+        return folded_turns(self._found).keys() >= sessions
 
     async def _keep_running(self) -> None:
         """Start it again when it ends by itself, as whoever operates it would."""
@@ -178,7 +166,7 @@ class _Run:
         embedder = stream_embedder_of(self._settings)
         replay = SessionReplay(policy_of(self._settings), embedder, scorer_of(self._settings, embedder))
         oracle = await feed_log(self._settings, replay)
-        expected, found = list(oracle.outputs.values()), self._outputs.events
+        expected, found = list(oracle.outputs.values()), self._found
         return {
             "contender": self._name,
             "kills": kills,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -16,7 +15,7 @@ from time import perf_counter, process_time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, records_of, time_fold
+from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, about, records_of, time_fold
 from jobs.lab.bench.measuring import BenchFailed, Figures, say, times
 from jobs.lab.bench.traffic import TurnTraffic
 from models.events import (
@@ -47,8 +46,6 @@ ENDS = 100
 _BUDGET_TOKENS = 2_000
 _BATCH_POINTS = 500
 _QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
-_END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
-"""Of a sentence."""
 
 
 QUICK = {"turns": 2_000, "rounds": 1, "walked": 40, "apps": 200, "asked": 200}
@@ -200,8 +197,8 @@ def _as(ended: ConversationEnded, app_id: str, n: int) -> ConversationEnded:
         session_id=f"{app_id}-{n}",
         app_id=app_id,
         source=Position(TURNS.name, 0, n),
-        notables=[replace(each, text=_END.sub(f" in case {n}\\1", each.text)) for each in ended.notables],
-        summary=_END.sub(f" in case {n}\\1", ended.summary),
+        notables=[replace(each, text=about(each.text, f"in case {n}")) for each in ended.notables],
+        summary=about(ended.summary, f"in case {n}"),
     )
 
 

@@ -10,7 +10,7 @@ from statistics import mean
 from time import perf_counter
 
 from jobs.demo.conversations import load_project_conversation
-from jobs.lab.bench.folds import CommandLog
+from jobs.lab.bench.folds import CommandLog, about
 from jobs.lab.bench.measuring import BenchFailed, Figures, say, times
 from models.events import (
     ConsolidationAsked,
@@ -41,7 +41,6 @@ _BETWEEN = timedelta(seconds=1)
 _AWAY = timedelta(days=40)
 """Before the consolidation: every decay factor has changed, and what is not important may be archived."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_WORD_BEFORE_END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 _FEWEST_CHARS = 24
 _TENTH = 10
 _WARM_UP_LOT = 1_000_000
@@ -230,4 +229,4 @@ def _turns(count: int, lot: int = 0) -> Iterator[tuple[Role, str]]:
     for n in range(count):
         ((role, content),) = turns[n % len(turns)].items()
         number = lot + n // len(turns)
-        yield Role(role), _WORD_BEFORE_END.sub(f" of lot {number}\\1", content) if number else content
+        yield Role(role), about(content, f"of lot {number}") if number else content

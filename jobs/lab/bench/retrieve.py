@@ -14,6 +14,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ import httpx
 import msgspec
 from aiokafka import AIOKafkaProducer
 from msgspec import Struct, json
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from jobs.demo.conversations import load_conversations
 from jobs.lab.bench.folds import folded_user
@@ -165,23 +166,12 @@ _WAIT_MS = 10_000
 _SPARE_S = 5.0
 _TICK_S = 0.002
 _SAID = SAID["asking"]
-_ASKED: Mapping[str, tuple[Callable[[MemoryReader, CorpusQuestion], Awaitable[Any]], str]] = {
-    "/v1/retrieve": (
-        lambda reader, of: reader.retrieve(
-            Retrieve(user_id=of.user_id, app_id=of.app_id, query=of.query, min_importance=0.5)
-        ),
-        "structured_facts",
-    ),
-    "/v1/context": (
-        lambda reader, of: reader.context(AssembleContext(user_id=of.user_id, app_id=of.app_id, query=of.query)),
-        "recent",
-    ),
-    "/v1/search": (
-        lambda reader, of: reader.search(SearchMemory(user_id=of.user_id, app_id=of.app_id, query=of.query)),
-        "turns",
-    ),
+_ASKED: Mapping[str, tuple[Callable[..., Awaitable[Any]], Callable[..., Any], str]] = {
+    "/v1/retrieve": (MemoryReader.retrieve, partial(Retrieve, min_importance=0.5), "structured_facts"),
+    "/v1/context": (MemoryReader.context, AssembleContext, "recent"),
+    "/v1/search": (MemoryReader.search, SearchMemory, "turns"),
 }
-"""Route → its work without HTTP, and the part that an answer must not lack."""
+"""Route → its work without HTTP, the request, and the part that an answer must not lack."""
 
 
 QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100}
@@ -248,13 +238,14 @@ async def _inside(settings: Settings, questions: Sequence[CorpusQuestion], asked
 
 
 async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Figures:
-    (ask, wanted), times_ms = _ASKED[path], list[float]()
+    (ask, request, wanted), times_ms = _ASKED[path], list[float]()
     for n in range(round(asked * (1 + _WARM))):
+        question = questions[n % len(questions)]
         began_s = perf_counter()
-        found = await ask(reader, questions[n % len(questions)])
+        found = await ask(reader, request(**asdict(question)))
         times_ms.append((perf_counter() - began_s) * 1_000)
         if not getattr(found, wanted):
-            raise BenchFailed(f"{path} gives no {wanted} of {questions[n % len(questions)].user_id}: was it filled?")
+            raise BenchFailed(f"{path} gives no {wanted} of {question.user_id}: was it filled?")
     return spread_ms(times_ms[-asked:])
 
 

@@ -36,8 +36,8 @@ class VectorServerProcess(RoleProcess):
         self._embedder = settings.vectors.embedder
 
     def _command(self) -> list[str]:
-        options = [str(self._folder), "--port", str(self.port), "--embedder", self._embedder]
-        return [sys.executable, "-m", "jobs.lab.chaos.vector_server", *options]
+        module = "jobs.lab.chaos.vector_server"
+        return [sys.executable, "-m", module, str(self._folder), str(self.port), self._embedder]
 
 
 class Supervisor:

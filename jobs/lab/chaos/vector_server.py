@@ -8,10 +8,10 @@ role calls, so no searches, and no other filter than those that the store builds
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -35,6 +35,11 @@ ERRORS_PATH = "/chaos/errors"
 _UNAVAILABLE = 503
 _NOT_FOUND = 404
 _STOP_WITHIN_S = 10.0
+_CALLS = (
+    *("GET /exists", "GET ", "PUT ", "PUT /index", "PUT /points"),
+    *("POST /points/count", "POST /points/delete", "POST /points/scroll"),
+)
+"""Method and end of the path behind a collection's name."""
 _Json = dict[str, Any]
 
 
@@ -50,7 +55,7 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
 
 
 class _Collections:
-    """The calls about a collection: name and body of the request → the result."""
+    """The calls about a collection: each with name and body of the request → the result."""
 
     def __init__(self, store: EdgeStore, folder: Path) -> None:
         self._store = store
@@ -59,21 +64,12 @@ class _Collections:
 
     def routes(self) -> list[ServedRoute]:
         """All of them."""
-        calls = {
-            ("GET", "/exists"): self._exists,
-            ("GET", ""): self._described,
-            ("PUT", ""): self._create,
-            ("PUT", "/index"): self._index,
-            ("PUT", "/points"): self._upsert,
-            ("POST", "/points/count"): self._count,
-            ("POST", "/points/delete"): self._delete,
-            ("POST", "/points/scroll"): self._scroll,
-        }
         routes = [ServedRoute("/readyz", self._ready, ["GET"]), ServedRoute(ERRORS_PATH, self._fail, ["POST"])]
-        return routes + [
-            ServedRoute(f"/collections/{{name}}{end}", partial(self._answer, call), [method])
-            for (method, end), call in calls.items()
-        ]
+        for call in _CALLS:
+            method, _, end = call.partition(" ")
+            answer = partial(self._answer, call)
+            routes.append(ServedRoute(f"/collections/{{name}}{end}", answer, [method]))
+        return routes
 
     async def _ready(self, _request: Request) -> Response:
         return PlainTextResponse("ready")
@@ -82,39 +78,35 @@ class _Collections:
         self._failing_until_s = monotonic() + float(request.query_params["seconds"])
         return JSONResponse(None)
 
-    async def _answer(self, call: Callable[[str, _Json], Awaitable[object]], request: Request) -> Response:
+    async def _answer(self, call: str, request: Request) -> Response:
         if monotonic() < self._failing_until_s:
             return JSONResponse({"status": {"error": "told to fail"}}, _UNAVAILABLE)
         body = await request.body()
-        found = await call(request.path_params["name"], json.loads(body) if body else {})
+        found = await self._found(call, request.path_params["name"], json.loads(body) if body else {})
         return JSONResponse({"result": found, "status": "ok", "time": 0.0})
 
-    async def _exists(self, name: str, _asked: _Json) -> object:
-        return {"exists": read_info(self._folder / name) is not None}
-
-    async def _described(self, name: str, _asked: _Json) -> object:
-        if (info := read_info(self._folder / name)) is None:
-            raise HTTPException(_NOT_FOUND)
-        return _description(info)
-
-    async def _create(self, name: str, asked: _Json) -> object:
-        await self._store.ensure(name, asked["vectors"]["size"])
-        return True
-
-    async def _index(self, _name: str, _asked: _Json) -> object:
-        return _COMPLETED  # Edge has made its indexes with the collection
-
-    async def _upsert(self, name: str, asked: _Json) -> object:
-        await self._store.upsert(name, [_point(each) for each in asked["points"]])
-        return _COMPLETED
-
-    async def _count(self, name: str, asked: _Json) -> object:
-        return {"count": await self._store.count(name, where=_where(asked).where)}
-
-    async def _delete(self, name: str, asked: _Json) -> object:
-        within = _where(asked)
-        await self._store.delete(name, where=within.where, below=within.below)
-        return _COMPLETED
+    async def _found(self, call: str, name: str, asked: _Json) -> object:
+        store, within = self._store, _where(asked)
+        match call:
+            case "GET " | "GET /exists":
+                info = read_info(self._folder / name)
+                if call == "GET /exists":
+                    return {"exists": info is not None}
+                if info is None:
+                    raise HTTPException(_NOT_FOUND)
+                return _description(info)
+            case "PUT ":
+                await store.ensure(name, asked["vectors"]["size"])
+                return True
+            case "PUT /points":
+                await store.upsert(name, [_point(each) for each in asked["points"]])
+            case "POST /points/count":
+                return {"count": await store.count(name, where=within.where)}
+            case "POST /points/delete":
+                await store.delete(name, where=within.where, below=within.below)
+            case "POST /points/scroll":
+                return await self._scroll(name, asked)
+        return _COMPLETED  # indexes are made with the collection
 
     async def _scroll(self, name: str, asked: _Json) -> object:
         within = _where(asked)
@@ -201,16 +193,12 @@ def _where(asked: Mapping[str, Any]) -> _Within:
 
 def main() -> None:
     """Serve until told to stop, or until standard input closes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--embedder", required=True)
-    given = parser.parse_args()
+    folder, port, embedder = sys.argv[1:]
 
     async def serving(stop: asyncio.Event) -> None:
-        api, store = create_vector_api(given.folder, embedder=given.embedder)
+        api, store = create_vector_api(Path(folder), embedder=embedder)
         try:
-            async with serve(api, port=given.port):
+            async with serve(api, port=int(port)):
                 await stop.wait()
         finally:
             await store.close()
