@@ -52,13 +52,7 @@ _FILL = ArchiveSettings(flush_bytes=128 * 1024 * 1024, flush_rows=1_000_000)
 
 
 class Spent(Struct):
-    """Work on some turns.
-
-    Attributes:
-        turns: Turns; what the roles say of them came with them.
-        json_bytes: Of all records.
-        cpu_s: Of this process, all its threads.
-    """
+    """CPU time of this process, all its threads, on some turns, and bytes of all records that came with them."""
 
     turns: int = 0
     json_bytes: int = 0

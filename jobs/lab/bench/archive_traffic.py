@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.demo.conversations import DemoConversation
-from jobs.lab.bench.folds import InMemory, time_fold
-from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TurnTraffic, conversation_of
+from jobs.lab.bench.folds import SESSIONS_AT_ONCE, InMemory, TurnTraffic, conversation_of, time_fold
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import CommandEvent, DeadLetter, OutputEvent, Position, Role, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS, Topic
@@ -64,14 +63,7 @@ _Numbers = NDArray[np.int64]
 
 
 class ArchiveSize(Struct, frozen=True):
-    """How much is made.
-
-    Attributes:
-        sessions: Sessions, about.
-        turns_per_session: Their mean.
-        days: Days that they are spread over.
-        seed: The same seed, the same events.
-    """
+    """About so many sessions of so many turns in the mean, over days; of the same seed the same events."""
 
     sessions: int = 50_000
     turns_per_session: int = 400

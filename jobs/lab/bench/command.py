@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Measure speed on this machine, beside other ways to do the same.",
 )
+_HELP = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "metrics"}
 """Measured on a Kafka of their own."""
@@ -29,12 +30,16 @@ _WITH_CONTENDERS = {"stream", "kills"}
 Quick = Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")]
 
 
-def _examples(*lines: str) -> str:
-    return examples(*(f"turntide lab bench {line}" for line in lines))
+def _command(name: str, function: Callable[..., None]) -> None:
+    """Add a bench; its help begins with the first line of its function, if there is one."""
+    lines = (f"turntide lab bench {line}" for line in _HELP[name]["examples"])
+    text = "\n\n".join(filter(None, (function.__doc__, _HELP[name]["help"])))
+    app.command(name, help=text, epilog=examples(*lines))(function)
 
 
-def _command(*lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return app.command(epilog=_examples(*lines))
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    _command(function.__name__, function)
+    return function
 
 
 def _run(bench: str, output: OutputFormat, *, quick: bool = False, **size: object) -> Result:
@@ -57,11 +62,11 @@ def _quick_or_whole(name: str) -> Callable[..., None]:
     return measure
 
 
-for _name, _plain in tomllib.loads((Path(__file__).parent / "plain.toml").read_text("utf-8")).items():
-    app.command(_name, help=_plain["help"], epilog=_examples(*_plain["examples"]))(_quick_or_whole(_name))
+for _name in ("stream", "memories", "project", "roles", "metrics"):
+    _command(_name, _quick_or_whole(_name))
 
 
-@_command("kills", "kills --kills 3 --contender quix_exactly_once")
+@_with_options
 def kills(
     *,
     count: Annotated[int, typer.Option("--kills", min=1, max=30, help="How often each contender is killed.")] = 10,
@@ -71,11 +76,7 @@ def kills(
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Kill −9 the sessions role, Faust per event, Quix Streams and Bytewax at the same moments, and count.
-
-    Each is started again at once, on a log with the same turns; then turns and alerts are held against a replay of the
-    log. Lost and doubled are turns; a repeat with the same id can be recognised, one with another id cannot.
-    """
+    """Kill −9 the sessions role, Faust per event, Quix Streams and Bytewax at the same moments, and count."""
     from jobs.lab.bench.kills import contenders
 
     names = contender or contenders()
@@ -84,26 +85,21 @@ def kills(
     _run("kills", output, names=names, kills=count, seed=seed)
 
 
-@_command("scale --quick", "scale --output json > deploy/measurements/scale.json", "scale --pictures curves")
+@_with_options
 def scale(
     *,
     quick: Quick = False,
     pictures: Annotated[Path | None, typer.Option(help="Folder to draw each curve into, as SVG.")] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure what grows with size: long sessions, many sessions, several workers on one backlog.
-
-    A turn of a long session must not cost more than 1.3 times one of a short session. More workers than CPUs cannot be
-    faster, and the broker runs beside them here. Without --quick it takes about a quarter of an hour; a number of
-    sessions that does not fit into the memory that is free is left out, and said.
-    """
+    """Measure what grows with size: long sessions, many sessions, several workers on one backlog."""
     result = _run("scale", output, quick=quick)
     if pictures is not None:
         result.draw(pictures)
         Printer(output).message(f"{len(result.pictures)} pictures drawn into {pictures}")
 
 
-@_command("page", "page deploy/measurements --output json")
+@_with_options
 def page(
     folder: Annotated[
         Path,
@@ -112,11 +108,7 @@ def page(
     *,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Write the page of measurements: README.md and pictures, from the JSON that the measuring commands printed.
-
-    Keep each command's `--output json` in a file of its name; those that are missing are left out. An earlier
-    stream.json kept as stream-before.json shows what a turn cost before. What is held to what is printed as well.
-    """
+    """Write the page of measurements: README.md and pictures, from the JSON that the measuring commands printed."""
     from jobs.lab.bench.result import PAGE, write_page
 
     printed = Printer(output)
@@ -128,7 +120,7 @@ def page(
     printed.message(f"written: {folder / PAGE}")
 
 
-@_command("memory --quick", "memory --sessions 1000000 --open 50000 --output json")
+@_with_options
 def memory(
     *,
     sessions: Annotated[int, typer.Option(min=20, help="Sessions that stream by.")] = 1_000_000,
@@ -136,15 +128,11 @@ def memory(
     quick: Quick = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show that memory is bounded: sessions come and go, the process stays as large as those that are open.
-
-    Needs no Kafka: fold and table in this process. `mb_per_10000_sessions` is what open sessions of twelve turns take,
-    `is_level` whether the second half of the run needed no more than 5 % above its middle.
-    """
+    """Show that memory is bounded: sessions come and go, the process stays as large as those that are open."""
     _run("memory", output, quick=quick, sessions=sessions, open_at_once=open_at_once)
 
 
-@_command("recovery --quick", "recovery --keys 100000 --output json")
+@_with_options
 def recovery(
     *,
     quick: Quick = False,
@@ -153,19 +141,11 @@ def recovery(
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Compare how soon state is back from its changelog: ours, in memory and in RocksDB, and a stock Faust table.
-
-    Starts a Kafka of its own in a temporary folder. A warm start has its RocksDB from before, and reads one record in
-    a hundred. With a million keys stock Faust takes minutes and runs once.
-    """
+    """Compare how soon state is back from its changelog: ours, in memory and in RocksDB, and a stock Faust table."""
     _run("recovery", output, quick=quick, wanted_keys=keys or ())
 
 
-@_command(
-    "topics --quick",
-    "topics locomo10.json --output json > deploy/measurements/topics.json",
-    "topics dialogues.jsonl --where label=benign --no-role",
-)
+@_with_options
 def topics(
     files: Annotated[
         list[Path] | None,
@@ -181,11 +161,7 @@ def topics(
     ] = True,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure topic memory: time, packing, size, throughput with it and without, and what is still found.
-
-    Dialogues of a file are strung together to long sessions, those of one user first. Each figure stands beside the
-    limit that it is held to. --output csv prints these alone. No message is ever printed.
-    """
+    """Measure topic memory: time, packing, size, throughput with it and without, and what is still found."""
     from jobs.lab.bench.measuring import own_environment
     from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
 
@@ -193,7 +169,7 @@ def topics(
     _run("topics", output, quick=quick, dialogues=dialogues, environment=own_environment() if role else None)
 
 
-@_command("retrieve --quick", "retrieve --end-to-end --output json > deploy/measurements/retrieve.json")
+@_with_options
 def retrieve(
     *,
     memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns together.")] = 100_000,
@@ -205,15 +181,11 @@ def retrieve(
     ] = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate.
-
-    Requests are sent from a process of its own. Times run from the moment a request is due, so that a server that
-    stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this machine.
-    """
+    """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate."""
     _run("retrieve", output, quick=quick, memories=memories, rate=rate, seconds=seconds, end_to_end=end_to_end)
 
 
-@_command("live", "live --pages 200 --stuck 50 --seconds 60")
+@_with_options
 def live(
     *,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions that are open.")] = 10_000,
@@ -223,14 +195,11 @@ def live(
     seconds: Annotated[int, typer.Option(min=1, help="For how long.")] = 30,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure what the live page costs its role: processor time of a change, bytes of a page, memory over time.
-
-    In one process, without a broker and sockets. Pages that stop reading are let go after live.stall_timeout (15 s).
-    """
+    """Measure what the live page costs its role: processor time of a change, bytes of a page, memory over time."""
     _run("live", output, sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
 
 
-@_command("archive --quick", "archive --data-dir bench-archive --output json > deploy/measurements/archive.json")
+@_with_options
 def archive(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,
@@ -240,11 +209,7 @@ def archive(
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure the archive: landing beside the physical limit, size, merging, each view, each mining job, the report.
-
-    Needs no Kafka: made-up sessions go through the real landing. Each figure stands beside the limit that it is held
-    to; --output csv prints these alone.
-    """
+    """Measure the archive: landing beside the physical limit, size, merging, each view, each mining job, the report."""
     from jobs.shared.output import progress_bar
 
     with (

@@ -1,16 +1,13 @@
 """The same fold as each contender runs it, and the floor: the fold without Kafka, and Kafka without a fold.
 
-`python -m jobs.lab.bench.contender NAME` works until it is killed or its standard input closes. Settings come from the
-environment, as a role's do. Each contender reads `turns.v1` from its start, alone on the topic's partitions.
+`python -m jobs.lab.bench.contender NAME` works until it is killed or its standard input closes, with settings from the
+environment, as a role's. Each contender reads `turns.v1` from its start, alone on the topic's partitions.
 
-The sessions' own fold is keyed here: one turn into one session, for frameworks that keep a state per key, with the
-role's own decoding, scoring and embedding. What needs more than one key is left out, in the contenders' favour:
-time-outs and the windows of apps. The watermark is the highest event time that the process saw on the partition, less
-the policy's lateness.
-
-The fold skips what it folded before by the offset in its state (design §5.1). That guard is Turntide's, not the
-contender's: it is off unless a contender is named `…_guarded`, so that what is lost or doubled is what the framework
-itself leaves.
+Frameworks that keep a state per key fold one turn into one session, with the role's own decoding, scoring and
+embedding; what needs more than one key (time-outs, windows of apps) is left out in their favour. The watermark is the
+highest event time that the process saw on the partition, less the policy's lateness. The fold skips what it folded
+before by the offset in its state (design §5.1): Turntide's guard, which is off unless a contender is named `…_guarded`,
+so that what is lost or doubled is what the framework itself leaves.
 """
 
 from __future__ import annotations
@@ -93,13 +90,7 @@ def work(name: str, turns: int | None) -> Timing:
 
 
 class EventFolded(NamedTuple):
-    """Result of one folded turn.
-
-    Attributes:
-        outputs: In order.
-        changed: Part → bytes, None to delete: for a store with several values per key.
-        parts: All parts of the session after it: for a store with one value per key.
-    """
+    """Result of a folded turn: outputs in order, changed parts (None: deleted), all parts of the session after it."""
 
     outputs: list[OutputEvent]
     changed: dict[str, bytes | None]

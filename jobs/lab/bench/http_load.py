@@ -20,8 +20,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from jobs.lab.bench.folds import paced
 from jobs.lab.bench.measuring import BenchFailed, Figures, apart, cpu_s, spread_ms
-from jobs.lab.bench.traffic import paced
 from jobs.operate.worker import run_until_stopped
 from jobs.shared.role_process import RoleProcess
 from streams.index.edge import EdgeStore
@@ -43,14 +43,7 @@ _ENDS_WITHIN_S = 30.0
 
 
 class RequestLoad(Struct, frozen=True):
-    """A steady load on one route.
-
-    Attributes:
-        url: Whole address of the route.
-        bodies: JSON of the requests, taken in turn; none: GET.
-        rate: Requests a second.
-        seconds: For how long, the warm-up left out.
-    """
+    """A steady load on a whole URL: these bodies of JSON in turn (none: GET), so many a second, without the warm-up."""
 
     url: str
     bodies: list[str]

@@ -1,14 +1,11 @@
 """The durable contenders and the sessions role under the same kills, counted against the oracle.
 
-Each gets a log of its own with the same turns: a burst to begin with, and for each kill a burst that wakes it and turns
-at a steady rate, in the midst of which it is killed −9. The moments are a function of the seed, counted from the first
-output after the burst, so that a contender that starts slowly is not killed before it works. It is started again at
-once, on the same disk. In the end every session is ended, so that its closing profile says how many turns its state has
-seen, whatever the contender keeps its state in. All use the same session time-out, which is what a kill makes the
-survivors wait for.
-
-The oracle is a replay of the log through the same fold (`streams.oracle.replay`). Outputs are read `read_committed`, as
-exactly-once wants it.
+Each gets a log of its own with the same turns: a burst, and for each kill a burst that wakes it and turns at a steady
+rate, in the midst of which it is killed −9, at moments that follow from the seed, counted from the first output after
+the burst: one that starts slowly is not killed before it works. It is started again at once, on the same disk. In the
+end every session is ended, so that its closing profile says how many turns its state has seen. All use the same session
+time-out, which is what a kill makes the survivors wait for. The oracle is a replay of the log through the same fold
+(`streams.oracle.replay`); outputs are read `read_committed`, as exactly-once wants it.
 """
 
 from __future__ import annotations
@@ -23,8 +20,8 @@ from time import monotonic
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from jobs.lab.bench.contender import DURABLE, ContenderProcess, missing_package
+from jobs.lab.bench.folds import TurnTraffic, paced, producing, reading, send
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchEnvironment, BenchFailed, Figures, say, until
-from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged, OutputEvent, ProfileUpdated, SessionEnded, Turn
 from models.events.topics import ALERTS, PROFILES

@@ -78,16 +78,7 @@ def filled_in(text: str, measured: Measured, **more: str) -> str:
 
 
 class HeldFigure(Struct, frozen=True):
-    """A figure and its limit.
-
-    Attributes:
-        what: Name of the figure.
-        value: Measured.
-        bound: The limit.
-        at_least: Whether the limit is a least value; else it is a greatest.
-        unit: Of both.
-        valid: Whether the measurement may reach its limit at all.
-    """
+    """A figure and its limit, a greatest or a least one; `valid` says whether the measurement may reach it at all."""
 
     what: str
     value: float

@@ -273,13 +273,7 @@ def _versions() -> dict[str, str]:
 
 
 class BenchEnvironment(NamedTuple):
-    """A place to measure.
-
-    Attributes:
-        bootstrap: Address of the broker.
-        home: An empty folder.
-        broker_pid: The broker's process, where it is ours.
-    """
+    """A place to measure: address of the broker, an empty folder, and the broker's process where it is ours."""
 
     bootstrap: str
     home: Path

@@ -15,9 +15,8 @@ from time import perf_counter, process_time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, about, records_of, time_fold
+from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, TurnTraffic, about, records_of, time_fold
 from jobs.lab.bench.measuring import BenchFailed, Figures, say, times
-from jobs.lab.bench.traffic import TurnTraffic
 from models.events import (
     AppMemoriesCompacted,
     AppMemoryChanged,
@@ -46,8 +45,6 @@ ENDS = 100
 _BUDGET_TOKENS = 2_000
 _BATCH_POINTS = 500
 _QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
-
-
 QUICK = {"turns": 2_000, "rounds": 1, "walked": 40, "apps": 200, "asked": 200}
 
 

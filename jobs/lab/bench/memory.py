@@ -30,8 +30,6 @@ _MILESTONES = 20
 _REPLY_AFTER_SESSIONS = 7
 """The second turn of a session comes when so many others have begun."""
 _MB = 1_000_000
-
-
 QUICK = {"sessions": 40_000, "open_at_once": 2_000, "filled": 2_000}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from jobs.lab.bench.folds import send_backlog
 from jobs.lab.bench.measuring import BenchEnvironment, Figures, in_turns, say
 from jobs.lab.bench.sessions_role import take_backlog
-from jobs.lab.bench.traffic import send_backlog
 
 QUICK = {"rounds": 1, "turns": 4_000}
 

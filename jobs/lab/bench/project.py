@@ -44,8 +44,6 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _FEWEST_CHARS = 24
 _TENTH = 10
 _WARM_UP_LOT = 1_000_000
-
-
 QUICK = {"memories": 1_000, "asked": 200, "spoken_turns": ((250, 2),)}
 
 

@@ -36,8 +36,6 @@ _WRITE_KEYS, _LARGE_KEYS = 10_000, 1_000_000
 _STOCK = "stock_faust"
 _LEAST_KEYS_PER_S = 300
 _START_WITHIN_S = 120.0
-
-
 QUICK = {"keys": (20_000,), "runs": 1}
 
 

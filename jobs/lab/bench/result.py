@@ -72,16 +72,7 @@ COMMANDS = {file: command for layout in LAYOUTS.values() for file, command in la
 
 
 class Result(Struct, frozen=True):
-    """One measurement: rows in tables, figures that are held to a limit, and pictures.
-
-    Attributes:
-        title: Heading.
-        said: Paragraphs.
-        rows: Tables.
-        held_to: Figures with a limit.
-        pictures: Files beside the page.
-        csv: As the layout has it.
-    """
+    """One measurement: paragraphs, tables, figures that are held to a limit, and pictures beside the page."""
 
     title: str
     said: Sequence[str]

@@ -28,11 +28,10 @@ from msgspec import Struct, json
 from msgspec.structs import asdict, replace
 
 from jobs.demo.conversations import load_conversations
-from jobs.lab.bench.folds import folded_user
+from jobs.lab.bench.folds import TurnTraffic, folded_user, paced, producing, send
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, own_environment, say, spread_ms
 from jobs.lab.bench.sessions_role import running
-from jobs.lab.bench.traffic import TurnTraffic, paced, producing, send
 from jobs.operate.topics import apply_topics
 from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
 from models.events.user import UserOutput
@@ -172,8 +171,6 @@ _ASKED: Mapping[str, tuple[Callable[..., Awaitable[Any]], Callable[..., Any], st
     "/v1/search": (MemoryReader.search, SearchMemory, "turns"),
 }
 """Route → its work without HTTP, the request, and the part that an answer must not lack."""
-
-
 QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100}
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
+from jobs.lab.bench.folds import send_backlog
 from jobs.lab.bench.measuring import BenchEnvironment, Figures, cpu_s, say
 from jobs.lab.bench.sessions_role import SOURCES, caught_up, running
-from jobs.lab.bench.traffic import send_backlog
 from models.entities import REGISTRY
 from models.events.topics import Topic
 from streams.kafka.client import read_to_end

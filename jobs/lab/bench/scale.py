@@ -21,10 +21,9 @@ import httpx
 import numpy as np
 import psutil
 
-from jobs.lab.bench.folds import InMemory, Prepared
+from jobs.lab.bench.folds import InMemory, Prepared, send_backlog
 from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, Timing, apart, say
 from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
-from jobs.lab.bench.traffic import send_backlog
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.settings import load_settings
@@ -53,8 +52,6 @@ _SESSION_TIMEOUT = timedelta(seconds=30)
 _POLL_S = 0.25
 _WITHIN_S = 600.0
 _COSTED_WITHIN_S = 3_600.0
-
-
 QUICK = {"runs": 1, "probes": 16, "sessions": (1_000, 10_000), "passes": 5, "backlog_turns": 8_000}
 
 

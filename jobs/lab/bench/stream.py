@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaConsumer
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
+from jobs.lab.bench.folds import TurnTraffic, paced, producing, reading, send, send_backlog
 from jobs.lab.bench.measuring import (
     SESSIONS_ROLE,
     BenchEnvironment,
@@ -27,7 +28,6 @@ from jobs.lab.bench.measuring import (
     spread_ms,
 )
 from jobs.lab.bench.sessions_role import Backlog, running, take_backlog
-from jobs.lab.bench.traffic import TurnTraffic, paced, producing, reading, send, send_backlog
 from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.codec import decode_output
@@ -40,19 +40,14 @@ _WARM_UP_TURNS = 2 * TURNS_PER_S
 _ALERT_WITHIN_S = 30.0
 _TICK_S = 0.01
 _PER_EVENT = ("per_event_faust", "quix")
-
-
 QUICK = {"runs": 1, "turns": 5_000, "per_event_turns": 1_000, "latency_seconds": 2.0}
 
 
 class Round(Struct, frozen=True):
-    """One run of each contender over the same log, one after the other.
+    """One run of each contender over the same log, one after the other; one that is not installed is missing.
 
-    Attributes:
-        timings: Contender → its time; a contender that is not installed is missing.
-        latencies_ms: Of each alert, from the moment a turn was due to be sent to the receipt of the alert.
-        backlog: Of the sessions role.
-        turn_bytes: Mean size of a turn's record value.
+    Latencies run from the moment a turn was due to be sent to the receipt of its alert; `turn_bytes` is the mean size
+    of a turn's record value.
     """
 
     timings: dict[str, Timing]

@@ -24,10 +24,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from jobs.demo.conversations import DemoConversation
-from jobs.lab.bench.folds import BEGINS, InMemory, records_of, time_fold
+from jobs.lab.bench.folds import BEGINS, InMemory, TurnTraffic, conversation_of, records_of, send_backlog, time_fold
 from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, in_turns, say
 from jobs.lab.bench.sessions_role import take_backlog
-from jobs.lab.bench.traffic import TurnTraffic, conversation_of, send_backlog
 from jobs.lab.eval.dialogues import TopicDialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy
@@ -62,12 +61,8 @@ class LongSession(Struct, frozen=True):
 class TopicWork(Struct):
     """Cost and content of topic memory over some sessions.
 
-    Attributes:
-        taken_ms: Milliseconds of each addition, by what it did beside adding: `compacted`, `unpacked` or nothing.
-        topic_bytes: Of each topic, every tenth message.
-        twenty_topics_bytes: The twenty largest topics, every tenth message of sessions that have as many.
-        most_topics: Of a session at once.
-        compactions: Lineage of each.
+    Milliseconds of each addition by what it did beside adding (`compacted`, `unpacked` or nothing); bytes of each topic
+    and of the twenty largest, every tenth message; the most topics of a session at once; each compaction's lineage.
     """
 
     taken_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -209,8 +204,6 @@ SEED_JSON_KB = {10: 8.2, 20: 16.5, 50: 41.2}
 """So the source's messages have about 820 bytes each; gzip saves more of longer ones."""
 _FOLD_RUNS = 3
 _KB = 1_000
-
-
 QUICK = {"most_sessions": 3, "runs": 1, "fold_turns": 2_000, "role_turns": 3_000}
 
 

@@ -162,12 +162,7 @@ async def _raised(settings: Settings, alerts: TopicOutputs) -> list[AlertTimes]:
 
 
 class FaultInjector:
-    """The acts of a plan on the processes of one run, each at its time.
-
-    Attributes:
-        done: Every act that was done, as it ended.
-        acts: How often each kind was.
-    """
+    """The acts of a plan on the processes of one run, each at its time; it counts them and notes when each ended."""
 
     def __init__(
         self, settings: Settings, supervisor: Supervisor, broker: LocalKafka, report: Callable[[str], None]

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
+from jobs.lab.bench.folds import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing
 from jobs.lab.bench.sessions_role import Backlog, time_of
 from jobs.lab.bench.stream import Round, order, summarise
-from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
 from models.events import AlertChanged, Turn
 from models.wire.codec import encode
 from streams.oracle.replay import SessionReplay

@@ -10,9 +10,8 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.contender import EventFold
-from jobs.lab.bench.folds import record_of
+from jobs.lab.bench.folds import TurnTraffic, record_of
 from jobs.lab.bench.kills import KILL_AFTER_S, count_alerts, count_turns, kill_moments_s
-from jobs.lab.bench.traffic import TurnTraffic
 from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, SessionEnded, Turn
 from models.partition.sessions import DecodedArrival
 from models.wire.codec import encode

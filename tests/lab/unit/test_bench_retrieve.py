@@ -8,6 +8,7 @@ from time import perf_counter
 
 import pytest
 
+from jobs.lab.bench.folds import paced
 from jobs.lab.bench.http_load import Answered, figures_of
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.retrieve import (
@@ -18,7 +19,6 @@ from jobs.lab.bench.retrieve import (
     fill,
     user_of,
 )
-from jobs.lab.bench.traffic import paced
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
