@@ -185,7 +185,9 @@ class LogReplay(ABC, Generic[_Arrival]):
         """The fold of a partition over its state."""
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
-        """Fold records of a partition, in log order."""
+        """Fold records of a partition, in log order; none change nothing."""
+        if not records:
+            return
         self.fed[partition] = records[-1].offset + 1
         table = self._tables.setdefault(partition, MemoryTable())
         flood = self._floods.setdefault(partition, FloodGauge(self._policy.intake))

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from aiokafka.structs import ConsumerRecord
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct
 
@@ -122,6 +122,7 @@ def found_of(wanted: EraseRequested, told: Sequence[Struct]) -> tuple[Concerned,
 
 
 @given(st.lists(SPOKEN, min_size=1, max_size=30), st.sampled_from(["session", "user", "app"]), st.sampled_from(APPS))
+@example(spoken=[Spoken("shop", 0, 0, 0, ends=True)], scope="session", app="shop")
 def test_forgetting_in_one_app_touches_no_other(spoken: list[Spoken], scope: Scope, app: str) -> None:
     """State of others byte for byte, their records not concerned; of the subject nothing is left in any state."""
     log = turns_log(spoken)
