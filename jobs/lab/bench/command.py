@@ -24,7 +24,7 @@ app = typer.Typer(
 )
 _HELP = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
-_ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "metrics"}
+_ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles"}
 """Measured on a Kafka of their own."""
 _WITH_CONTENDERS = {"stream", "kills"}
 Quick = Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")]
@@ -62,7 +62,7 @@ def _quick_or_whole(name: str) -> Callable[..., None]:
     return measure
 
 
-for _name in ("stream", "memories", "project", "roles", "metrics"):
+for _name in ("stream", "memories", "project", "roles"):
     _command(_name, _quick_or_whole(_name))
 
 
@@ -183,20 +183,6 @@ def retrieve(
 ) -> None:
     """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate."""
     _run("retrieve", output, quick=quick, memories=memories, rate=rate, seconds=seconds, end_to_end=end_to_end)
-
-
-@_with_options
-def live(
-    *,
-    sessions: Annotated[int, typer.Option(min=1, help="Sessions that are open.")] = 10_000,
-    pages: Annotated[int, typer.Option(min=1, help="Pages that read.")] = 20,
-    stuck: Annotated[int, typer.Option(min=0, help="Pages that stop reading.")] = 20,
-    updates: Annotated[int, typer.Option(min=1, help="Sessions that change in a second.")] = 60,
-    seconds: Annotated[int, typer.Option(min=1, help="For how long.")] = 30,
-    output: Form = OutputFormat.TABLE,
-) -> None:
-    """Measure what the live page costs its role: processor time of a change, bytes of a page, memory over time."""
-    _run("live", output, sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
 
 
 @_with_options

@@ -31,7 +31,7 @@ from jobs.demo.conversations import load_conversations
 from jobs.lab.bench.folds import TurnTraffic, folded_user, paced, producing, send
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, own_environment, say, spread_ms
-from jobs.lab.bench.sessions_role import running
+from jobs.lab.bench.roles import running
 from jobs.operate.topics import apply_topics
 from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
 from models.events.user import UserOutput

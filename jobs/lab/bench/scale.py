@@ -23,7 +23,7 @@ import psutil
 
 from jobs.lab.bench.folds import InMemory, Prepared, send_backlog
 from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, Timing, apart, say
-from jobs.lab.bench.sessions_role import folded_offsets, running, scrape
+from jobs.lab.bench.roles import folded_offsets, running, scrape
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.settings import load_settings

@@ -27,7 +27,7 @@ from jobs.lab.bench.measuring import (
     say,
     spread_ms,
 )
-from jobs.lab.bench.sessions_role import Backlog, running, take_backlog
+from jobs.lab.bench.roles import Backlog, running, take_backlog
 from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.codec import decode_output

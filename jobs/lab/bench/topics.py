@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import BEGINS, InMemory, TurnTraffic, conversation_of, records_of, send_backlog, time_fold
 from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, in_turns, say
-from jobs.lab.bench.sessions_role import take_backlog
+from jobs.lab.bench.roles import take_backlog
 from jobs.lab.eval.dialogues import TopicDialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy

@@ -10,7 +10,7 @@ from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.folds import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing
-from jobs.lab.bench.sessions_role import Backlog, time_of
+from jobs.lab.bench.roles import Backlog, time_of
 from jobs.lab.bench.stream import Round, order, summarise
 from models.events import AlertChanged, Turn
 from models.wire.codec import encode
@@ -29,7 +29,7 @@ def measured(ours: float, faust: float, *, quix: float | None = None) -> Round:
     return Round(
         timings={name: Timing(round(rate * 2), 2.0) for name, rate in rates.items()},
         latencies_ms=[0.0, 50.0, 100.0],
-        backlog=Backlog(Timing(1, 1.0), 1.0, 900.0, 25.0, {"fold": 50.0}),
+        backlog=Backlog(Timing(1, 1.0), 900.0, 25.0, {"fold": 50.0}),
         turn_bytes=300.0,
     )
 
