@@ -1,4 +1,4 @@
-"""Figures of `turntide lab eval escalation` against scikit-learn's, on any scores with any ties."""
+"""Figures of `turntide lab eval escalation` on any scores with any ties."""
 
 from __future__ import annotations
 
@@ -6,49 +6,29 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from jobs.lab.eval.escalation_scoring import (
-    ScoredSession,
-    by_source,
-    figures,
-    pr_auc,
-    recall_at,
-    roc_auc,
-    roc_auc_interval,
-)
+from jobs.lab.eval.escalation_scoring import FALSE_ALARM_RATES, ScoredSession, by_source, figures, roc_auc_interval
 
 tied = st.integers(0, 12).map(lambda tenth: tenth / 10)
 scores = st.lists(tied | st.floats(0, 1), min_size=1, max_size=60)
 
 
-def labelled(positive: list[float], negative: list[float]) -> tuple[list[int], list[float]]:
-    """As scikit-learn wants them."""
-    return [1] * len(positive) + [0] * len(negative), [*positive, *negative]
-
-
-@given(scores, scores)
-def test_areas_are_those_of_scikit_learn(positive: list[float], negative: list[float]) -> None:
-    """Ties count half in one, and are taken together in the other."""
-    labels, values = labelled(positive, negative)
-
-    assert roc_auc(positive, negative) == pytest.approx(roc_auc_score(labels, values))
-    assert pr_auc(positive, negative) == pytest.approx(average_precision_score(labels, values))
-
-
-@given(scores, scores, st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.3, 1.0]))
-def test_recall_at_a_rate_is_the_highest_point_of_the_curve_within_it(
-    positive: list[float], negative: list[float], rate: float
-) -> None:
-    """No threshold of that many false alarms finds more."""
-    false_alarms, found, _ = roc_curve(*labelled(positive, negative), drop_intermediate=False)
-
-    assert recall_at(positive, negative, rate) == pytest.approx(found[false_alarms <= rate + 1e-12].max())
-
-
 def judged(name: str, source: str, score: float, *, escalating: bool, alerted: bool) -> ScoredSession:
     """A session of ten turns that alerted at the fourth, or never."""
     return ScoredSession(name, source, escalating, score, score, 10, 1.0, 4 if alerted else None)
+
+
+def test_figures_are_those_counted_by_hand() -> None:
+    """A tie counts half, and the threshold of a rate is one that no more benign sessions reach."""
+    scores = {True: [0.9, 0.55, 0.5], False: [0.6, 0.5, *[0.1] * 18]}
+    found = [
+        judged("s", "a", score, escalating=label, alerted=False) for label, side in scores.items() for score in side
+    ]
+    overall = figures(found)
+
+    assert overall["roc_auc"] == pytest.approx((20 + 19 + 18.5) / 60)
+    assert overall["pr_auc"] == pytest.approx((1 + 2 / 3 + 3 / 5) / 3)
+    assert [overall[f"recall_at_fpr_{rate}"] for rate in FALSE_ALARM_RATES] == pytest.approx([1 / 3, 2 / 3])
 
 
 sessions = st.lists(st.tuples(st.sampled_from("abc"), tied, st.booleans(), st.booleans()), max_size=30).map(
