@@ -164,8 +164,8 @@ def extraction(
         envelope(report),
         {("By split and type", "what"): by_type, ("By difficulty", "difficulty"): report.by_difficulty},
         show_misses=show_misses,
-        said=f"{report.messages} messages, {report.us_per_message:.0f} µs each; "
-        f"of the {report.negatives} that state nothing, a share of {cell(report.negatives_clean)} was left alone; "
+        said=f"{report.messages} messages; of the {report.negatives} that state nothing, a share of "
+        f"{cell(report.negatives_clean)} was left alone; "
         f"F1 is {cell(report.f1_ratio)} times that of the source's bare patterns",
     )
 
@@ -174,7 +174,7 @@ def extraction(
     epilog=examples(
         "turntide lab eval topics",
         "turntide lab eval topics locomo10.json --embedder minilm --output json",
-        "turntide lab eval topics dialogues.jsonl --where label=benign --picture topics.svg",
+        "turntide lab eval topics dialogues.jsonl --where label=benign",
     )
 )
 def topics(
@@ -189,7 +189,6 @@ def topics(
     ] = None,
     sessions: Annotated[int, typer.Option(min=1, max=10_000, help="Sessions to mix of the dialogues.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="The same seed and dialogues: the same figures.")] = 1,
-    picture: Annotated[Path | None, typer.Option(help="Draw the curve into this file, as SVG.")] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Find the cosine above which a message joins a topic, for one embedder.
@@ -199,7 +198,7 @@ def topics(
     of user messages. --output csv prints the curve alone. Needs no Kafka; no message is ever printed.
     """
     from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
-    from jobs.lab.eval.topics import curve_rows, draw, measure, show
+    from jobs.lab.eval.topics import measure, rows_of, show
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
@@ -214,9 +213,7 @@ def topics(
             seed=seed,
             progress=progress,
         )
-    if picture is not None:
-        draw(picture, report)
-    _print(output, report, curve_rows(report), lambda printed: show(printed, report))
+    _print(output, report, rows_of(report.curve), lambda printed: show(printed, report))
 
 
 @app.command(

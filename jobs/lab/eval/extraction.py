@@ -21,7 +21,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from timeit import repeat
 from typing import Literal
 
 from msgspec import Struct
@@ -74,16 +73,14 @@ _SEED_PATTERNS = (
     (re.compile(r"goal|objective|aim|target", re.IGNORECASE), MemoryType.GOAL, 0.8),
 )
 """Project memory, Automatic Extraction, as they stand there."""
-_ROUNDS = 5
 
 
-class ExtractionScores(Struct, frozen=True):
+class ExtractionScores(scores.LabelledScores, frozen=True, kw_only=True):
     """All figures of the rules on one set, and those of the source's bare patterns beside."""
 
     all: scores.ScoreFigures
     held_out: scores.ScoreFigures
     """Of all splits but `dev`."""
-    by_split: dict[str, scores.ScoreFigures]
     by_type: dict[str, scores.ScoreFigures]
     by_difficulty: dict[str, scores.GroupFigures]
     subjects: scores.ScoreFigures
@@ -92,13 +89,6 @@ class ExtractionScores(Struct, frozen=True):
     seed_patterns_held_out: scores.ScoreFigures
     f1_ratio: float | None
     """Rules to source patterns, both on all messages."""
-    messages: int
-    negatives: int
-    """Messages that state nothing."""
-    negatives_clean: float | None
-    us_per_message: float
-    """Of the rules, the best of some rounds over the set."""
-    misses: list[scores.Miss]
 
 
 class _JudgedSentence(scores.Judged, frozen=True):
@@ -115,18 +105,13 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
     return ExtractionScores(
         all=rules,
         held_out=scores.figures(_held_out(judged)),
-        by_split=scores.by_split(judged),
+        **scores.of_set(judged),
         by_type={type_.value: scores.figures(judged, type_) for type_ in MemoryType},
         by_difficulty=scores.by_kind(judged, "difficulty"),
         subjects=_subjects([pair for each in judged for pair in each.subjects]),
         seed_patterns=patterns,
         seed_patterns_held_out=scores.figures(_held_out(bare)),
         f1_ratio=rules.f1 / patterns.f1 if rules.f1 is not None and patterns.f1 else None,
-        messages=len(sentences),
-        negatives=sum(not each.expected for each in sentences),
-        negatives_clean=scores.share_clean(judged),
-        us_per_message=_microseconds(sentences, extract),
-        misses=scores.misses(judged),
     )
 
 
@@ -172,8 +157,3 @@ def _subjects(pairs: Sequence[tuple[str, str]]) -> scores.ScoreFigures:
 
 def _held_out(judged: Iterable[scores.Judged]) -> list[scores.Judged]:
     return [each for each in judged if each.message["split"] != "dev"]
-
-
-def _microseconds(sentences: Sequence[LabelledSentence], extract: Extract) -> float:
-    rounds = repeat(lambda: [extract(sentence) for sentence in sentences], number=1, repeat=_ROUNDS)
-    return min(rounds) / len(sentences) * 1e6

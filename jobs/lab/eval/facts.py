@@ -67,11 +67,6 @@ class LabelledMessage(Struct, frozen=True, forbid_unknown_fields=True):
     facts: list[LabelledFact]
     retractions: list[LabelledRetraction]
 
-    @property
-    def says_nothing(self) -> bool:
-        """Nothing is to be remembered or forgotten."""
-        return not self.facts and not self.retractions
-
 
 def read_messages(file: Path | None = None) -> list[LabelledMessage]:
     """Read a labelled set; None: the one that Turntide brings. Errors as of `read_labelled`."""
@@ -81,19 +76,17 @@ def read_messages(file: Path | None = None) -> list[LabelledMessage]:
 Extract = Callable[[str], Extraction]
 
 
-class FactScores(scores.ScoreFigures, frozen=True):
+class FactScores(scores.LabelledScores, frozen=True, kw_only=True):
     """All figures of one extractor on one set."""
 
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    gold: int
+    found: int
     by_category: dict[str, scores.ScoreFigures]
     by_kind: dict[str, scores.GroupFigures]
-    by_split: dict[str, scores.ScoreFigures]
     retractions: scores.ScoreFigures
-    messages: int
-    negatives: int
-    """Messages with nothing to remember or to forget."""
-    negatives_clean: float | None
-    """Share of them in which nothing was found, retractions included."""
-    misses: list[scores.Miss]
 
 
 class _JudgedMessage(scores.Judged, frozen=True):
@@ -108,14 +101,10 @@ def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactP
     right, gold, found = (sum(each.retractions[n] for each in judged) for n in range(3))
     return FactScores(
         **asdict(scores.figures(judged)),
+        **scores.of_set(judged),
         by_category={category: scores.figures(judged, category) for category in FactCategory},
         by_kind=scores.by_kind(judged, "kind"),
-        by_split=scores.by_split(judged),
         retractions=scores.figures_of(right, gold=gold, found=found),
-        messages=len(judged),
-        negatives=sum(each.clean is not None for each in judged),
-        negatives_clean=scores.share_clean(judged),
-        misses=scores.misses(judged),
     )
 
 
@@ -165,7 +154,7 @@ def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) 
         wrong=[fact.category for fact in left],
         missed=[*map(_entry, absent), *map(_entry_of_retraction, (said - taken_back).elements())],
         unlabelled=[*map(_entry, left), *map(_entry_of_retraction, (taken_back - said).elements())],
-        clean=not (right or left or taken_back) if message.says_nothing else None,
+        clean=None if message.facts or message.retractions else not (right or left or taken_back),
         retractions=((said & taken_back).total(), said.total(), taken_back.total()),
     )
 

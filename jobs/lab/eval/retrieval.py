@@ -16,12 +16,11 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from jobs.lab.bench.measuring import BenchEnvironment, own_environment
+from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, own_environment
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.operate.topics import apply_topics
 from jobs.shared.output import Printer, Progress
 from jobs.shared.sending import send_to_turns
-from models.errors import TurntideError
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.index.collections import TURNS
@@ -91,10 +90,6 @@ _LOOK_EVERY_S = 0.2
 _STALLED_AFTER_S = 60.0
 
 
-class NotIndexed(TurntideError):  # noqa: N818 - says what happened
-    """The index role did not come to the end of what was sent."""
-
-
 def measure(dialogues: Dialogues, embedder: str, progress: Progress) -> RetrievalScores:
     """Send everything, wait until it is indexed, ask everything.
 
@@ -155,19 +150,19 @@ async def _indexed(store: VectorStore, role: asyncio.Task[None], wanted: int, pr
 
     Raises:
         TurntideError: The role ended.
-        NotIndexed: Nothing has come for a minute.
+        BenchFailed: Nothing has come for a minute.
     """
     count, moved_s = 0, perf_counter()
     while count < wanted:
         await asyncio.wait({role}, timeout=_LOOK_EVERY_S)
         if role.done():
             role.result()
-            raise NotIndexed("the index role ended before everything was indexed")
+            raise BenchFailed("the index role ended before everything was indexed")
         before, count = count, await store.count(TURNS.name)
         if count > before:
             moved_s = perf_counter()
         elif perf_counter() - moved_s > _STALLED_AFTER_S:
-            raise NotIndexed(f"{count} of {wanted} turns are indexed and no more come: see the messages above")
+            raise BenchFailed(f"{count} of {wanted} turns are indexed and no more come: see the messages above")
         progress(count, wanted)
 
 

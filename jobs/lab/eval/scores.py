@@ -55,6 +55,21 @@ class GroupFigures(ScoreFigures, frozen=True, kw_only=True):
     clean: float | None
 
 
+class LabelledScores(Struct, frozen=True, kw_only=True):
+    """What is said of every labelled set.
+
+    Attributes:
+        negatives: Messages that state nothing.
+        negatives_clean: Share of them in which nothing was found.
+    """
+
+    by_split: dict[str, ScoreFigures]
+    messages: int
+    negatives: int
+    negatives_clean: float | None
+    misses: list[Miss]
+
+
 def paired(
     labels: Iterable[_Label], found: Iterable[_Found], agree: Callable[[_Label, _Found], bool]
 ) -> tuple[list[tuple[_Label, _Found]], list[_Label], list[_Found]]:
@@ -81,9 +96,19 @@ def figures(judged: Iterable[Judged], of: str | None = None) -> ScoreFigures:
     return figures_of(right, gold=right + absent, found=right + wrong)
 
 
-def by_split(judged: Iterable[Judged]) -> dict[str, ScoreFigures]:
-    """Figures of each split, in the order in which they come."""
-    return {name: figures(group) for name, group in _grouped(judged, "split").items()}
+def of_set(judged: Sequence[Judged]) -> dict[str, Any]:
+    """The fields of `LabelledScores`."""
+    return {
+        "by_split": {name: figures(group) for name, group in _grouped(judged, "split").items()},
+        "messages": len(judged),
+        "negatives": sum(each.clean is not None for each in judged),
+        "negatives_clean": share_clean(judged),
+        "misses": [
+            {**each.message, "missed": each.missed, "wrong": each.unlabelled}
+            for each in judged
+            if each.missed or each.unlabelled
+        ],
+    }
 
 
 def by_kind(judged: Iterable[Judged], name_of_kind: str) -> dict[str, GroupFigures]:
@@ -105,15 +130,6 @@ def share_clean(judged: Iterable[Judged]) -> float | None:
     """Of messages that state nothing, the share in which nothing was found."""
     clean = [each.clean for each in judged if each.clean is not None]
     return sum(clean) / len(clean) if clean else None
-
-
-def misses(judged: Iterable[Judged]) -> list[Miss]:
-    """Messages that were not read as labelled."""
-    return [
-        {**each.message, "missed": each.missed, "wrong": each.unlabelled}
-        for each in judged
-        if each.missed or each.unlabelled
-    ]
 
 
 def print_judged(

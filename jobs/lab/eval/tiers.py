@@ -36,7 +36,6 @@ class TierCounts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         most_at_hand: Turns in the short-term tier at the most.
-        facts_per_100: Active facts at the end, for each hundred turns.
         tokens_before: Of all turns in episodes …
         tokens_after: … and of the summaries that stand for them.
         ratio: Turns for each record that is kept of them: facts and episodes.
@@ -47,8 +46,6 @@ class TierCounts(Struct, frozen=True, kw_only=True):
     episodes: int
     facts: int
     most_at_hand: int
-    facts_per_100: float
-    episodes_per_100: float
     tokens_before: int
     tokens_after: int
     ratio: float
@@ -179,13 +176,7 @@ def _kept(users: Sequence[_User]) -> TierCounts:
         episodes=episodes,
         facts=facts,
         most_at_hand=max((user.most_at_hand for user in users), default=0),
-        facts_per_100=_ratio(100 * facts, turns, 2),
-        episodes_per_100=_ratio(100 * episodes, turns, 2),
         tokens_before=sum(user.tokens[0] for user in users),
         tokens_after=sum(user.tokens[1] for user in users),
-        ratio=_ratio(turns, facts + episodes, 1),
+        ratio=round(turns / (facts + episodes), 1) if facts + episodes else 0.0,
     )
-
-
-def _ratio(part: int, whole: int, digits: int) -> float:
-    return round(part / whole, digits) if whole else 0.0

@@ -1,33 +1,29 @@
 """`turntide lab eval topics`: at which cosine a message belongs to a topic, for one embedder, on real dialogues.
 
-Three looks: pairs of messages alone; the project's own fold over sessions whose topics are known
-(`topics_matching`), for each threshold with and without the bonus of the active topic; and what merging does to the
-best of them. Beside it, the same rule with other embeddings of a topic, simulated.
+Two looks: the project's own fold over sessions whose topics are known (`topics_matching`), for each threshold with and
+without the bonus of the active topic; and what merging does to the best of them. Beside it, the same rule with other
+embeddings of a topic, simulated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import count
-from pathlib import Path
 from statistics import mean
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from jobs.lab.eval.dialogues import TopicDialogue
-from jobs.lab.eval.scores import ScoreFigures
+from jobs.lab.eval.scores import ScoreFigures, cell
 from jobs.lab.eval.topics_matching import (
     DIALOGUES_PER_SESSION,
     Embedding,
     Mixed,
-    PairPoint,
-    cosines_of_pairs,
     count_pairs,
     inputs_of,
     match,
     mix,
-    pair_curve,
     shortened,
     simulate,
     unit,
@@ -78,7 +74,6 @@ class TopicScores(Struct, frozen=True):
         best: Best threshold for each bonus.
         at_shipped: What the shipped one gives, for each bonus.
         at_seed: What the source's threshold gives, for each bonus.
-        best_youden: Best threshold for pairs alone.
         curve: Every threshold, without merging.
         merging: At the best threshold.
         variants: Simulated.
@@ -96,9 +91,7 @@ class TopicScores(Struct, frozen=True):
     best: list[MatchPoint]
     at_shipped: list[MatchPoint]
     at_seed: list[MatchPoint]
-    best_youden: PairPoint
     curve: list[MatchPoint]
-    pair_curve: list[PairPoint]
     merging: list[MatchPoint]
     variants: list[Variant]
 
@@ -137,32 +130,27 @@ def measure(
 
     def at(threshold: float, active_bonus: float, merge_similarity: float = _NEVER) -> MatchPoint:
         """All sessions once."""
-        rules = replace(
-            policy.topics,
-            similarity_threshold=threshold,
-            active_bonus=active_bonus,
-            merge_similarity=merge_similarity,
-        )
-        under = replace(policy, topics=rules)
+        cosines = {"similarity_threshold": threshold, "merge_similarity": merge_similarity}
+        under = replace(policy, topics=replace(policy.topics, active_bonus=active_bonus, **cosines))
         matched = [match(inputs, session.user_places, under) for session, inputs in prepared]
         progress(next(done), runs)
         pairs = _pairs_of(mixed, [joined for joined, _ in matched])
+        precision, recall, f1 = (1.0 if each is None else each for each in (pairs.precision, pairs.recall, pairs.f1))
         return MatchPoint(
             threshold,
             active_bonus,
             merge_similarity,
-            1.0 if pairs.precision is None else pairs.precision,
-            1.0 if pairs.recall is None else pairs.recall,
-            1.0 if pairs.f1 is None else pairs.f1,
-            topics_per_session=mean(len(set(joined)) for joined, _ in matched),
-            merges_per_session=mean(merges for _, merges in matched),
+            precision,
+            recall,
+            f1,
+            mean(len(set(joined)) for joined, _ in matched),
+            mean(merges for _, merges in matched),
         )
 
     curve = [at(threshold, bonus) for bonus in bonuses for threshold in tried]
     best = [
         max((point for point in curve if point.active_bonus == bonus), key=lambda point: point.f1) for bonus in bonuses
     ]
-    pairs = pair_curve(*cosines_of_pairs(mixed, short), tried)
     return TopicScores(
         embedder=embedder.name,
         seed=seed,
@@ -176,9 +164,7 @@ def measure(
         best=best,
         at_shipped=[point for point in curve if point.threshold == shipped],
         at_seed=[point for point in curve if point.threshold == SEED_SIMILARITY],
-        best_youden=max(pairs, key=lambda point: point.youden),
         curve=curve,
-        pair_curve=pairs,
         merging=[at(best[-1].threshold, best[-1].active_bonus, value) for value in MERGE_SIMILARITIES],
         variants=_variants(mixed, short, tried, bonuses),
     )
@@ -211,62 +197,13 @@ def show(printed: Printer, report: TopicScores) -> None:
     """Print the tables and what they say."""
     macros = pages.macros("jobs/lab/eval/topics.md.j2")
     printed.message(macros.sample(report).strip())
-    merging = [
-        {"merge_similarity": point.merge_similarity, **_match_cells(point), "merges": f"{point.merges_per_session:.2f}"}
-        for point in report.merging
-    ]
-    variants = [
-        {"embedding": each.embedding, "dimensions": each.dims, "active_bonus": each.active_bonus}
-        | {"threshold": each.threshold, "f1": f"{each.f1:.3f}"}
-        for each in report.variants
-    ]
-    printed.rows("Threshold: pairs of user turns, without merging", curve_rows(report))
-    printed.rows("Merging, at the best threshold", merging)
-    printed.rows("Other embeddings of a topic, simulated, each at its best threshold", variants)
+    printed.rows("Threshold, without merging", rows_of(report.curve))
+    printed.rows("Merging, at the best threshold", rows_of(report.merging))
+    printed.rows("Other embeddings of a topic, simulated, each at its best threshold", rows_of(report.variants))
     for said in macros.verdicts(report).splitlines():
         printed.message(said)
 
 
-def curve_rows(report: TopicScores) -> Iterator[dict[str, str]]:
-    """A row for each threshold: pairs alone, then the fold with each bonus."""
-    for pair in report.pair_curve:
-        row = {
-            "threshold": f"{pair.threshold:.2f}",
-            "pairs_true": f"{pair.true_join_rate:.3f}",
-            "pairs_false": f"{pair.false_join_rate:.3f}",
-            "youden": f"{pair.youden:.3f}",
-        }
-        for point in report.curve:
-            if point.threshold == pair.threshold:
-                row |= _match_cells(point, f"_bonus_{point.active_bonus:g}")
-        yield row
-
-
-def draw(file: Path, report: TopicScores) -> None:
-    """Draw F1 by threshold, with each bonus, and Youden's J of pairs alone; needs the extra `report`."""
-    from jobs.shared.pictures import Curve, draw_curves
-
-    bonuses = list(dict.fromkeys(point.active_bonus for point in report.curve))
-    curves = [
-        Curve(f"F1, bonus {bonus:g}", [(p.threshold, p.f1) for p in report.curve if p.active_bonus == bonus])
-        for bonus in reversed(bonuses)
-    ]
-    curves.append(Curve("Youden, pairs", [(point.threshold, point.youden) for point in report.pair_curve]))
-    draw_curves(
-        file,
-        title=f"Messages put into the right topic, {report.embedder}",
-        x_label="cosine above which a message joins a topic",
-        y_label="F1 of pairs",
-        curves=curves,
-        log_x=False,
-        label_points=False,
-    )
-
-
-def _match_cells(point: MatchPoint, suffix: str = "") -> dict[str, str]:
-    return {
-        f"precision{suffix}": f"{point.precision:.3f}",
-        f"recall{suffix}": f"{point.recall:.3f}",
-        f"f1{suffix}": f"{point.f1:.3f}",
-        f"topics{suffix}": f"{point.topics_per_session:.1f}",
-    }
+def rows_of(points: Sequence[MatchPoint] | Sequence[Variant]) -> Iterator[dict[str, str]]:
+    """A row for each."""
+    return ({name: cell(value) for name, value in asdict(point).items()} for point in points)

@@ -16,7 +16,6 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue
 from jobs.lab.eval.scores import ScoreFigures, figures_of
@@ -39,7 +38,6 @@ STRETCH_TURNS = 24
 """Longest stretch of one dialogue: a topic is compacted within it, and none outweighs the others."""
 _MIN_USER_TURNS = 4
 """Two in either part."""
-_EMBEDDED_AT_ONCE = 256
 
 
 class MixedSession(Struct, frozen=True):
@@ -100,7 +98,7 @@ def mix(dialogues: Sequence[TopicDialogue], embedder: Embedder, *, sessions: int
             waiting = rng.sample(usable, len(usable))
         chosen, waiting = waiting[:DIALOGUES_PER_SESSION], waiting[DIALOGUES_PER_SESSION:]
         mixed.append(_interleaved([_stretch(dialogue, rng) for dialogue in chosen], rng, rows))
-    return Mixed(mixed, _embedded(list(rows), embedder))
+    return Mixed(mixed, embedder.embed(list(rows)))
 
 
 def _stretch(dialogue: TopicDialogue, rng: random.Random) -> Sequence[Turn]:
@@ -137,27 +135,6 @@ def _next_user(turns: Sequence[Turn], begin: int) -> int:
     return next((n for n in range(begin, len(turns)) if turns[n].role is Role.USER), begin)
 
 
-def _embedded(texts: Sequence[str], embedder: Embedder) -> Vectors:
-    chunks = [texts[n : n + _EMBEDDED_AT_ONCE] for n in range(0, len(texts), _EMBEDDED_AT_ONCE)]
-    return np.concatenate([embedder.embed(chunk) for chunk in chunks])
-
-
-class PairPoint(Struct, frozen=True):
-    """What a threshold alone does to pairs of messages.
-
-    Attributes:
-        threshold: Cosine above which two messages are joined.
-        true_join_rate: Share of the pairs of one dialogue that are joined.
-        false_join_rate: Share of the pairs of two dialogues that are.
-        youden: The first less the second: 1 parts them cleanly, 0 is no better than chance.
-    """
-
-    threshold: float
-    true_join_rate: float
-    false_join_rate: float
-    youden: float
-
-
 def count_pairs(sessions: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]]) -> ScoreFigures:
     """Pairs in one topic against pairs of one dialogue; of each session the topics and dialogues of its messages.
 
@@ -171,12 +148,6 @@ def count_pairs(sessions: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]
 
 def _pairs(labels: Iterable[Hashable]) -> int:
     return sum(comb(count, 2) for count in Counter(labels).values())
-
-
-def pair_curve(same: NDArray[np.float32], other: NDArray[np.float32], thresholds: Sequence[float]) -> list[PairPoint]:
-    """Join rates by threshold, of the cosines of pairs of one dialogue and of two, `(n_pairs,)` each."""
-    rates = [(each, float(np.mean(same > each)), float(np.mean(other > each))) for each in thresholds]
-    return [PairPoint(threshold, true, false, true - false) for threshold, true, false in rates]
 
 
 def inputs_of(session: MixedSession, vectors: Vectors) -> list[SessionInput]:
@@ -258,15 +229,3 @@ def simulate(vectors: Vectors, threshold: float, active_bonus: float, embedding:
             sums[active] = sums[active] / length * (weights[active] - 1) + vector
         joined.append(active)
     return joined
-
-
-def cosines_of_pairs(mixed: Mixed, vectors: Vectors) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Cosines of all pairs of user turns within a session: of one dialogue, and of two."""
-    same, other = [], []
-    for session in mixed.sessions:
-        rows, labels = vectors[session.user_rows], np.array(session.user_dialogues)
-        one, another = np.triu_indices(len(labels), k=1)
-        cosines, alike = (rows @ rows.T)[one, another], labels[one] == labels[another]
-        same.append(cosines[alike])
-        other.append(cosines[~alike])
-    return np.concatenate(same), np.concatenate(other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,44 +53,19 @@ def measured_of(found: EscalationScores, interval: tuple[float, float] | None) -
 def card_page(model: TurnModel) -> str:
     """The card as Markdown."""
     card, weights = model.file.card, sorted(model.file.weights.items(), key=lambda item: -item[1])
-    measured = card.measured
-    names = sorted({name.rpartition(".")[0] for name in measured if name.endswith(".dialogues")})
-    figures = [("all", ""), *((name, f"{name}.") for name in names)]
+    names = sorted({name.rpartition(".")[0] for name in card.measured if name.endswith(".dialogues")})
     return pages.render(
         "jobs/lab/train/card.md.j2",
         model=model,
         card=card,
         sources=[[s.name, s.label, s.licence, s.dialogues, s.turns, _origin(s.name)] for s in card.sources],
         columns=COLUMNS,
-        measured=measured,
-        rows=[
-            [title, *(_cell(measured.get(prefix + column), column) for column in COLUMNS)] for title, prefix in figures
-        ],
-        beside=[f"{name}: {said}" for name, said in _beside(measured).items() if said],
-        chosen=bool(measured) and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources),
+        measured=card.measured,
+        figures=[("all", ""), *((name, f"{name}.") for name in names)],
+        chosen=bool(card.measured) and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources),
         weights=[[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS],
     )
 
 
-def _beside(measured: Mapping[str, float]) -> dict[str, str]:
-    """Figures beside the table, by what they are."""
-    interval = [_number(measured.get(name), ".3f") for name in ("roc_auc_low", "roc_auc_high")]
-    controls = {name.removeprefix("control."): each for name, each in measured.items() if name.startswith("control.")}
-    return {
-        "ROC-AUC over all, 95 % bootstrap": "-".join(filter(None, interval)),
-        "mean of the escalating sources": _number(measured.get("roc_auc_mean_of_attack_sources"), ".3f"),
-        "controls (ROC-AUC)": ", ".join(f"{name} {each:.3f}" for name, each in controls.items()),
-        "gain over the first turn alone": _number(measured.get("gain_over_first_turn"), "+.3f"),
-    }
-
-
 def _origin(source: str) -> str:
     return next((origin for family, origin in _WORDING.origins.items() if source.startswith(family)), "")
-
-
-def _cell(value: float | None, column: str) -> str:
-    return _number(value, ".0f" if column == "dialogues" else ".3f")
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)

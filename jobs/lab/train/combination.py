@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from jobs.lab.train.turns import logistic
+from jobs.lab.train.turns import evened, logistic
 from jobs.shared.dialogues import LabelledDialogue, folded, judging_policy
 from models.events import Role
 from models.policy import Policy
@@ -108,11 +108,7 @@ def fit_combination(sessions: LabelledSessions) -> LearntCombination:
 def source_weights(source: Sequence[str], escalating: NDArray[np.bool_]) -> Floats:
     """Both labels weigh 0.5; within a label a source weighs the root of its sessions."""
     counts = Counter(source)
-    weights = np.array([counts[name] ** -0.5 for name in source])
-    for label in (True, False):
-        here = escalating == label
-        weights[here] *= 0.5 / weights[here].sum()
-    return weights
+    return evened(np.array([counts[name] ** -0.5 for name in source]), escalating)
 
 
 def _weights(sessions: LabelledSessions) -> Floats:

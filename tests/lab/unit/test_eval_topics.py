@@ -16,12 +16,10 @@ from jobs.lab.eval.topics import MERGE_SIMILARITIES, TopicScores, measure
 from jobs.lab.eval.topics_matching import (
     DIALOGUES_PER_SESSION,
     MixedSession,
-    PairPoint,
     count_pairs,
     inputs_of,
     match,
     mix,
-    pair_curve,
     simulate,
 )
 from models.errors import ConfigurationError
@@ -86,20 +84,12 @@ def test_pairs_are_counted_by_hand() -> None:
     assert count_pairs([(["a"], [1])]) == figures_of(0, gold=0, found=0)
 
 
-def test_pair_curve_counts_above_the_threshold_only() -> None:
-    """A cosine equal to the threshold does not join, as in the matcher."""
-    same, other = np.array([0.5, 0.9], dtype=np.float32), np.array([0.1, 0.6, 0.2, 0.3], dtype=np.float32)
-
-    assert pair_curve(same, other, [0.5]) == [PairPoint(0.5, 0.5, 0.25, 0.25)]
-
-
 def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
     """Every threshold between 0 and 1 gives five topics for five dialogues, by fold and simulation."""
     report = toy_report(ToyEmbedder())
 
     assert {(point.f1, point.topics_per_session) for point in report.curve} == {(1.0, 5.0)}
     assert {variant.f1 for variant in report.variants} == {1.0}
-    assert report.best_youden.youden == 1.0
     assert [point.merge_similarity for point in report.merging] == list(MERGE_SIMILARITIES)
     assert {point.f1 for point in report.merging} == {1.0}
     # Policy's and source's thresholds are looked at though neither was asked for, with each bonus.
@@ -185,18 +175,14 @@ def test_dialogues_are_read_and_chosen_by_what_stands_beside_them(tmp_path: Path
         parse_conditions(["label"])
 
 
-def test_command_prints_every_key_and_no_message(tmp_path: Path) -> None:
-    """JSON has the report and its envelope, the picture is drawn, and nothing that was said is in either."""
-    picture = tmp_path / "curve.svg"
-    arguments = ["eval", "topics", "--sessions", "1", "--picture", str(picture), "--output", "json"]
-
-    result = turntide(*arguments)
+def test_command_prints_every_key_and_no_message() -> None:
+    """JSON has the report and its envelope, and nothing that was said."""
+    result = turntide("eval", "topics", "--sessions", "1", "--output", "json")
 
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
     assert {*TopicScores.__struct_fields__, "command", "measured_at", "machine"} == printed.keys()
     assert printed["embedder"] == "wordllama"
     assert [point["threshold"] for point in printed["at_shipped"]] == [printed["shipped_threshold"]] * 2
-    assert "<svg" in picture.read_text()
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
     assert not any(content in result.stdout for content in said)
