@@ -11,9 +11,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from jobs.analyse.mining.drift import JOB, calibrated, calibration
-from jobs.analyse.mining.drift_shifts import (
+from jobs.analyse.mining.drift import (
+    JOB,
     by_day,
+    calibrated,
+    calibration,
     compared,
     counts_in,
     evidence_words,
@@ -27,7 +29,7 @@ from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import MiningSource
-from jobs.analyse.mining.wording import evidence, measures
+from jobs.analyse.mining.wording import MEASURES, evidence
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
 from tests.support.mined_archive import WEEK, mined
@@ -183,7 +185,7 @@ def test_every_measure_has_evidence_that_can_be_asked_for(planted: LakePaths) ->
     with reading(planted) as con:
         found = {
             name: con.sql(evidence("measure", WEEK, **evidence_words(name, "planner", WEEK.earlier))).pl()
-            for name in (*measures(), "signal_level")
+            for name in (*MEASURES, "signal_level")
         }
 
     for measure, rows in found.items():

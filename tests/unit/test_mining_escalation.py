@@ -12,9 +12,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.escalation import JOB
+from jobs.analyse.mining.escalation import JOB, app_table, survival_table
 from jobs.analyse.mining.escalation_shapes import change_points, described, name_of, resampled, shape_table, shaped
-from jobs.analyse.mining.escalation_survival import app_table, survival_table
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.results import JobResult
 from models.events.topics import PROFILES

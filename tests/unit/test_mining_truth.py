@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from jobs.analyse.mining.escalation import logrank_scores, survival_table
 from jobs.analyse.mining.escalation_shapes import described
-from jobs.analyse.mining.escalation_survival import logrank_scores, survival_table
 from jobs.analyse.mining.job import ALL_APPS, job_names
 from jobs.analyse.mining.results import JobResult, ShownFinding
 from jobs.analyse.mining.statistics import ByUser

@@ -7,9 +7,9 @@ against which a guess at somebody's message could be tried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ibis
 import numpy as np
@@ -19,16 +19,7 @@ from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
 from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
 from jobs.analyse.mining.source import Tables, with_alerted
-from jobs.analyse.mining.topic_names import (
-    Lookup,
-    Words,
-    examples_of,
-    lookup,
-    marks_of,
-    named_by,
-    names_of,
-    naming_marks,
-)
+from jobs.analyse.mining.topic_names import Words, examples_of, lookup, marks_of, named_by, names_of, naming_marks
 from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
@@ -177,7 +168,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     table = table_of(found, names, asked.policy.anonymity)
     return JobFindings(
         figures=_figures(found),
-        findings=_findings(found, table, words, asked),
+        findings=list(_findings(found, table, words, asked)),
         tables={"campaigns": table.drop("group"), "campaign_days": days_of(found, names)},
         notes=[*([crowded] if full else []), *found.notes],
     )
@@ -209,31 +200,23 @@ def _figures(found: Campaigns) -> list[Figure]:
     ]
 
 
-def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: MiningInput) -> list[Finding]:
-    probes = found.probes
-    findings = []
+def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: MiningInput) -> Iterator[Finding]:
+    probes, rules = found.probes, asked.policy.campaigns
+    said = f"left(t.content, {rules.head_chars})"
     for row in table.filter(pl.col("group").is_in(list(words))).iter_rows(named=True):
         by = lookup(probes["marks"], probes["group"] == row["group"], words[row["group"]])
-        sessions = probes.filter(by.holds(probes["marks"]))["session_id"].n_unique()
-        findings.append(_finding(row, by, sessions, asked))
-    return findings
-
-
-def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: MiningInput) -> Finding:
-    rules = asked.policy.campaigns
-    said = f"left(t.content, {rules.head_chars})"
-    return finding(
-        "campaign",
-        asked.period,
-        strength=round(min(row["likeness"], by.right), 3),
-        shares=(percent(100 * row["alert_share"], row["about_alert_share"]),),
-        row=row,
-        rules=rules,
-        told=by.about_text(sessions),
-        holds_sql=by.sql(said),
-        said_sql=said,
-        word_sql=literal(_WORD),
-    )
+        yield finding(
+            "campaign",
+            asked.period,
+            strength=round(min(row["likeness"], by.right), 3),
+            shares=(percent(100 * row["alert_share"], row["about_alert_share"]),),
+            row=row,
+            rules=rules,
+            told=by.about_text(probes.filter(by.holds(probes["marks"]))["session_id"].n_unique()),
+            holds_sql=by.sql(said),
+            said_sql=said,
+            word_sql=literal(_WORD),
+        )
 
 
 JOB = mining_job("campaigns", version=1, heavy=heavy, find=find, refine=refine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import contextmanager
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,21 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobs.analyse.mining.job import Period
-    from jobs.analyse.mining.results import JobResult
+    from jobs.analyse.mining.results import JobResult, ReportSection
     from jobs.analyse.mining.source import MiningSource
     from models.policy.archive import AnonymityPolicy
 
 _DEFAULT_DAYS = 7
 _FINDINGS_SHOWN = 10
 _EXIT_INCOMPLETE = 1
-
-
-class _Outcome(NamedTuple):
-    """What became of one job: a result, or why there is none."""
-
-    job: str
-    result: JobResult | None = None
-    failure: str = ""
 
 
 DaysOption = Annotated[
@@ -68,15 +60,16 @@ def mine(
     printed, k = Printer(output), policy_of(load_settings()).archive.anonymity
     with opened() as source:
         period = period_of(source, days=days, since=since and since.date(), until=until and until.date())
-        outcomes = [_outcome(name, source, period) for name in (job_names() if job == "all" else (job,))]
+        outcomes = {name: _outcome(name, source, period) for name in (job_names() if job == "all" else (job,))}
+    failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
     if output is OutputFormat.TABLE:
-        for outcome in outcomes:
-            _show(printed, outcome, k)
+        for outcome in outcomes.values():
+            if not isinstance(outcome, str):
+                _show(printed, outcome.section, k)
     else:
-        printed.rows("sections", [_plain(outcome) for outcome in outcomes])
-    failed = [outcome for outcome in outcomes if outcome.failure]
-    for outcome in failed:
-        printed.message(f"{outcome.job} could not be made: {outcome.failure}")
+        printed.rows("sections", [_plain(name, outcome) for name, outcome in outcomes.items()])
+    for name, failure in failed.items():
+        printed.message(f"{name} could not be made: {failure}")
     if failed:
         raise typer.Exit(_EXIT_INCOMPLETE)
 
@@ -141,22 +134,20 @@ def mined(name: str, source: MiningSource, period: Period) -> JobResult:
         )
 
 
-def _outcome(name: str, source: MiningSource, period: Period) -> _Outcome:
+def _outcome(name: str, source: MiningSource, period: Period) -> JobResult | str:
+    """Its result, or why there is none."""
     from jobs.analyse.mining.results import failure_text
 
     try:
-        return _Outcome(name, result=mined(name, source, period))
+        return mined(name, source, period)
     except Exception as error:  # noqa: BLE001 - the job's own code, and the engine's below it
-        return _Outcome(name, failure=failure_text(error))
+        return failure_text(error)
 
 
-def _show(printed: Printer, outcome: _Outcome, k: AnonymityPolicy) -> None:
+def _show(printed: Printer, section: ReportSection, k: AnonymityPolicy) -> None:
     from jobs.analyse.report.wording import NOTHING, value
     from streams.http import pages
 
-    if outcome.result is None:
-        return
-    section = outcome.result.section
     printed.text(f"\n{section.title}, {section.since} to {section.until}: {section.question}")
     printed.rows(
         "",
@@ -179,12 +170,12 @@ def quoted(sql: str) -> str:
     return shlex.quote(sql) if set(sql) & set('"$`\\!') else f'"{sql}"'
 
 
-def _plain(outcome: _Outcome) -> dict[str, object]:
+def _plain(name: str, outcome: JobResult | str) -> dict[str, object]:
     import msgspec
 
     from jobs.analyse.mining.results import ReportSection
 
-    plain: dict[str, object] = dict.fromkeys(ReportSection.__struct_fields__)
-    if outcome.result is not None:
-        plain = msgspec.to_builtins(outcome.result.section)
-    return plain | {"job": outcome.job, "failure": outcome.failure or None}
+    failure = outcome if isinstance(outcome, str) else None
+    fields = dict.fromkeys(ReportSection.__struct_fields__) if isinstance(outcome, str) else outcome.section
+    plain: dict[str, object] = msgspec.to_builtins(fields)
+    return plain | {"job": name, "failure": failure}

@@ -80,11 +80,10 @@ def place_of(folder: Path, period: Period) -> Path:
     return folder / "results" / f"{period.since}_{period.until}"
 
 
-def write(folder: Path, result: JobResult) -> Path:
+def write(folder: Path, result: JobResult) -> None:
     """Put the result in its place, as a whole."""
-    place = place_of(folder, result.section.period)
-    put_whole(place, result.tables, {_SECTION: msgspec.json.format(msgspec.json.encode(result.section))})
-    return place
+    encoded = msgspec.json.format(msgspec.json.encode(result.section))
+    put_whole(place_of(folder, result.section.period), result.tables, {_SECTION: encoded})
 
 
 def put_whole(place: Path, frames: Frames, files: Mapping[str, bytes]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -58,19 +57,15 @@ class _Findings(Struct, frozen=True):
     measures: dict[str, SessionMeasure]
 
 
-@cache
-def _sections() -> _Sections:
-    return msgspec.toml.decode(source("jobs/analyse/mining/sections.toml"), type=_Sections)
-
-
-@cache
-def _findings() -> _Findings:
-    return msgspec.toml.decode(source("jobs/analyse/mining/findings.toml"), type=_Findings)
+_SECTIONS = msgspec.toml.decode(source("jobs/analyse/mining/sections.toml"), type=_Sections)
+_FINDINGS = msgspec.toml.decode(source("jobs/analyse/mining/findings.toml"), type=_Findings)
+MEASURES = _FINDINGS.measures
+"""What drift measures of a session, by column; signals come besides as `signal_<name>`."""
 
 
 def figure_names() -> set[str]:
     """Every figure that has words."""
-    return {name for meanings in _sections().figures.values() for name in meanings}
+    return {name for meanings in _SECTIONS.figures.values() for name in meanings}
 
 
 def mining_job(
@@ -82,7 +77,7 @@ def mining_job(
     refine: Callable[[Frames, ArchivePolicy], Frames] = as_they_are,
 ) -> Job:
     """The job of this name with its words; for the rest see `Job`."""
-    said = _sections().jobs[name]
+    said = _SECTIONS.jobs[name]
     return Job(name, version=version, heavy=heavy, find=find, refine=refine, **msgspec.structs.asdict(said))
 
 
@@ -108,7 +103,7 @@ def figure(
     if isinstance(part, pl.Expr):
         assert isinstance(whom, pl.DataFrame)  # noqa: S101 - a condition is one of rows
         part = part_of(whom, part)
-    better, meaning = next((way, said[name]) for way, said in _sections().figures.items() if name in said)
+    better, meaning = next((way, said[name]) for way, said in _SECTIONS.figures.items() if name in said)
     number = None if value is None else float(value)  # type: ignore[arg-type]
     return Figure(
         name=name,
@@ -132,7 +127,7 @@ def finding(
         shares: For the places of the text that say `{share}`.
         words: What title, text and evidence name.
     """
-    said = _findings().findings[name]
+    said = _FINDINGS.findings[name]
     return Finding(
         title=said.title.format(period=period, **words),
         text=said.text.format(period=period, share=SHARE, **words),
@@ -148,9 +143,4 @@ def evidence(name: str, period: Period, /, **words: Any) -> str:
         "(app_id, session_id) IN (SELECT (app_id, session_id) FROM turns GROUP BY app_id, session_id "  # noqa: S608
         f"HAVING min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}')"
     )
-    return _findings().evidence[name].format(period=period, begun=begun, **words)
-
-
-def measures() -> Mapping[str, SessionMeasure]:
-    """What drift measures of a session, by column; signals come besides as `signal_<name>`."""
-    return _findings().measures
+    return _FINDINGS.evidence[name].format(period=period, begun=begun, **words)
