@@ -62,7 +62,7 @@ def _quick_or_whole(name: str) -> Callable[..., None]:
     return measure
 
 
-for _name in ("stream", "memories", "project", "roles"):
+for _name in ("stream", "scale", "memories", "project", "roles"):
     _command(_name, _quick_or_whole(_name))
 
 
@@ -83,20 +83,6 @@ def kills(
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
     _run("kills", output, names=names, kills=count, seed=seed)
-
-
-@_with_options
-def scale(
-    *,
-    quick: Quick = False,
-    pictures: Annotated[Path | None, typer.Option(help="Folder to draw each curve into, as SVG.")] = None,
-    output: Form = OutputFormat.TABLE,
-) -> None:
-    """Measure what grows with size: long sessions, many sessions, several workers on one backlog."""
-    result = _run("scale", output, quick=quick)
-    if pictures is not None:
-        result.draw(pictures)
-        Printer(output).message(f"{len(result.pictures)} pictures drawn into {pictures}")
 
 
 @_with_options

@@ -42,15 +42,6 @@ _SPARE_S = 60.0
 _ENDS_WITHIN_S = 30.0
 
 
-class RequestLoad(Struct, frozen=True):
-    """A steady load on a whole URL: these bodies of JSON in turn (none: GET), so many a second, without the warm-up."""
-
-    url: str
-    bodies: list[str]
-    rate: float
-    seconds: float
-
-
 class Answered(Struct, frozen=True):
     """A request: when it was due, sent and answered (`perf_counter`), and the error that came instead of status 200."""
 
@@ -62,9 +53,9 @@ class Answered(Struct, frozen=True):
 
 def time_http(server: RoleProcess, route: str, corpus: Sequence[str], *, rate: float, seconds: float) -> Figures:
     """A route of a server under load: so many requests a second with these bodies in turn; without any, GET."""
-    load, began_s = RequestLoad(server.url + route, list(corpus), rate, seconds), cpu_s(server.pid)
+    load, began_s = (server.url + route, corpus, rate, seconds), cpu_s(server.pid)
     too_slow = "end: is the machine overloaded?"
-    found, client_s = apart("the sender", _send, load, within_s=seconds + _SPARE_S, too_slow=too_slow)
+    found, client_s = apart("the sender", _send, *load, within_s=seconds + _SPARE_S, too_slow=too_slow)
     return {
         "path": route,
         **figures_of(found, began_s=found[0].due_s + WARM_UP_S),
@@ -95,25 +86,25 @@ def figures_of(found: Sequence[Answered], *, began_s: float) -> Figures:
     }
 
 
-def _send(load: RequestLoad) -> tuple[list[Answered], float]:
+def _send(url: str, bodies: Sequence[str], rate: float, seconds: float) -> tuple[list[Answered], float]:
     """Everything that was sent from this process, and its CPU seconds."""
     gc.collect()
     gc.freeze()
     gc.disable()  # a pause here would be read as one of the server
     began_s = process_time()
-    return asyncio.run(_sent(load)), process_time() - began_s
+    return asyncio.run(_sent(url, bodies, rate, seconds)), process_time() - began_s
 
 
-async def _sent(load: RequestLoad) -> list[Answered]:
+async def _sent(url: str, bodies: Sequence[str], rate: float, seconds: float) -> list[Answered]:
     # By name: it comes with Faust, and takes less processor time than httpx.
     aiohttp: Any = import_module("aiohttp")
-    found, bodies = list[Answered](), cycle(load.bodies or [""])
-    method, headers = "POST" if load.bodies else "GET", {"Content-Type": "application/json"}
+    found, texts = list[Answered](), cycle(bodies or [""])
+    method, headers = "POST" if bodies else "GET", {"Content-Type": "application/json"}
 
     async def ask(client: Any, due_s: float) -> None:
         sent_s, error = perf_counter(), ""
         try:
-            async with client.request(method, load.url, data=next(bodies) or None) as answer:
+            async with client.request(method, url, data=next(texts) or None) as answer:
                 await answer.read()
                 if answer.status != HTTPStatus.OK:
                     error = f"{answer.status} {answer.reason}"
@@ -122,12 +113,12 @@ async def _sent(load: RequestLoad) -> list[Answered]:
         found.append(Answered(due_s, sent_s, perf_counter(), error))
 
     connections, timeout = aiohttp.TCPConnector(limit=CONNECTIONS), aiohttp.ClientTimeout(total=_LATE_S)
-    requests = range(round((WARM_UP_S + load.seconds) * load.rate))
+    requests = range(round((WARM_UP_S + seconds) * rate))
     async with (
         aiohttp.ClientSession(connector=connections, timeout=timeout, headers=headers) as client,
         asyncio.TaskGroup() as sending,
     ):
-        async for due_s, _ in paced(requests, load.rate):
+        async for due_s, _ in paced(requests, rate):
             if found and perf_counter() - found[-1].due_s > _LATE_S:
                 break
             sending.create_task(ask(client, due_s))

@@ -91,14 +91,20 @@ async def until(true: Callable[[], Awaitable[bool]], *, within_s: float, every_s
     return True
 
 
-async def in_turns(rounds: int, run: Callable[[int, bool], Awaitable[_T]]) -> list[dict[bool, _T]]:
-    """Runs with something and without it, in the other order every round; ratios are taken within a round.
+async def asked_ms(what: str, ask: Callable[[_T], Awaitable[object]], things: Sequence[_T]) -> list[float]:
+    """Milliseconds that pass for each question, one after the other; half of them are asked before to warm up.
 
-    Args:
-        rounds: How often.
-        run: Called with the number of the round, and whether it is with it.
+    Raises:
+        BenchFailed: An answer has nothing in it.
     """
-    return [{each: await run(n, each) for each in ((True, False) if n % 2 else (False, True))} for n in range(rounds)]
+    taken_ms = []
+    for thing in (*things[: len(things) // 2], *things):
+        began_s = perf_counter()
+        answer = await ask(thing)
+        taken_ms.append((perf_counter() - began_s) * 1_000)
+        if not answer:
+            raise BenchFailed(f"{what}: {thing} was not answered as it should")
+    return taken_ms[-len(things) :]
 
 
 WARM_UP_TURNS = 500

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, TurnTraffic, about, records_of, time_fold
-from jobs.lab.bench.measuring import BenchFailed, Figures, say, times
+from jobs.lab.bench.measuring import BenchFailed, Figures, asked_ms, say, times
 from models.events import (
     AppMemoriesCompacted,
     AppMemoryChanged,
@@ -224,15 +224,4 @@ async def _read(store: AppMemoryIndex, policy: Policy, apps: int, asked: int) ->
         "hybrid search of a space": found,
     }
     names = [app_of(rng.randrange(apps)) for _ in range(asked)]
-    return [times(what, await _asked(ask, names, what)) for what, ask in kinds.items()]
-
-
-async def _asked(ask: Callable[[str], Awaitable[bool]], apps: Sequence[str], what: str) -> list[float]:
-    """Milliseconds of each question; a fourth of them is asked before to warm up."""
-    taken_ms = []
-    for app_id in (*apps[: len(apps) // 4], *apps):
-        began_s = perf_counter()
-        if not await ask(app_id):
-            raise BenchFailed(f"{what}: {app_id} was not answered as it should")
-        taken_ms.append((perf_counter() - began_s) * 1000)
-    return taken_ms[-len(apps) :]
+    return [times(what, await asked_ms(what, ask, names)) for what, ask in kinds.items()]

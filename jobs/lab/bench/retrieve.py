@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -30,7 +30,7 @@ from msgspec.structs import asdict, replace
 from jobs.demo.conversations import load_conversations
 from jobs.lab.bench.folds import TurnTraffic, folded_user, paced, producing, send
 from jobs.lab.bench.http_load import StoreServer, time_http
-from jobs.lab.bench.measuring import BenchFailed, Figures, cpu_s, own_environment, say, spread_ms
+from jobs.lab.bench.measuring import BenchFailed, Figures, asked_ms, cpu_s, own_environment, say, spread_ms
 from jobs.lab.bench.roles import running
 from jobs.operate.topics import apply_topics
 from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
@@ -155,8 +155,6 @@ HTTP_ALONE = "/livez"
 TURNS_PER_S = 200
 """Of other sessions, beside the questions end to end."""
 _QUESTIONS = 1_000
-_WARM = 0.5
-"""Questions asked inside the process beforehand, as a share of those that count."""
 _ROLES = ("sessions", "memory", "enrich", "index")
 _APART_S = 0.25
 """Between an answer and the next question."""
@@ -235,15 +233,12 @@ async def _inside(settings: Settings, questions: Sequence[CorpusQuestion], asked
 
 
 async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Figures:
-    (ask, request, wanted), times_ms = _ASKED[path], list[float]()
-    for n in range(round(asked * (1 + _WARM))):
-        question = questions[n % len(questions)]
-        began_s = perf_counter()
-        found = await ask(reader, request(**asdict(question)))
-        times_ms.append((perf_counter() - began_s) * 1_000)
-        if not getattr(found, wanted):
-            raise BenchFailed(f"{path} gives no {wanted} of {question.user_id}: was it filled?")
-    return spread_ms(times_ms[-asked:])
+    ask, request, wanted = _ASKED[path]
+
+    async def found(question: CorpusQuestion) -> object:
+        return getattr(await ask(reader, request(**asdict(question))), wanted)
+
+    return spread_ms(await asked_ms(path, found, list(islice(cycle(questions), asked))))
 
 
 async def _over_http(

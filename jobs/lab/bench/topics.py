@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from statistics import median
 from time import thread_time
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -25,7 +27,7 @@ from msgspec.structs import replace
 
 from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import BEGINS, InMemory, TurnTraffic, conversation_of, records_of, send_backlog, time_fold
-from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, in_turns, say
+from jobs.lab.bench.measuring import BenchEnvironment, BenchFailed, Figures, say
 from jobs.lab.bench.roles import take_backlog
 from jobs.lab.eval.dialogues import TopicDialogue
 from models.events import Role, TopicCompaction, Turn
@@ -48,6 +50,7 @@ TWENTY = 20
 """Topics of which the source gives figures."""
 _SIZED_EVERY = 10
 _BETWEEN_TURNS = timedelta(seconds=5)
+_T = TypeVar("_T")
 _SLOT = re.compile(r"t[a-z]?(\d+)(?:\.\d+)?")
 
 
@@ -185,14 +188,24 @@ def match_ms(sessions: Sequence[LongSession], policy: Policy) -> list[float]:
     if len(said) <= TWENTY:
         raise BenchFailed(f"{len(said)} user messages are too few to match against {TWENTY} topics: give more files")
     apart = replace(policy.topics, similarity_threshold=1.0, active_bonus=0.0, merge_similarity=1.0)
-    stored, taken_ms = dict[str, bytes](), list[float]()
+    stored = dict[str, bytes]()
     for message in said[:TWENTY]:
         _store(stored, _add(stored, message, replace(policy, topics=apart))[1])
-    for message in said[TWENTY:]:
-        topics = ConversationTopics(Parts(stored), policy.topics)
-        began_s = thread_time()
+
+    def nearest(asked: tuple[ConversationTopics, CountedMessage]) -> int:
+        topics, message = asked
         cosines = TopicVectors(topics.store).cosines(message.vector)  # type: ignore[arg-type]
-        max(cosines, key=cosines.__getitem__)
+        return max(cosines, key=cosines.__getitem__)
+
+    return _cpu_ms(nearest, ((ConversationTopics(Parts(stored), policy.topics), each) for each in said[TWENTY:]))
+
+
+def _cpu_ms(work: Callable[[_T], object], things: Iterable[_T]) -> list[float]:
+    """CPU milliseconds of the work on each."""
+    taken_ms = []
+    for thing in things:
+        began_s = thread_time()
+        work(thing)
         taken_ms.append((thread_time() - began_s) * 1000)
     return taken_ms
 
@@ -327,12 +340,7 @@ def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
 def unpack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
     """CPU milliseconds for each string of fifty messages; shorter strings where the sessions have none."""
     strings = next((found for count in reversed(COUNTS) if (found := strings_of(sessions, count))), [])
-    taken_ms = []
-    for packed in [pack(string, codec) for string in strings]:
-        began_s = thread_time()
-        unpack(packed, codec)
-        taken_ms.append((thread_time() - began_s) * 1000)
-    return taken_ms
+    return _cpu_ms(partial(unpack, codec=codec), [pack(string, codec) for string in strings])
 
 
 def _words(turns: Sequence[Turn]) -> list[dict[Role, str]]:
@@ -354,7 +362,7 @@ async def fold_ratio(
     async def folded_per_s(_: int, with_topics: bool) -> float:
         return len(arrivals) / time_fold(InMemory(switched(policy, with_topics=with_topics)), arrivals)[0]
 
-    return _ratio(await in_turns(_FOLD_RUNS, folded_per_s))
+    return await _ratio(_FOLD_RUNS, folded_per_s)
 
 
 async def role_ratio(
@@ -377,11 +385,15 @@ async def role_ratio(
         say(f"  sessions role {named}: {rate:,.0f} turns/s")
         return rate
 
-    return _ratio(await in_turns(runs, taken_per_s))
+    return await _ratio(runs, taken_per_s)
 
 
-def _ratio(rates: Sequence[dict[bool, float]]) -> Figures:
-    """Throughput with topic memory divided by that without, of the same turns: the median over rounds."""
+async def _ratio(rounds: int, run: Callable[[int, bool], Awaitable[float]]) -> Figures:
+    """Throughput with topic memory divided by that without, of the same turns: the median over rounds.
+
+    In the other order every round. `run` is called with the number of the round, and whether topics are on.
+    """
+    rates = [{each: await run(n, each) for each in ((True, False) if n % 2 else (False, True))} for n in range(rounds)]
     ratios = [each[True] / each[False] for each in rates]
     return {
         "ratio": median(ratios),
