@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import Finding, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
 from jobs.analyse.mining.source import Tables, with_alerted
 from jobs.analyse.mining.topic_names import Words, examples_of, lookup, marks_of, named_by, names_of, naming_marks
@@ -163,11 +163,17 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     full = frames["counts"].filter(pl.col("risky_turns") > most).height
     crowded = f"{full} days have more than {most:,} risky messages: of each, the riskiest so many were compared."
     found = campaigns_of(probes, asked.policy)
+    probes, members = found.probes, found.members
     words = _words(found, asked)
-    names = names_of(found.members["group"].unique(), words, asked.policy.campaigns.name_words)
+    names = names_of(members["group"].unique(), words, asked.policy.campaigns.name_words)
     table = table_of(found, names, asked.policy.anonymity)
     return JobFindings(
-        figures=_figures(found),
+        figures=[
+            figure("campaigns", members["group"].n_unique(), probes),
+            figure("campaign_turns_ratio", members.height / probes.height, probes, digits=4),
+            figure("campaign_sessions", members["session_id"].n_unique(), members),
+            figure("campaign_users", members["user_id"].n_unique(), members),
+        ],
         findings=list(_findings(found, table, words, asked)),
         tables={"campaigns": table.drop("group"), "campaign_days": days_of(found, names)},
         notes=[*([crowded] if full else []), *found.notes],
@@ -188,16 +194,6 @@ def _words(found: Campaigns, asked: MiningInput) -> Words:
         ).select(text=turns.content)
     )
     return named_by(named, texts["text"])
-
-
-def _figures(found: Campaigns) -> list[Figure]:
-    probes, members = found.probes, found.members
-    return [
-        figure("campaigns", members["group"].n_unique(), probes),
-        figure("campaign_turns_ratio", members.height / probes.height, probes, digits=4),
-        figure("campaign_sessions", members["session_id"].n_unique(), members),
-        figure("campaign_users", members["user_id"].n_unique(), members),
-    ]
 
 
 def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: MiningInput) -> Iterator[Finding]:

@@ -44,13 +44,11 @@ def smaller_side(holds: pl.Expr) -> pl.Expr:
     """
     known = holds.fill_null(value=False)
     return pl.struct(
-        pl.min_horizontal(*(_some(pl.col(column).filter(side).n_unique()) for side in (known, ~known))).alias(name)
+        pl.min_horizontal(*(pl.col(column).filter(side).n_unique().replace(0, None) for side in (known, ~known))).alias(
+            name
+        )
         for column, name in (("session_id", SESSIONS), ("user_id", USERS))
     )
-
-
-def _some(count: pl.Expr) -> pl.Expr:
-    return pl.when(count > 0).then(count)
 
 
 def share(cell: str, holds: pl.Expr, *, scale: float = 1.0) -> tuple[pl.Expr, pl.Expr]:

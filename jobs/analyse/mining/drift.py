@@ -226,7 +226,8 @@ def _shown(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits tell enough
 
 
-_ABOUT = {f"{ABOUT}{cell}": ABOUT_TYPE for cell in ("right_ratio", "right_low", "right_high")}
+_OF_LABELS = ("mean_probability", "right_ratio", "right_low", "right_high")
+_ABOUT = {f"{ABOUT}{cell}": ABOUT_TYPE for cell in _OF_LABELS[1:]}
 _SHARES: dict[str, pl.DataType | type[pl.DataType]] = {
     "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64, "mean_probability": pl.Float64,
     "right_ratio": pl.Float64, "right_low": pl.Float64, "right_high": pl.Float64, **_ABOUT,
@@ -250,10 +251,11 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
         bin=(pl.col("probability") * policy.calibration_bins).cast(pl.Int64).clip(0, policy.calibration_bins - 1),
     )
     by_week = labels.sort("week", "model").group_by("week", "model", maintain_order=True)
-    weeks = pl.DataFrame(
-        [{"week": week, "model": model, **_of_week(of_week, policy)} for (week, model), of_week in by_week],
-        schema=_WEEKS,
-    )
+    told = []
+    for (week, model), of_week in by_week:
+        brier, error = calibration(of_week) if of_week.height >= policy.min_labels else (None, None)
+        told.append({"week": week, "model": model, **_share(of_week), "brier": brier, "calibration_error": error})
+    weeks = pl.DataFrame(told, schema=_WEEKS)
     few = weeks.filter(pl.col("labels") < policy.min_labels).height
     too_few = f"{few} of {weeks.height} weeks have too few labels (below {policy.min_labels}) to tell of calibration."
     if labels.height >= policy.min_labels:
@@ -266,26 +268,14 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
 
 
 def _share(labels: pl.DataFrame) -> dict[str, Any]:
-    right = int(labels["escalating"].sum())
-    low, high = wilson(right, labels.height)
-    numbers = {
-        "mean_probability": labels["probability"].mean(),
-        "right_ratio": right / labels.height,
-        "right_low": low,
-        "right_high": high,
-    }
+    hits = labels["escalating"]
+    numbers = (labels["probability"].mean(), hits.mean(), *wilson(int(hits.sum()), labels.height))
     return {
         "labels": labels.height,
         **about(labels),
-        **{name: round(float(number), _DIGITS) for name, number in numbers.items()},  # type: ignore[arg-type]
+        **{name: round(float(number), _DIGITS) for name, number in zip(_OF_LABELS, numbers, strict=True)},  # type: ignore[arg-type]
         **dict.fromkeys(_ABOUT, part_of(labels, pl.col("escalating") > 0)),
     }
-
-
-def _of_week(labels: pl.DataFrame, policy: DriftMining) -> dict[str, Any]:
-    """The shares, and with enough labels how well their probabilities came true."""
-    brier, error = calibration(labels) if labels.height >= policy.min_labels else (None, None)
-    return {**_share(labels), "brier": brier, "calibration_error": error}
 
 
 def calibration(labels: pl.DataFrame) -> tuple[float, float]:

@@ -169,24 +169,15 @@ def _changes(curves: pl.DataFrame) -> pl.DataFrame:
 _SURVIVAL: dict[str, pl.DataType | type[pl.DataType]] = {
     "app": pl.String,
     "scored_turn": pl.Int64,
-    "calm_percent": pl.Float64,
-    "low_percent": pl.Float64,
-    "high_percent": pl.Float64,
-    "sessions": pl.Int64,
-    "users": pl.Int64,
+    **dict.fromkeys(("calm_percent", "low_percent", "high_percent"), pl.Float64),
+    **dict.fromkeys(("sessions", "users"), pl.Int64),
 }
 _APPS: dict[str, pl.DataType | type[pl.DataType]] = {
     "app_id": pl.String,
-    "sessions": pl.Int64,
-    "users": pl.Int64,
-    "escalated_percent": pl.Float64,
-    "others_percent": pl.Float64,
-    "median_turns": pl.Float64,
-    "about_escalated_percent": ABOUT_TYPE,
-    "about_others_percent": ABOUT_TYPE,
-    "about_others": ABOUT_TYPE,
-    "statistic": pl.Float64,
-    "chance": pl.Float64,
+    **dict.fromkeys(("sessions", "users"), pl.Int64),
+    **dict.fromkeys(("escalated_percent", "others_percent", "median_turns"), pl.Float64),
+    **dict.fromkeys(("about_escalated_percent", "about_others_percent", "about_others"), ABOUT_TYPE),
+    **dict.fromkeys(("statistic", "chance"), pl.Float64),
 }
 
 

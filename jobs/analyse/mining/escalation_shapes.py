@@ -28,13 +28,9 @@ _MAD_TO_SD = 1.4826
 """Median absolute deviation to standard deviation, of normal noise."""
 _MOVING: dict[str, pl.DataType | type[pl.DataType]] = {
     "session_id": pl.String,
-    "slope": pl.Float64,
-    "slope_low": pl.Float64,
-    "slope_high": pl.Float64,
-    "changes": pl.Int64,
-    "change_at": pl.Int64,
-    "change_done": pl.Float64,
-    "change_rise": pl.Float64,
+    **dict.fromkeys(("slope", "slope_low", "slope_high"), pl.Float64),
+    **dict.fromkeys(("changes", "change_at"), pl.Int64),
+    **dict.fromkeys(("change_done", "change_rise"), pl.Float64),
 }
 
 
@@ -141,10 +137,11 @@ def _curves(frame: pl.DataFrame, points: int) -> Floats:
 
 def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """One row per shape: how many sessions have it, how many of these escalate, and how many had it before."""
+    rest = (before.height - pl.len()).replace(0, None)
     then = before.group_by("shape").agg(
         sessions_before=pl.len(),
         # A session has one shape: the others are those without this one.
-        about_before_percent=counted(pl.min_horizontal(pl.len(), _rest(before)), pl.col("user_id").n_unique()),
+        about_before_percent=counted(pl.min_horizontal(pl.len(), rest), pl.col("user_id").n_unique()),
     )
     table = (
         now.group_by("shape")
@@ -168,11 +165,6 @@ def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
         else pl.lit(None, pl.Float64),
         false_discovery_rate=pl.Series(chances, dtype=pl.Float64),
     ).drop("sessions_before")
-
-
-def _rest(before: pl.DataFrame) -> pl.Expr:
-    rest = before.height - pl.len()
-    return pl.when(rest > 0).then(rest)
 
 
 def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:

@@ -6,7 +6,7 @@ against the latest turn by then, never the clock. The sessions of a fact are tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -46,7 +46,9 @@ def active_facts(asked: MiningInput) -> pl.DataFrame:
     policy = asked.policy.memory
     long_enough = pl.col("same").str.len_chars() >= policy.duplicate_min_chars
     again = pl.col("key").n_unique().over(*_USER, "same") > 1
-    stale_before = _latest(asked, facts) - timedelta(days=policy.stale_days)
+    turns = until(asked, "turns")
+    latest = asked.rows(turns.aggregate(latest=turns.timestamp.max()))["latest"][0] or facts["heard_at"].max()
+    stale_before = cast("datetime", latest) - timedelta(days=policy.stale_days)
     return facts.with_columns(duplicate=long_enough & again, stale=pl.col("heard_at") < stale_before).drop(
         "same", "key"
     )
@@ -54,12 +56,6 @@ def active_facts(asked: MiningInput) -> pl.DataFrame:
 
 def _normal(value: ibis.expr.types.StringValue) -> ibis.expr.types.StringValue:
     return value.re_replace(r"\s+", " ").strip().lower()
-
-
-def _latest(asked: MiningInput, facts: pl.DataFrame) -> datetime:
-    turns = until(asked, "turns")
-    found = asked.rows(turns.aggregate(latest=turns.timestamp.max()))["latest"][0]
-    return cast("datetime", found if found is not None else facts["heard_at"].max())
 
 
 def flips(asked: MiningInput) -> pl.DataFrame:
@@ -141,34 +137,28 @@ def _changes_by_category(changes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def fact_findings(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) -> list[Finding]:
+def fact_findings(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
     """Categories that flip, values that stand twice."""
     policy, period = asked.policy.memory, asked.period
     whose = changes.group_by("category").agg(
         pl.col("user_id").n_unique().alias("users"),
         pl.col("user_id").filter(pl.col("flips") > 0).n_unique().alias("flipping"),
     )
-    found = [
-        finding(
-            "flips",
-            period,
-            strength=flipping / users,
-            category=category,
-            users=users,
-            flipping=flipping,
-            ratio=flipping / users,
-            category_sql=literal(category),
-        )
-        for category, users, flipping in whose.sort("category").iter_rows()
-        if flipping >= policy.flipping_min_ratio * users
-    ]
+    for category, users, flipping in whose.sort("category").iter_rows():
+        if flipping >= policy.flipping_min_ratio * users:
+            yield finding(
+                "flips",
+                period,
+                strength=flipping / users,
+                category=category,
+                users=users,
+                flipping=flipping,
+                ratio=flipping / users,
+                category_sql=literal(category),
+            )
     if twice := facts.filter("duplicate").height:
         ratio = twice / facts.height
-        duplicates = finding(
-            "duplicates", period, strength=ratio, twice=twice, facts=facts.height, ratio=ratio, rules=policy
-        )
-        found.append(duplicates)
-    return found
+        yield finding("duplicates", period, strength=ratio, twice=twice, facts=facts.height, ratio=ratio, rules=policy)
 
 
 _SPACE = ["app_id", "space", "owner"]
@@ -208,12 +198,7 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
     of_apps, apps = held_by_apps(asked)
     of_projects, projects = held_by_projects(asked)
     return JobFindings(
-        figures=[
-            *figures_of(compactions),
-            *fact_figures(facts, changes),
-            *of_apps,
-            *of_projects,
-        ],
+        figures=[*figures_of(compactions), *fact_figures(facts, changes), *of_apps, *of_projects],
         findings=[
             *findings_of(compactions, asked.period, asked.policy.memory),
             *fact_findings(facts, changes, asked),

@@ -83,7 +83,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     earlier = asked.earlier("sessions", sessions)
     return JobFindings(
         figures=_figures(frames, rules.any_risk),
-        findings=findings_of(sessions, earlier, asked.period, asked.policy),
+        findings=list(findings_of(sessions, earlier, asked.period, asked.policy)),
         tables={
             "funnel": funnel(sessions, rules, asked.policy.anonymity),
             "risk_by_day": risk_by_day(sessions, rules),
@@ -226,17 +226,18 @@ class _Alerting(NamedTuple):
         return PartialShare(text, few, instead)  # type: ignore[arg-type]
 
 
-def findings_of(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, policy: ArchivePolicy) -> list[Finding]:
+def findings_of(
+    sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, policy: ArchivePolicy
+) -> Iterator[Finding]:
     """Days and apps with far more alerting sessions than the rest, and a change of their share from the days before.
 
     Shares are compared with users as the unit (`ByUser`), corrected for all days, or all apps, together (Benjamini and
     Hochberg). The strength is the part of the greater share that the other does not explain: 1 - rest / share.
     """
     fewer = f"fewer than {max(policy.anonymity.min_sessions, policy.anonymity.min_users)}"
-    found = []
     for by, named in (("day", "alerting_day"), ("app_id", "alerting_app")):
         for name, group, rest in _standing_out(sessions, by, policy.overview):
-            told = finding(
+            yield finding(
                 named,
                 Period(name, name) if isinstance(name, date) else period,
                 strength=1 - rest.share / group.share,
@@ -245,8 +246,7 @@ def findings_of(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, p
                 group=group,
                 besides_sql="" if by == "day" else f"app_id = {literal(str(name))} AND ",
             )
-            found.append(told)
-    return [*found, *_changed(sessions, earlier, period, policy.overview, fewer)]
+    yield from _changed(sessions, earlier, period, policy.overview, fewer)
 
 
 def _standing_out(

@@ -15,21 +15,18 @@ _ABOUT = ("title", "caption", "table", "needs", "days")
 
 def pictures_of(job: str, tables: Frames) -> list[Drawn]:
     """All pictures of a job's tables, none of a table in which there is nothing to draw."""
-    return [
-        drawn(about["title"], about["caption"], _chart(about, tables[about["table"]]))
-        for about in charts_of("jobs/analyse/mining/pictures.yaml").get(job, ())
-        if about["table"] in tables and _is_drawn(about, tables[about["table"]])
-    ]
+    found = []
+    for about in charts_of("jobs/analyse/mining/pictures.yaml").get(job, ()):
+        frame = tables.get(about["table"])
+        if frame is not None and _is_drawn(about, frame):
+            spec = written_out({name: part for name, part in about.items() if name not in _ABOUT}, {})
+            chart: Any = alt.Chart.from_dict(spec | {"data": {"name": about["table"]}})
+            chart.data = frame
+            found.append(drawn(about["title"], about["caption"], chart))
+    return found
 
 
 def _is_drawn(about: dict[str, Any], frame: pl.DataFrame) -> bool:
     if not frame.height or ("days" in about and frame["day"].n_unique() < about["days"]):
         return False
     return "needs" not in about or frame[about["needs"]].null_count() < frame.height
-
-
-def _chart(about: dict[str, Any], frame: pl.DataFrame) -> Any:
-    spec = written_out({name: part for name, part in about.items() if name not in _ABOUT}, {})
-    chart = alt.Chart.from_dict(spec | {"data": {"name": about["table"]}})
-    chart.data = frame
-    return chart

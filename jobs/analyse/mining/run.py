@@ -30,8 +30,7 @@ class DayParts:
 
     def __init__(self, folder: Path, job: Job, policy: ArchivePolicy) -> None:
         self._folder = folder / "parts"
-        rules = sha256(msgspec.json.encode(policy)).hexdigest()
-        self._rules = f"version {job.version} rules {rules}"
+        self._rules = f"version {job.version} rules {sha256(msgspec.json.encode(policy)).hexdigest()}"
 
     def stale(self, days: Mapping[date, Day]) -> list[date]:
         """Days that are to be made; what is kept of days that are gone is removed."""
@@ -59,10 +58,8 @@ class DayParts:
         return f"{self._rules}\n{of.mark}\n"
 
     def _made_of(self, day: date) -> str:
-        try:
-            return (self._folder / str(day) / _MARK).read_text()
-        except OSError:
-            return ""
+        mark = self._folder / str(day) / _MARK
+        return mark.read_text() if mark.is_file() else ""
 
 
 _LOCK_TIMEOUT_S = 600

@@ -158,10 +158,7 @@ def searched(events: pl.Series, users: pl.Series) -> Searched:
 
 _COUNTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "pattern": pl.String,
-    "sessions": pl.Int64,
-    "users": pl.Int64,
-    "alerting": pl.Int64,
-    "elsewhere": pl.Int64,
+    **dict.fromkeys(("sessions", "users", "alerting", "elsewhere"), pl.Int64),
     "sides": ABOUT_TYPE,
     "chance": pl.Float64,
 }

@@ -17,7 +17,7 @@ import polars as pl
 from scipy.stats import mannwhitneyu
 
 from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import Finding, Frames, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.source import Tables, beside, with_alerted
 from jobs.analyse.mining.statistics import ByUser
@@ -88,18 +88,22 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         return JobFindings(notes=["No session of the period has topics or segments: the layers may be off."])
     earlier = asked.parts(asked.period.earlier)
     lots = pl.concat([frames["lots"], earlier.get("lots", frames["lots"].clear())])
-    here, before = (
-        _at_one_rate(each, lots) for each in (frames["texts"], earlier.get("texts", frames["texts"].clear()))
-    )
+    both = (frames["texts"], earlier.get("texts", frames["texts"].clear()))
+    here, before = (_at_one_rate(each, lots) for each in both)
     if not here.height:
         return JobFindings(notes=["No session with topics or segments was drawn."])
     texts = clustered(here, before, asked.policy)
     sessions = frames["sessions"]
     words = _words(texts, asked)
     table = cluster_table(texts, sessions, words, asked.policy)
-    circles = cycling(sessions, asked)
+    circles, said, novel = cycling(sessions, asked), texts.filter("here"), pl.col("novel").cast(pl.Boolean)
     return JobFindings(
-        figures=[*_figures(texts, sessions, table), *circles.figures],
+        figures=[
+            figure("topic_clusters", table.height, said),
+            figure("topics_per_session", sessions["topics"].mean(), sessions, digits=2),
+            figure("novel_texts_ratio", said.select(novel.mean()).item(), said, part=novel, digits=4),
+            *circles.figures,
+        ],
         findings=[*cluster_findings(texts, sessions, table, words, asked), *circles.findings],
         tables={
             "topics": table.drop("group"),
@@ -126,16 +130,6 @@ def _words(texts: pl.DataFrame, asked: MiningInput) -> Words:
     titles = asked.rows(topics.filter(topics.topic_id.isin(places)).select("title", "summary"))
     keys = asked.rows(segments.filter(segments.id.isin(places)).select("key_topics"))
     return named_by(named, pl.concat([titles["title"], titles["summary"], keys["key_topics"].list.join(" ")]))
-
-
-def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -> list[Figure]:
-    here, novel = texts.filter("here"), pl.col("novel").cast(pl.Boolean)
-    novel_ratio = here.select(novel.mean()).item()
-    return [
-        figure("topic_clusters", table.height, here),
-        figure("topics_per_session", sessions["topics"].mean(), sessions, digits=2),
-        figure("novel_texts_ratio", novel_ratio, here, part=novel, digits=4),
-    ]
 
 
 def _days(texts: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import pickle
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -169,10 +170,8 @@ def peak_mb() -> float:
     `wait4` cannot say: a process that was started by a large one counts that one's memory as its own.
     """
     status = Path("/proc/self/status")
-    if not status.exists():
-        return 0.0
-    found = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
-    return int(found[0]) * 1_024 / 1_000_000 if found else 0.0
+    found = re.search(r"^VmHWM:\s*(\d+)", status.read_text(), re.MULTILINE) if status.exists() else None
+    return int(found[1]) * 1_024 / 1_000_000 if found else 0.0
 
 
 _LOG_TAIL_CHARS = 2_000
@@ -265,12 +264,9 @@ def command(arguments: Sequence[str]) -> str:
 
 def _cpu_name() -> str:
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(errors="replace").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    return platform.processor()
+    known = info.read_text(errors="replace") if info.exists() else ""
+    found = re.search(r"^model name\s*:\s*(.+)", known, re.MULTILINE)
+    return found[1] if found else platform.processor()
 
 
 def _versions() -> dict[str, str]:

@@ -135,7 +135,11 @@ def walk(sessions: Sequence[LongSession], policy: Policy) -> TopicWork:
             walked.compactions += [change.compaction for change in changes if change.compaction]
             _store(stored, changed)
             if place % _SIZED_EVERY == _SIZED_EVERY - 1:
-                _size(stored, walked)
+                sizes = sorted(bytes_by_topic(stored).values(), reverse=True)
+                walked.most_topics = max(walked.most_topics, len(sizes))
+                walked.topic_bytes += sizes
+                if len(sizes) >= TWENTY:
+                    walked.twenty_topics_bytes.append(sum(sizes[:TWENTY]))
     return walked
 
 
@@ -168,14 +172,6 @@ def bytes_by_topic(stored: dict[str, bytes]) -> dict[int, int]:
             slot = int(found[1])
             sizes[slot] = sizes.get(slot, 0) + len(value)
     return sizes
-
-
-def _size(stored: dict[str, bytes], walked: TopicWork) -> None:
-    sizes = sorted(bytes_by_topic(stored).values(), reverse=True)
-    walked.most_topics = max(walked.most_topics, len(sizes))
-    walked.topic_bytes += sizes
-    if len(sizes) >= TWENTY:
-        walked.twenty_topics_bytes.append(sum(sizes[:TWENTY]))
 
 
 def match_ms(sessions: Sequence[LongSession], policy: Policy) -> list[float]:
@@ -248,7 +244,9 @@ async def measure(
         notes.append(f"base64 costs {costs:.0f} % of what gzip leaves: four characters for three bytes")
     if not walked.twenty_topics_bytes:
         notes.append(f"no session had {TWENTY} topics at once, the most were {walked.most_topics}")
-    conversations = [conversation_of(said.turns[0].app_id, _words(said.turns)) for said in dialogues]
+    conversations = [
+        conversation_of(said.turns[0].app_id, [{turn.role: turn.content} for turn in said.turns]) for said in dialogues
+    ]
     if environment is None:
         role = None
         notes.append("the sessions role was not run: ratio_fold is the fold alone, where topics weigh most")
@@ -341,10 +339,6 @@ def unpack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
     """CPU milliseconds for each string of fifty messages; shorter strings where the sessions have none."""
     strings = next((found for count in reversed(COUNTS) if (found := strings_of(sessions, count))), [])
     return _cpu_ms(partial(unpack, codec=codec), [pack(string, codec) for string in strings])
-
-
-def _words(turns: Sequence[Turn]) -> list[dict[Role, str]]:
-    return [{turn.role: turn.content} for turn in turns]
 
 
 def switched(policy: Policy, *, with_topics: bool) -> Policy:
