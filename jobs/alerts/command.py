@@ -136,7 +136,7 @@ async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
 
 
 async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) -> AlertAcknowledged:
-    """Write the acknowledgement to `turns.v1`, under the session's key, so that it has its place in the order.
+    """Write the acknowledgement to `turns.v1`, where the alert's session stands: it has its place in their order.
 
     Raises:
         ConfigurationError: There is no such alert, or it is resolved.
@@ -158,14 +158,14 @@ async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) 
         by=by,
         note=note,
     )
-    await send_to_turns(settings, [input_record(event)])
+    await send_to_turns(settings, [input_record(event, alert.source.partition)])
     return event
 
 
 async def label_alerts(
     settings: Settings, alert_ids: list[str], *, escalating: bool, reason: str, by: str
 ) -> list[AlertLabelled]:
-    """Write the labels to `turns.v1`, under their sessions' keys; none if an id is wrong.
+    """Write the labels to `turns.v1`, where their sessions stand; none if an id is wrong.
 
     Raises:
         ConfigurationError: An id names no alert, or one whose session was erased: a label would name it again.
@@ -178,7 +178,7 @@ async def label_alerts(
             f"the session of alert {', '.join(sorted(erased))} was erased: nothing was labelled, for a label would "
             "bring its name back"
         )
-    await send_to_turns(settings, map(input_record, labels))
+    await send_to_turns(settings, [input_record(each, alerts[each.alert_id].source.partition) for each in labels])
     return labels
 
 

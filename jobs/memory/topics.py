@@ -20,7 +20,7 @@ from models.events import RestoredMessage, SessionName, TopicRestored
 from models.state.entity import same_fields
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of, reading
-from streams.archive.inputs import ArchivedMessage, ArchivedTopic, apps_of, is_open, messages_of, topics_of
+from streams.archive.inputs import ArchivedMessage, ArchivedTopic, apps_of, is_open, messages_of, stands_on, topics_of
 from streams.settings import load_settings
 
 MOST_MESSAGES = 200
@@ -95,9 +95,9 @@ def restore(
         session = session_meant(session_id, app_id, apps_of(lake, session_id))
         topic = _chosen(_topics(lake, session), session_id, topic_id)
         _require_restorable(topic, session_id, session_open=is_open(lake, session))
-        found = messages_of(lake, session, topic_id)
+        found, partition = messages_of(lake, session, topic_id), stands_on(lake, session)
     event = restored(session, topic, found, message_chars=policy_of(settings).topics.message_chars)
-    record = input_record(event)
+    record = input_record(event, partition)
     asyncio.run(send_to_turns(settings, [record]))
     Printer(output).record(
         {

@@ -116,12 +116,12 @@ async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> l
 
 
 async def replay_letters(settings: Settings, found: Sequence[DeadLetter]) -> None:
-    """Send the letters' original records to `turns.v1`, in their order.
+    """Send the letters' original records to `turns.v1`, in their order, each to the partition that it stood on.
 
     Raises:
         DeliveryFailed: The broker did not confirm.
     """
-    records = [Record(letter.key, letter.value, replay_headers(letter)) for letter in found]
+    records = [Record(letter.key, letter.value, replay_headers(letter), letter.partition) for letter in found]
     await send_to_turns(settings, records)
 
 

@@ -48,6 +48,7 @@ class Sender:
         self._flushed_at = time.monotonic()
         self._in_flight: tuple[list[asyncio.Future[Any]], int] = ([], 0)
         choose = DefaultPartitioner()
+        self._partitions = partitions
         numbers = list(range(partitions))
         # Java's murmur2 in pure Python takes 10 µs: once per session is enough.
         self._partition_of: Callable[[bytes | None], int] = lru_cache(maxsize=65_536)(
@@ -65,7 +66,10 @@ class Sender:
             raise InvalidRecord(
                 "record_too_large", f"{record.size_bytes} bytes, {self._topic} takes {self._max_record_bytes}"
             )
-        self._buffers[self._partition_of(record.key)].append(record)
+        partition = record.partition
+        if partition is None or partition >= self._partitions:
+            partition = self._partition_of(record.key)
+        self._buffers[partition].append(record)
         self._buffered_bytes += record.size_bytes
         if self._buffered_bytes >= _FLUSH_BYTES or time.monotonic() - self._flushed_at >= _LINGER_SECONDS:
             await self.flush()
@@ -100,9 +104,14 @@ class Sender:
         self.acknowledged += count
 
 
-def input_record(event: InputEvent) -> Record:
-    """An event as `turns.v1` takes it, under its session's key."""
-    return Record(event.session_id.encode(), encode(event), headers_for(event))
+def input_record(event: InputEvent, partition: int | None = None) -> Record:
+    """An event as `turns.v1` takes it, under its session's key.
+
+    Args:
+        event: What happened.
+        partition: Where the session's records are known to stand; None: where Turntide's own partitioner puts them.
+    """
+    return Record(event.session_id.encode(), encode(event), headers_for(event), partition)
 
 
 async def send_to_turns(settings: Settings, records: Iterable[Record]) -> None:

@@ -67,7 +67,7 @@ class KafkaCommands:
         return await self.write(COMMANDS.name, Record(key, encode(command), headers_for(command)))
 
     async def write(self, topic: str, record: Record) -> Position:
-        """Write a record where its key belongs; on return the log has it, and where.
+        """Write a record where it or its key belongs; on return the log has it, and where.
 
         Args:
             topic: Without the prefix.
@@ -76,7 +76,9 @@ class KafkaCommands:
         Raises:
             DeliveryFailed: The log did not confirm it. It may still be there: ask again.
         """
-        (written,) = await self._producer.write(f"{self._prefix}.{topic}", record.key or b"", [record])
+        (written,) = await self._producer.write(
+            f"{self._prefix}.{topic}", record.key or b"", [record], partition=record.partition
+        )
         return Position(topic, written.partition, written.offset)
 
     async def close(self) -> None:

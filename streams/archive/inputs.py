@@ -203,6 +203,12 @@ def is_open(lake: duckdb.DuckDBPyConnection, session: SessionName) -> bool | Non
     return None if row is None else bool(row[0])
 
 
+def stands_on(lake: duckdb.DuckDBPyConnection, session: SessionName) -> int | None:
+    """Partition of `turns.v1` where the session's last turn stands; None: the archive has none."""
+    row = lake.execute(QUERIES["partition"], session).fetchone()
+    return None if row is None else int(row[0])
+
+
 def _with_merged(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[str]:
     into: dict[str, list[str]] = {}
     for gone, detail in lake.execute(QUERIES["merged_into"], session).fetchall():

@@ -25,11 +25,10 @@ class SessionVectorMemory:
 
     Rules for input out of the ordinary:
 
-    * A turn sent again replaces its point: of several with one number the last counts, in a batch as across batches,
-      so that the index does not depend on how the log was cut into batches. (A session's state keeps the first: what
-      was scored is not undone.) A replay ends on the same last one.
+    * Of several turns with one number the first in the log stands (`streams.index.turn_numbers`, which the role asks
+      before it adds): the same as in the archive and, while it knows the number, in the session's state.
     * Each session keeps the newest `keep_turns` turn numbers. The rest goes after each batch that brings a turn beyond
-      them, once per session and batch. A turn that comes later than that stays until the session's next batch.
+      them, once per session and batch.
     * A turn without text is kept for readers of the last turns; it resembles nothing.
     """
 
@@ -102,11 +101,11 @@ def _of(session: SessionName) -> dict[str, Condition]:
     return {name: value for name, value in session._asdict().items() if value}
 
 
-async def forget_before(store: VectorStore, erased: Mapping[SessionName, int]) -> None:
-    """Remove turns and topics of sessions that were erased, by the offset of the erasure: what came later is new."""
-    for session, offset in erased.items():
-        for collection, by in ((TURNS, "event_offset"), (TOPICS, "source_offset")):
-            await store.delete(collection.name, where=_of(session), below=(by, offset))
+async def forget_before(store: VectorStore, erased: Mapping[tuple[SessionName, int], int]) -> None:
+    """Remove turns and topics of sessions that were erased, by partition and offset: what came later is new."""
+    for (session, partition), offset in erased.items():
+        await store.delete(TURNS.name, where={**_of(session), "partition": partition}, below=("event_offset", offset))
+        await store.delete(TOPICS.name, where=_of(session), below=("source_offset", offset))
 
 
 async def forget_older(

@@ -35,11 +35,16 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 class Record(NamedTuple):
-    """A record to write. `value` None is a tombstone."""
+    """A record to write. `value` None is a tombstone.
+
+    `partition` is where what it is about is known to stand; None: where its key belongs by Turntide's own partitioner,
+    which a producer of turns need not have.
+    """
 
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    partition: int | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -87,11 +92,19 @@ class Producer:
         """Number of partitions of a topic."""
         return len(await self._producer.partitions_for(topic))
 
-    async def partition_of(self, topic: str, key: bytes) -> int:
-        """Where Kafka's own clients put a record with this key, so that whoever writes it keeps the key's order."""
+    async def partition_of(self, topic: str, key: bytes, known: int | None = None) -> int:
+        """Where Kafka's own clients put a record with this key, so that whoever writes it keeps the key's order.
+
+        Args:
+            topic: Full name.
+            key: Of the record.
+            known: Where the key's records are known to stand, whoever put them there; it counts if there is such a
+                partition.
+        """
         if topic not in self._partitions:
             self._partitions[topic] = await self.partitions(topic)
-        return _murmur2(key) % self._partitions[topic]
+        count = self._partitions[topic]
+        return known if known is not None and known < count else _murmur2(key) % count
 
     async def write(self, topic: str, partition: int, records: Iterable[Record]) -> list[asyncio.Future[Any]]:
         """Queue records, in as many record batches as their size needs; give the futures to `acknowledged`."""
@@ -198,8 +211,16 @@ class ProducerOnDemand:
         """Whether something was written, and nothing failed since."""
         return self._connected is not None
 
-    async def write(self, topic: str, key: bytes, records: Sequence[Record]) -> list[RecordMetadata]:
+    async def write(
+        self, topic: str, key: bytes, records: Sequence[Record], *, partition: int | None = None
+    ) -> list[RecordMetadata]:
         """Write records where a key belongs; on return the log has them. Returns where each record batch begins.
+
+        Args:
+            topic: Full name.
+            key: Of the records.
+            records: What to write.
+            partition: Where the key's records are known to stand, see `Producer.partition_of`.
 
         Raises:
             DeliveryFailed: The log did not confirm them. They may still be there.
@@ -208,8 +229,8 @@ class ProducerOnDemand:
         try:
             connected = await self._connect()
             async with connected.writing() as producer:
-                partition = await producer.partition_of(topic, key)
-                return await acknowledged(await producer.write(topic, partition, records))
+                place = await producer.partition_of(topic, key, partition)
+                return await acknowledged(await producer.write(topic, place, records))
         except Exception as error:
             # One that failed once may be unfit for ever; another one may have taken its place already.
             if connected is not None and connected is self._connected:

@@ -71,6 +71,10 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
     async def answer(self, asked: ReceivedRequest[_Request]) -> _Reply | None:
         """The answer to a request; None: there is nothing to say, and nobody waits for it."""
 
+    def stands_on(self, request: _Request) -> int | None:  # noqa: ARG002 - a role may know it
+        """Partition of the topic of answers that whom a request is about stands on; None: that of its key."""
+        return None
+
     def wanted(self, asked: Iterable[ReceivedRequest[_Request]]) -> Iterable[ReceivedRequest[_Request]]:
         """Those requests of a poll that somebody waits for."""
         return asked
@@ -129,9 +133,9 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
 
     async def _send(self, answers: Iterable[Answered[_Request, _Reply]]) -> None:
         by_place: dict[tuple[str, int], list[Record]] = {}
-        for (_, record), reply in answers:
+        for (request, record), reply in answers:
             key = entity_key(reply).encode()
-            place = await self._producer.partition_of(self._reply_topic, key)
+            place = await self._producer.partition_of(self._reply_topic, key, self.stands_on(request))
             trace = self.traces.get((record.topic, record.partition, record.offset))
             headers = [*headers_for(reply), *carried(trace)]
             by_place.setdefault((self._reply_topic, place), []).append(Record(key, encode(reply), headers))

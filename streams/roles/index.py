@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TypeVar, Unpack
 
 import structlog
@@ -23,11 +24,13 @@ from faust.types import TP
 
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
-from models.events import SessionErased, SessionName, TopicChanged, Turn
+from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import CONVERSATION_TOPICS, ERASURES, TURNS, Topic
+from models.events.topics import CONVERSATION_TOPICS, DEAD_LETTERS, ERASURES, TURNS, Topic
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
 from streams.api.assembly import memory_api
 from streams.erase.record import PLACE, recorded
 from streams.http.answering import ServedRoute
@@ -38,8 +41,9 @@ from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
 from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
+from streams.index.turn_numbers import TurnNumbers
 from streams.inference.intake import decode, score_turns, topic_text
-from streams.kafka.producer import Producer, acknowledged
+from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowledged
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, LocalStore, TurnScorer, Vectors, VectorStore
@@ -55,6 +59,7 @@ _STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
 DATA_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 """What a value does that cannot be indexed; whatever else goes wrong stops the role."""
+_partition_of = attrgetter("partition")
 COUNT_EVERY_BEATS = 15
 """Counting 100,000 points takes 12 ms."""
 
@@ -86,11 +91,14 @@ class IndexRole(BatchRole):
         self._caught_up = False
         self._ends_at_start: Mapping[TP, int] | None = None
         self._bound = False
-        self._erased: dict[SessionName, int] = {}
+        self._erased: dict[tuple[SessionName, int], int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
         erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
         self._mask = masker_of(policy.masking) if policy.masking.at_index else None
+        shown = str if self._mask is None else self._mask.text
+        self._numbers = TurnNumbers(store, keep_turns=keep_turns, shown=shown)
+        self._letters = ProducerOnDemand(settings)
         self._topics_read = {topic.full_name(settings.topic_prefix): topic for topic in self.sources}
         self._writes = (*writes_of(store, embedder, policy), erasing)
         self._api = memory_api(store, embedder, policy, settings.http, topic_prefix=settings.topic_prefix, **beside)
@@ -105,6 +113,7 @@ class IndexRole(BatchRole):
 
     async def close(self) -> None:
         """Flush and release the store."""
+        await self._letters.close()
         await self._store.close()
 
     async def on_assigned(self, partitions: list[int]) -> None:  # noqa: ARG002 - of whichever partitions
@@ -135,7 +144,7 @@ class IndexRole(BatchRole):
         return self._api.endpoints
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Embed and upsert; the sessions role makes the dead letters.
+        """Embed and upsert; the sessions role makes the dead letters, but of turns whose number is taken.
 
         A record that breaks it is passed, see `_one_by_one`.
         """
@@ -173,18 +182,19 @@ class IndexRole(BatchRole):
             batches = {tp: self._mask.records(self._topics_read[tp.topic], each) for tp, each in batches.items()}
         arrivals = decode(self._of(TURNS, batches), self._policy.intake).arrivals
         erased = self._forgotten(arrivals)
-        said = [(each.event, each.position) for each in arrivals if isinstance(each.event, Turn)]
-        said = [(turn, place) for turn, place in said if self._stays(turn, place.offset)]
-        turns = [turn for turn, _ in said]
+        said = [e for e in arrivals if not isinstance(e.event, Turn) or self._stays(e.event, e.position)]
+        first = await self._answered(partial(self._numbers.first, said, self._erased))
+        await self._tell(first.conflicts)
+        turns = [each.turn for each in first.kept]
         known = self._of(CONVERSATION_TOPICS, batches)
         changes = latest_of(CONVERSATION_TOPICS, known, TopicChanged, key=index.TOPICS.key)
-        changes = [each for each in changes if self._stays(each[0], each[0].source.offset)]
+        changes = [each for each in changes if self._stays(each[0], each[0].source)]
         texts = [turn.content for turn in turns]
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
             risks = self._risks(turns, of_turns)
-        places = [place for _, place in said]
+        places = [each.place for each in first.kept]
         asks: dict[int, list[Ask]] = {
             RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
             RESTING: [partial(self._topics.add_changes, changes, of_topics)],
@@ -196,28 +206,38 @@ class IndexRole(BatchRole):
             for step in sorted(asks):
                 await asyncio.gather(*map(self._answered, asks[step]))
 
-    def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[SessionName, int]:
+    async def _tell(self, conflicts: Iterable[DeadLetter]) -> None:
+        """Write letters of turns whose number is taken, on the partition of their cause; a repeat has the same id."""
+        topic = DEAD_LETTERS.full_name(self.settings.topic_prefix)
+        for partition, letters in groupby(sorted(conflicts, key=_partition_of), key=_partition_of):
+            records = [Record(letter.key, encode(letter), headers_for(letter)) for letter in letters]
+            await self.fence()
+            await self._letters.write(topic, b"", records, partition=partition)
+            metrics.counter("turn_conflicts_total").inc(len(records))
+            log.warning("turn_numbers_taken", partition=partition, turns=len(records))
+
+    def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[tuple[SessionName, int], int]:
         """Note which sessions were erased, and where; give those whose points must go at once.
 
         An index that is made anew reads what came before for as long as the log has it. One that is up to date waits
         until it is asked (`VectorsErasureDue`), and counts what it removes.
         """
-        events = [(each.event, each.position.offset) for each in arrivals]
+        events = [(each.event, each.position) for each in arrivals]
         erased = {
-            SessionName(event.app_id, event.session_id): offset
-            for event, offset in events
+            (SessionName(event.app_id, event.session_id), at.partition): at.offset
+            for event, at in events
             if isinstance(event, SessionErased)
         }
         self._erased |= erased
         return {} if self._caught_up else erased
 
-    def _stays(self, event: Turn | TopicChanged, offset: int) -> bool:
+    def _stays(self, event: Turn | TopicChanged, place: Position) -> bool:
         """Whether what came of a place in `turns.v1` is not of before the session's erasure.
 
         One of an earlier release names no app, and means the sessions of all.
         """
-        erased = (SessionName(app_id, event.session_id) for app_id in (event.app_id, ""))
-        return offset > max(self._erased.get(session, -1) for session in erased)
+        erased = ((SessionName(app_id, event.session_id), place.partition) for app_id in (event.app_id, ""))
+        return place.offset > max(self._erased.get(each, -1) for each in erased)
 
     async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
         """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""

@@ -51,6 +51,10 @@ class JudgeRole(AnsweringRole[JudgementRequested, TurnsJudged]):
             latest[session] = each
         return latest.values()
 
+    def stands_on(self, request: JudgementRequested) -> int:
+        """Where the session's turns stand, however their producer partitions."""
+        return request.source.partition
+
     async def answer(self, asked: ReceivedRequest[JudgementRequested]) -> TurnsJudged | None:
         """By the judge, if it is not too late."""
         settings = self.settings.judge

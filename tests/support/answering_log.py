@@ -31,6 +31,7 @@ class AnsweringLog:
     def __init__(self) -> None:
         self.writes: list[list[Record]] = []
         self.topics: set[str] = set()
+        self.partitions: set[int] = set()
         self.refusal: Exception | None = None
         self.fenced = False
 
@@ -54,13 +55,14 @@ class AnsweringLog:
         """Under which key each record was written, in order."""
         return [record.key.decode() for record in self.records if record.key]
 
-    async def partition_of(self, _topic: str, _key: bytes) -> int:
-        """The only one."""
-        return 0
+    async def partition_of(self, _topic: str, _key: bytes, known: int | None = None) -> int:
+        """The one that is known, or else the first."""
+        return known or 0
 
-    async def write(self, topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
+    async def write(self, topic: str, partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
         """Acknowledged at once, or refused."""
         self.topics.add(topic)
+        self.partitions.add(partition)
         self.writes.append(list(records))
         answer = asyncio.get_running_loop().create_future()
         answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)

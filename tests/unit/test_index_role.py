@@ -30,6 +30,8 @@ from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
+from streams.kafka.producer import Record
+from streams.observe.telemetry import metrics
 from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
@@ -226,3 +228,32 @@ async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytes
         seen.append(role._caught_up)
 
     assert seen == [False, False, True]
+
+
+class LetterLog:
+    """Where the role's dead letters go."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, int | None, bytes | None]] = []
+
+    async def write(self, topic: str, _key: bytes, records: Sequence[Record], *, partition: int | None = None) -> None:
+        """Note them."""
+        self.written += [(topic, partition, record.key) for record in records]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+async def test_a_number_used_twice_is_a_dead_letter_and_changes_nothing(
+    role: Quiet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repeat with the same text is none; the letter is on the partition of its cause, and counted."""
+    monkeypatch.setattr(role, "_letters", letters := LetterLog())
+    counted = metrics.registry.get_sample_value("turntide_turn_conflicts_total") or 0
+    await role.take(said(0, "first"))
+    await role.take(said(0, "first"), said(0, "second"), first=5)
+    page, _ = await stored(role).page("turns", "", 9)
+
+    assert [each.payload["content"] for each in page] == ["first"]
+    assert letters.written == [("turntide.dead-letters.v1", 0, b"session:a/s")]
+    assert metrics.registry.get_sample_value("turntide_turn_conflicts_total") == counted + 1

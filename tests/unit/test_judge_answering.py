@@ -31,7 +31,7 @@ def requested(
     session: str = "s", alert: str = "a-1", text: str = "the secret words", app: str = "a"
 ) -> JudgementRequested:
     """An alert's last turns."""
-    turns, source = [JudgedTurn(3, Role.USER, text)], Position("turns.v1", 0, 7)
+    turns, source = [JudgedTurn(3, Role.USER, text)], Position("turns.v1", 4, 7)
     names = {"session_id": session, "app_id": app, "alert_id": alert}
     return blank(JudgementRequested, **names, timestamp=NOW, source=source, turn=3, turns=turns)
 
@@ -93,7 +93,10 @@ def counted(result: str) -> float:
 
 
 async def test_an_answer_goes_to_the_session_that_asked(log: AnsweringLog, role: Making) -> None:
-    """As a record of `turns.v1` that the sessions role takes, of the same app, at the time of the request."""
+    """As a record of `turns.v1` that the sessions role takes, of the same app, at the time of the request.
+
+    On the partition of the session's turns, wherever their producer put them.
+    """
     judge = Scripted()
     await role(judge).on_records(poll(encode(requested())))
     (record,) = log.records
@@ -102,7 +105,7 @@ async def test_an_answer_goes_to_the_session_that_asked(log: AnsweringLog, role:
     assert isinstance(event, TurnsJudged)
     names = {"session_id": "s", "app_id": "a", "alert_id": "a-1", "judge": "scripted:1"}
     assert event == TurnsJudged(**names, timestamp=NOW, probability=0.8, elapsed_ms=event.elapsed_ms)
-    assert (log.topics, judge.within) == ({"turntide.turns.v1"}, {timedelta(seconds=7)})
+    assert (log.topics, log.partitions, judge.within) == ({"turntide.turns.v1"}, {4}, {timedelta(seconds=7)})
     assert dict(record.headers)["schema"] == b"turns_judged.v1"
 
 

@@ -83,7 +83,7 @@ class Fake:
         assert not self.stopped
         self.stopped = True
 
-    async def partition_of(self, _topic: str, _key: bytes) -> int:
+    async def partition_of(self, _topic: str, _key: bytes, _known: int | None) -> int:
         """One partition."""
         return 0
 

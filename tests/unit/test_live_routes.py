@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, ModeTransition, SessionTurns
+from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, ModeTransition, Position, SessionTurns
 from models.wire.codec import encode
 from streams.api.live.service import page_routes
 from streams.http.health import Api
@@ -155,11 +155,12 @@ async def test_ids_and_text_of_anything_are_data(served: Watched) -> None:
 
 
 async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None:
-    """Under the session's key, with who did it; what cannot be is refused before anything is written."""
+    """Where the session stands, with who did it; what cannot be is refused before anything is written."""
     served = Watched()
     board = served.page.board
-    board.take_alert(alert("s", "firing"), at_ms())
-    board.take_alert(alert("s", "over", status=AlertStatus.RESOLVED), at_ms())
+    stands = Position("turns.v1", 5, 7)
+    board.take_alert(alert("s", "firing", source=stands), at_ms())
+    board.take_alert(alert("s", "over", status=AlertStatus.RESOLVED, source=stands), at_ms())
     path = "/v1/live/alerts/{}/{}".format
     async with served.client("ops-a") as client:
         refused = [
@@ -187,6 +188,7 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
     assert nothing == []
     assert [{"topic": "turns.v1", "partition": 3, "offset": n} for n in (1, 2)] == [each.json() for each in done]
     assert (first, acknowledged.key, ack.by, ack.note) == ("turns.v1", b"s", "ops-a", "looking")
+    assert (acknowledged.partition, labelled.partition) == (5, 5)
     assert (second, label.escalating, label.reason, label.by) == ("turns.v1", False, XSS, "ops-a")
     assert labelled.value == encode(label)
     assert known is not None

@@ -128,9 +128,9 @@ async def test_one_id_in_two_apps_is_two_sessions(memory: SessionVectorMemory) -
     places = [Position("turns.v1", 0, 5)] * 2
     again = [turn(20, "more", app=app) for app in ("a", "b")]
     await memory.add_turns(again, memory._embedder.embed([each.content for each in again]), None, places)
-    await forget_before(memory._store, {of_b: 9})
+    await forget_before(memory._store, {(of_b, 0): 9})
     erased = [len(await memory.last_turns(session)) for session in (S, of_b)]
-    await forget_before(memory._store, {SessionName("", "s"): 9})
+    await forget_before(memory._store, {(SessionName("", "s"), 0): 9})
 
     assert both == [["boats of a"] * 3, ["boats of b"] * 3]
     assert {each.app_id for each in near} == {"a"}

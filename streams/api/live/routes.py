@@ -248,7 +248,7 @@ class AlertCommands:
             by=caller().name,
             note=body.note,
         )
-        return await self._write(event)
+        return await self._write(event, alert)
 
     @LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted")
     async def label(self, asked: OfAlert, body: Label) -> Accepted[Written]:
@@ -269,7 +269,7 @@ class AlertCommands:
             reason=body.reason,
             by=caller().name,
         )
-        written = await self._write(event)
+        written = await self._write(event, alert)
         self._board.take_label(asked.alert_id, escalating=body.label)
         return written
 
@@ -288,10 +288,12 @@ class AlertCommands:
         note_ids({"app_id": found.event.app_id}.get)
         return found
 
-    async def _write(self, event: AlertAcknowledged | AlertLabelled) -> Accepted[Written]:
+    async def _write(self, event: AlertAcknowledged | AlertLabelled, alert: KnownAlert) -> Accepted[Written]:
         if self._writer is None:
             raise read_only()
-        record = Record(event.session_id.encode(), encode(event), headers_for(event))
+        # Where the session stands: its producer may partition otherwise than Turntide does.
+        partition = alert.event.source.partition
+        record = Record(event.session_id.encode(), encode(event), headers_for(event), partition)
         place = await self._writer.write(TURNS.name, record)
         log.info("alert_deed", deed=type(event).__name__, alert_id=event.alert_id, by=event.by)
         return Accepted(answered(Written, place))

@@ -1,0 +1,61 @@
+"""Producers that partition otherwise than Turntide does: what is said of a session reaches it where it stands."""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from jobs.alerts.command import acknowledge, label_alerts, latest_alerts
+from models.events import AlertChanged, AlertStatus
+from models.events.topics import TURNS
+from streams.kafka.producer import Producer
+from streams.settings import ScorerSettings, Settings
+from tests.support.fault_driver import recorded, records_on, said, send, sessions_role, until
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 6
+SESSION = "chat-7"
+"""CRC32, librdkafka's default, puts it on partition 5, murmur2 on another one."""
+
+
+def by_crc32(key: str) -> int:
+    """Where librdkafka's clients put a key unless they are told otherwise (`consistent_random`)."""
+    return crc32(key.encode()) % PARTITIONS
+
+
+async def changed(settings: Settings, holds: Callable[[AlertChanged], bool]) -> list[AlertChanged]:
+    """The latest change of each app's alert, once both apps have one for which it holds."""
+    found = [alert for alert in (await latest_alerts(settings)).values() if holds(alert)]
+    return sorted(found, key=lambda alert: alert.app_id)
+
+
+async def test_an_acknowledgement_reaches_a_session_that_its_producer_put_elsewhere(settings: Settings) -> None:
+    """Of two tenants with the same session id the one whose alert it is; a label likewise."""
+    settings = settings.model_copy(update={"scorer": ScorerSettings(kind="rules")})
+    elsewhere = by_crc32(SESSION)
+    producer = Producer(settings)
+    await producer.start()
+    ours = await producer.partition_of(TURNS.full_name(settings.topic_prefix), SESSION.encode())
+    await producer.stop()
+    turns = [said(n, session_id=SESSION, risk=0.95, app_id=app) for n in range(12) for app in ("a", "b")]
+    async with sessions_role(settings):
+        await send(settings, map(recorded, turns), partition=elsewhere)
+
+        async def both_fire() -> list[AlertChanged] | None:
+            found = await changed(settings, lambda alert: alert.status is AlertStatus.FIRING)
+            return found if len(found) == 2 else None
+
+        first, second = await until(both_fire, "an alert of each app")
+        await acknowledge(settings, first.alert_id, by="anna", note="looking")
+        await label_alerts(settings, [second.alert_id], escalating=True, reason="", by="anna")
+        is_seen = partial(changed, settings, lambda alert: alert.status is AlertStatus.ACKNOWLEDGED)
+        seen = await until(is_seen, "the acknowledgement in the alert", within_s=20)
+    placed = {record.partition for record in await records_on(settings, TURNS)}
+
+    assert ours != elsewhere
+    assert [first.alert_id] == [alert.alert_id for alert in seen]
+    assert {elsewhere} == placed
