@@ -86,7 +86,7 @@ ACCESS: dict[str, UserAccess] = {
     # A group for each generation of its collections.
     "index": UserAccess(
         reads=tuple(dict.fromkeys((*REGISTRY.indexed_topics, *_SHOWN))),
-        writes=_SERVING,
+        writes=(*_SERVING, DEAD_LETTERS),  # of turns whose number is taken
         groups=("index*",),
         asks_groups="roles",
     ),

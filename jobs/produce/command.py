@@ -47,7 +47,11 @@ class FormatName(StrEnum):
 
 _HELP = "\n\n".join(
     [
-        "Send conversations from a file, or from stdin (`-`), to turns.v1; the order within a session is kept.",
+        (
+            "Send conversations from a file, or from stdin (`-`), to turns.v1; the order within a session is kept. The "
+            "partition is murmur2 of the session's id (`murmur2_random` in librdkafka): a session that another "
+            "producer began must have been put there by the same rule."
+        ),
         "Lines that cannot be read are counted and reported by number; the others are sent, and the exit code is 1.",
         *(f"[bold]{name}[/] {escape(form.rule)}." for name, form in FORMATS.items()),
         (

@@ -12,6 +12,7 @@ from jobs.shared.log_read import Ends
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import DeadLetter
 from models.events.topics import TURNS, Topic
+from models.session.turn_numbers import INDEX_STAGE
 from models.wire.envelope import tag_of
 from streams.oracle.followers import Archived
 from streams.settings import Settings
@@ -76,6 +77,7 @@ def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
             place = ('"topic"', '"partition"', '"offset"')
             compared = _came_of(*(place if event is DeadLetter else [f"source.{name}" for name in place]))
             of_event = f" AND type = '{tag_of(event)}'" if len(table.carries) > 1 else ""
+            of_event += f" AND stage <> '{INDEX_STAGE}'" if event is DeadLetter else ""
             found = lake.execute(f"SELECT id FROM raw.{table.name} WHERE {compared}{of_event}").fetchall()
             ids.setdefault(TOPIC_OF[event].name, set()).update(str(each) for (each,) in found)
     return ids

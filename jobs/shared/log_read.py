@@ -12,6 +12,7 @@ from msgspec import Struct
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Output
 from models.events.topics import COMMANDS, Cleanup, Topic
+from models.session.turn_numbers import INDEX_STAGE
 from models.wire.codec import UNDECODABLE, decode_output
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.oracle.comparison import TopicOutputs
@@ -94,7 +95,7 @@ def _is_beyond(event: Output | DeadLetter, before: Mapping[str, Ends]) -> bool:
 
 
 def _output(topic: Topic, value: bytes | None) -> Output | DeadLetter | None:
-    """An output; None for what others write to `commands.v1`, good or bad, and for what an erasure deleted.
+    """An output of a fold; None for what others write to `commands.v1`, good or bad, and for what an erasure deleted.
 
     Raises:
         InvalidRecord: Nobody else writes to the topic, and this is no event of it.
@@ -107,7 +108,8 @@ def _output(topic: Topic, value: bytes | None) -> Output | DeadLetter | None:
         if topic is COMMANDS:
             return None
         raise
-    return event if isinstance(event, Output | DeadLetter) else None
+    is_of_a_fold = isinstance(event, Output) or (isinstance(event, DeadLetter) and event.stage != INDEX_STAGE)
+    return event if is_of_a_fold else None
 
 
 async def names_since(settings: Settings, topic: Topic, since: Ends) -> dict[str, int]:

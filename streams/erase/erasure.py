@@ -110,6 +110,7 @@ class Erasure:
         self._until: dict[TopicPartition, int] | None = None
         self._sessions_until: dict[TopicPartition, int] = {}
         self._stands_on: dict[str, set[int]] = {}
+        self._spoken_on: set[int] = set()
         self._anything = False
         self._keys: dict[Topic, set[bytes | None]] = {}
         self._log = log.bind(request_id=request.request_id)
@@ -204,6 +205,8 @@ class Erasure:
             self._anything |= bool(residual.places)
             if topic is SESSION_STATE:
                 self._stands_on = stands_on(residual)
+            if topic is TURNS:
+                self._spoken_on = {place.partition for place, past in residual.past.items() if past.count}
             if topic is MEMORY_STATE:
                 self._concerned.known(entities_in(residual), self._subject)
 
@@ -260,7 +263,8 @@ class Erasure:
         for event in events:
             name, numbers = entity_key(event), set[int]()
             if isinstance(event, SessionErased):
-                numbers = self._stands_on.get(session_key(event.app_id, event.session_id), numbers)
+                # One that no fold knows any more: an index that reads the log anew must not find its turns again.
+                numbers = self._stands_on.get(session_key(event.app_id, event.session_id), self._spoken_on)
             places = [TopicPartition(self._logs.name(topic), number) for number in sorted(numbers)]
             for place in places or [await self._logs.place_of(topic, name.encode())]:
                 by_place.setdefault(place, []).append(Record(name.encode(), encode(event), headers_for(event)))

@@ -22,11 +22,15 @@ from models.events import DeadLetter, Position
 from models.events.topics import DEAD_LETTERS, Topic
 from models.partition.log_fold import Parts
 from models.session.outputs import TOPICS_STAGE
+from models.session.turn_numbers import INDEX_STAGE
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.kafka.records import readable
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
+
+_OF_FOLDED = (TOPICS_STAGE, INDEX_STAGE)
+"""Stages of letters whose records are folded all the same."""
 
 
 class LossRule(NamedTuple):
@@ -134,6 +138,6 @@ async def _dead_lettered(settings: Settings, source: str, number: int) -> set[in
     async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix), only=number):
         letter = readable(DEAD_LETTERS, record)
         # A letter of the topics' is no set-aside record: that was folded.
-        if isinstance(letter, DeadLetter) and letter.topic == source and letter.stage != TOPICS_STAGE:
+        if isinstance(letter, DeadLetter) and letter.topic == source and letter.stage not in _OF_FOLDED:
             found.add(letter.offset)
     return found

@@ -34,6 +34,7 @@ from streams.erase.sweep import look_at_state
 from streams.kafka.client import Extent
 from streams.kafka.producer import Record
 from streams.state import changelog
+from tests.support.session_driver import said
 from tests.support.subjects import sessions
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -324,6 +325,17 @@ async def test_a_retry_knows_the_sessions_of_the_first_try(state: bytes | None, 
     assert await tried(logs, records) == [sessions("anna-1", app_id="shop")]
     assert logs.written[0] == (TURNS.name, partition, b"anna-1")
     assert logs.written[-1] == (ERASURES.name, 0, key_of("r-1", VectorsErasureDue))
+
+
+async def test_a_session_that_only_the_log_has_is_erased_where_its_turns_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fold knows it any more, and its producer need not partition as Turntide does; an index reads the log anew."""
+    logs, records = CutShort(), ErasureRecords()
+    logs._state[TURNS.name] = [("anna-1", VALUE)]
+    turn = said(0, session_id="anna-1", user_id="anna", app_id="shop")
+    monkeypatch.setattr(logs, "event_of", lambda topic, _: turn if topic is TURNS else None, raising=False)
+
+    await tried(logs, records)
+    assert logs.written[0] == (TURNS.name, STATE_ON, b"anna-1")
 
 
 async def test_nothing_is_noted_of_whom_nothing_is_known() -> None:

@@ -16,6 +16,7 @@ from models.errors import RecoveryFailed
 from models.events import DeadLetter, Position
 from models.events.topics import DEAD_LETTERS, SESSION_STATE, TURNS
 from models.session.outputs import TOPICS_STAGE
+from models.session.turn_numbers import INDEX_STAGE
 from models.wire.codec import encode
 from streams.kafka import state_loss
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
@@ -72,8 +73,12 @@ async def test_what_was_set_aside_is_not_lost(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     "letters",
-    [[letter(6)], [letter(5), letter(6, topic="another")], [letter(5), letter(6, stage=TOPICS_STAGE)]],
-    ids=["none of the first", "of another topic", "of a topic's history, which was folded"],
+    [
+        [letter(6)],
+        [letter(5), letter(6, topic="another")],
+        *([letter(5), letter(6, stage=stage)] for stage in (TOPICS_STAGE, INDEX_STAGE)),
+    ],
+    ids=["none of the first", "of another topic", "of a topic's history, which was folded", "of the index, likewise"],
 )
 async def test_what_was_folded_is_lost(monkeypatch: pytest.MonkeyPatch, letters: list[bytes]) -> None:
     """By its offset, and with what mends it."""

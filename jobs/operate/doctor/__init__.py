@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from jobs.cli import with_examples
 from jobs.operate.doctor.locks import check_locks
+from jobs.operate.doctor.partitioning import check_partitioner
 from jobs.operate.doctor.places import check_archive, check_disk, check_iceberg, check_lake
 from jobs.operate.doctor.scoring import (
     check_embedder,
@@ -54,6 +55,7 @@ CHECKS = {
     "settings": Check(check_settings, "TurntideRestarting"),
     "broker": Check(check_broker, "TurntideNotReady"),
     "topics": Check(check_topics, "TurntideNotReady", rests_on="broker"),
+    "partitioner": Check(check_partitioner, "TurntideSessionOnTwoPartitions", rests_on="topics"),
     "clock": Check(check_clock, "TurntideDeadLetters", rests_on="broker"),
     "disk": Check(check_disk, "TurntideArchiveBehind"),
     "lake": Check(check_lake, "TurntideArchiveBehind"),
