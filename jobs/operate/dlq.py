@@ -82,8 +82,8 @@ def replay(
     """Send original bytes, key and headers to turns.v1 again; the dead letters stay.
 
     Each goes to the partition that it stood on. A turn that was folded meanwhile counts as a duplicate. A letter
-    without bytes is left out (its record was too large, or it is a `turn_conflict`), and so is one of the stage `topics`:
-    it holds a damaged piece of a topic's history, which is no record of turns.v1.
+    without bytes is left out (its record was too large, or it is a `turn_conflict`), and so is one of the stage
+    `topics`: it holds a damaged piece of a topic's history, which is no record of turns.v1.
     """
     if sum((bool(ids), reason is not None, everything)) != 1:
         raise ConfigurationError("name the dead letters to replay: one of --id, --reason or --all")

@@ -60,7 +60,9 @@ class TurnNumbers:
             arrivals: But turns of before their session's erasure.
             erased: Session and partition → offset of its erasure: what stood before it counts no more.
         """
-        said = [PlacedTurn(each.event, each.position, each.appended_at) for each in arrivals if _is_turn(each)]
+        said = [
+            PlacedTurn(each.event, each.position, each.appended_at) for each in arrivals if isinstance(each.event, Turn)
+        ]
         standing = await self._standing(each.name for each in said)
         stands = {name: each for name, each in standing.items() if not _is_erased(name[0], each, erased)}
         await self._ask_for({_session_of(each.event) for each in arrivals if _tells(each)}, erased)
@@ -83,7 +85,7 @@ class TurnNumbers:
         """What is known of a session; of one that nothing is known of, a turn tells where it lives."""
         partition, known = arrival.position.partition, self._sessions.pop(session, None)
         if known is None:
-            if not _is_turn(arrival):
+            if not isinstance(arrival.event, Turn):
                 return None
             known = _KnownSession(partition, -1)
         self._sessions[session] = known
@@ -109,10 +111,6 @@ class TurnNumbers:
             for payload in found:
                 if not _is_erased(session, stands := _standing_turn(payload), erased):
                     self._sessions[session] = _KnownSession(stands.partition, int(payload["turn"] or 0))
-
-
-def _is_turn(arrival: DecodedArrival) -> bool:
-    return isinstance(arrival.event, Turn)
 
 
 def _tells(arrival: DecodedArrival) -> bool:
