@@ -175,7 +175,7 @@ async def test_an_erasure_takes_topics_by_what_caused_them(store: ServerStore, s
     await session.talk("boats", "bread", "boats")
     left = []
     for offset in (4, 5):
-        await forget_before(store, {S: offset})
+        await forget_before(store, {(S, 0): offset})
         left.append(await store.count(TOPICS.name))
 
     assert [(3, 4), (4, 4)] == sorted((at, event.source.offset) for event, at in last(map(record, session.changes)))
