@@ -196,6 +196,9 @@ class _ProjectStep:
         head.born = named_id("project", self._state.key, place.topic, str(place.partition), str(place.offset))
 
     def _turn(self, turn: ProjectTurnAdded) -> None:
+        if self._talk.has(turn):
+            self._emission.touch()
+            return
         self._state.head.turn_count += 1
         conversation, message, context = self._talk.add(turn)
         said = self._learning.read(turn, message.content, context)

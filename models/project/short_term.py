@@ -140,8 +140,6 @@ def with_turn(conversation: ProjectConversation, turn: int, at: datetime) -> Pro
     place = len(recent)
     while place and recent[place - 1] > turn:
         place -= 1
-    if place and recent[place - 1] == turn:  # a forgotten session that began anew under its old id
-        place, recent = place - 1, [*recent[: place - 1], *recent[place:]]
     return msgspec.structs.replace(
         conversation,
         status="active",

@@ -32,6 +32,11 @@ class ProjectTalk:
         self._policy = policy.projects.short_term
         self._risky = policy.risk.risky_topics
 
+    def has(self, turn: ProjectTurnAdded) -> bool:
+        """Whether a message at hand has the number: its session was forgotten, began anew and counts from 0 again."""
+        known = self._state.conversation(turn.session_id)
+        return known is not None and turn.turn in known.head.conversation.recent
+
     def add(self, turn: ProjectTurnAdded) -> tuple[ConversationState, RecentMessage, str]:
         """Take a turn in; gives its conversation, the message as it is kept, and what an assistant said before it."""
         known = self._state.conversation(turn.session_id)

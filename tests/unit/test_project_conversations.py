@@ -96,3 +96,15 @@ def test_of_too_many_conversations_the_longest_silent_goes() -> None:
     assert (2, 0) == (project.stats.conversations, project.stats.chunks)
     assert {0, 1, 2} >= {slot for kind, slot in project.told if kind == "conversation"}
     assert 2 == sum("/conversation/" in entity for entity in project.stored)
+
+
+def test_a_number_that_is_used_twice_keeps_what_was_said_first() -> None:
+    """A session that its fold forgot began anew and counts from 0 again: nothing of it is learned, nothing replaced."""
+    project = Project()
+    project.say("We decided to use PostgreSQL for the orders.", turn=0)
+    before = ({each.content for each in project.items("memory").values()}, conversation(project))
+    project.say("We decided to use MongoDB for the invoices.", turn=0)
+    after = ({each.content for each in project.items("memory").values()}, conversation(project))
+
+    assert after == before
+    assert before[0]
