@@ -76,9 +76,7 @@ class KafkaCommands:
         Raises:
             DeliveryFailed: The log did not confirm it. It may still be there: ask again.
         """
-        (written,) = await self._producer.write(
-            f"{self._prefix}.{topic}", record.key or b"", [record], partition=record.partition
-        )
+        (written,) = await self._producer.write(f"{self._prefix}.{topic}", record.key or b"", [record])
         return Position(topic, written.partition, written.offset)
 
     async def close(self) -> None:

@@ -211,16 +211,10 @@ class ProducerOnDemand:
         """Whether something was written, and nothing failed since."""
         return self._connected is not None
 
-    async def write(
-        self, topic: str, key: bytes, records: Sequence[Record], *, partition: int | None = None
-    ) -> list[RecordMetadata]:
+    async def write(self, topic: str, key: bytes, records: Sequence[Record]) -> list[RecordMetadata]:
         """Write records where a key belongs; on return the log has them. Returns where each record batch begins.
 
-        Args:
-            topic: Full name.
-            key: Of the records.
-            records: What to write.
-            partition: Where the key's records are known to stand, see `Producer.partition_of`.
+        The first one says it if it is known where they stand (`Record.partition`).
 
         Raises:
             DeliveryFailed: The log did not confirm them. They may still be there.
@@ -229,8 +223,8 @@ class ProducerOnDemand:
         try:
             connected = await self._connect()
             async with connected.writing() as producer:
-                place = await producer.partition_of(topic, key, partition)
-                return await acknowledged(await producer.write(topic, place, records))
+                partition = await producer.partition_of(topic, key, records[0].partition)
+                return await acknowledged(await producer.write(topic, partition, records))
         except Exception as error:
             # One that failed once may be unfit for ever; another one may have taken its place already.
             if connected is not None and connected is self._connected:

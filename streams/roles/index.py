@@ -210,9 +210,9 @@ class IndexRole(BatchRole):
         """Write letters of turns whose number is taken, on the partition of their cause; a repeat has the same id."""
         topic = DEAD_LETTERS.full_name(self.settings.topic_prefix)
         for partition, letters in groupby(sorted(conflicts, key=_partition_of), key=_partition_of):
-            records = [Record(letter.key, encode(letter), headers_for(letter)) for letter in letters]
+            records = [Record(letter.key, encode(letter), headers_for(letter), partition) for letter in letters]
             await self.fence()
-            await self._letters.write(topic, b"", records, partition=partition)
+            await self._letters.write(topic, b"", records)
             metrics.counter("turn_conflicts_total").inc(len(records))
             log.warning("turn_numbers_taken", partition=partition, turns=len(records))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from binascii import crc32
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,8 @@ from functools import partial
 import pytest
 
 from jobs.alerts.command import acknowledge, label_alerts, latest_alerts
+from jobs.operate.doctor.partitioning import check_partitioner
+from jobs.operate.doctor.verdict import Status
 from models.events import AlertChanged, AlertStatus
 from models.events.topics import TURNS
 from streams.kafka.producer import Producer
@@ -34,7 +37,7 @@ async def changed(settings: Settings, holds: Callable[[AlertChanged], bool]) -> 
 
 
 async def test_an_acknowledgement_reaches_a_session_that_its_producer_put_elsewhere(settings: Settings) -> None:
-    """Of two tenants with the same session id the one whose alert it is; a label likewise."""
+    """Of two tenants with one session id that whose alert it is; a label likewise; the doctor sees who is torn."""
     settings = settings.model_copy(update={"scorer": ScorerSettings(kind="rules")})
     elsewhere = by_crc32(SESSION)
     producer = Producer(settings)
@@ -55,7 +58,16 @@ async def test_an_acknowledgement_reaches_a_session_that_its_producer_put_elsewh
         is_seen = partial(changed, settings, lambda alert: alert.status is AlertStatus.ACKNOWLEDGED)
         seen = await until(is_seen, "the acknowledgement in the alert", within_s=20)
     placed = {record.partition for record in await records_on(settings, TURNS)}
+    fine = await asyncio.to_thread(check_partitioner, settings)
+    await send(settings, [recorded(said(12, session_id=SESSION, app_id="b"))], partition=ours)
+    torn = await asyncio.to_thread(check_partitioner, settings)
 
     assert ours != elsewhere
     assert [first.alert_id] == [alert.alert_id for alert in seen]
     assert {elsewhere} == placed
+    assert (fine.status, "2 by another partitioner" in fine.detail) == (Status.OK, True)
+    assert (torn.status, "1 of 2 sessions" in torn.detail, f"{SESSION} of b" in torn.detail) == (
+        Status.WARN,
+        True,
+        True,
+    )

@@ -236,9 +236,9 @@ class LetterLog:
     def __init__(self) -> None:
         self.written: list[tuple[str, int | None, bytes | None]] = []
 
-    async def write(self, topic: str, _key: bytes, records: Sequence[Record], *, partition: int | None = None) -> None:
+    async def write(self, topic: str, _key: bytes, records: Sequence[Record]) -> None:
         """Note them."""
-        self.written += [(topic, partition, record.key) for record in records]
+        self.written += [(topic, record.partition, record.key) for record in records]
 
     async def close(self) -> None:
         """Nothing to close."""
