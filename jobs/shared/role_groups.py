@@ -39,14 +39,22 @@ class RoleGroup(NamedTuple):
 
 
 async def role_groups(settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
-    """The group of each role.
+    """The group of each role; of `notify`, which has one for each sink, that with most members.
 
     Raises:
         StoreUnavailable: Kafka does not answer.
     """
-    names = {role: group_of(settings, role) for role in roles}
     async with admin(settings.kafka) as client:
-        return {role: await _described(client, name) for role, name in names.items()}
+        return {role: await _group(client, settings, role) for role in roles}
+
+
+async def _group(client: AIOKafkaAdminClient, settings: Settings, role: str) -> RoleGroup:
+    if role != "notify":
+        return await _described(client, group_of(settings, role))
+    sinks = f"{group_of(settings, role)}."
+    names = [name for name, *_ in await client.list_consumer_groups() if name.startswith(sinks)]
+    found = [await _described(client, name) for name in names]
+    return max(found, key=lambda each: each.members, default=RoleGroup("Dead", 0))
 
 
 async def require_empty(settings: Settings, group: str) -> None:

@@ -53,16 +53,16 @@ class KafkaSettings(BaseModel):
     ssl_certfile: Path | None = Field(None, description="Client certificate for SSL.")
     ssl_keyfile: Path | None = Field(None, description="Key of the client certificate.")
     session_timeout: timedelta = Field(
-        timedelta(seconds=10), description="A dead worker's partitions move after this (hazards 11)."
+        timedelta(seconds=10), description="A dead worker's partitions move to the others after this."
     )
     heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
     max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
     recovery_silence: timedelta = Field(
-        timedelta(seconds=60), description="Recovery fails when a changelog yields nothing for this long (hazards 13)."
+        timedelta(seconds=60), description="Recovery fails when a changelog yields nothing for this long."
     )
     stall_after: timedelta = Field(
         timedelta(seconds=120),
-        description="A worker ends when records wait on a partition that has not moved for this long (hazards 12); "
+        description="A worker ends when records wait on a partition that has not moved for this long; "
         "liveness says so from half of it.",
     )
     max_fetch_bytes: int = Field(
@@ -83,9 +83,7 @@ class StateSettings(BaseModel):
     store: StateStore = Field(
         "memory", description="RocksDB (extra `rocksdb`) for state larger than memory and for warm starts."
     )
-    cache_bytes: int = Field(
-        8 * 1024 * 1024, ge=64 * 1024, description="RocksDB's block cache, for each partition (hazards 14)."
-    )
+    cache_bytes: int = Field(8 * 1024 * 1024, ge=64 * 1024, description="RocksDB's block cache, for each partition.")
     write_buffer_bytes: int = Field(
         4 * 1024 * 1024, ge=64 * 1024, description="RocksDB's write buffer, for each partition; there are two."
     )
@@ -111,20 +109,19 @@ class LlmSettings(ModelServerSettings):
     skipped or made extractively (policy), and of eleven memories the oldest goes. Text of turns goes to that server.
     """
 
-    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try (app memory: 30 s, then skip).")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try; after the last one the fallback stands.")
     json_mode: Literal["json_schema", "json_object", "text"] = Field(
         "json_schema", description="How the server is told to answer in JSON."
     )
     extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
     make_memories: bool = Field(
         True,
-        description="Also make apps' memories of conversations that end, and decide which of eleven goes (app memory).",
+        description="Also make apps' memories of conversations that end, and decide which of eleven goes.",
     )
     memory_timeout: timedelta = Field(
         timedelta(seconds=30),
         gt=timedelta(0),
-        description="Of a memory or such a decision, all tries together (app memory: 30 s). Less than the policy's "
-        "apps.answer_within.",
+        description="Of a memory or such a decision, all tries together. Less than the policy's apps.answer_within.",
     )
 
 
@@ -133,7 +130,8 @@ class ScorerSettings(BaseModel):
 
     kind: Literal["trained", "rules"] = Field(
         "trained",
-        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the source formulas.",
+        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the formulas of "
+        "deploy/risk-memory.md.",
     )
     file: Path | None = Field(None, description="Made by `turntide lab train scorer`. Empty: the one that is shipped.")
 
@@ -202,7 +200,7 @@ class Settings(BaseSettings):
     scorer: ScorerSettings = ScorerSettings()
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
-    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the sources' defaults.")
+    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the built-in defaults.")
     max_clock_skew: timedelta = Field(
         timedelta(seconds=30),
         gt=timedelta(0),

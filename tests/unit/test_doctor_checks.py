@@ -23,6 +23,7 @@ from jobs.operate.doctor import (
 )
 from jobs.operate.doctor.partitioning import standing, verdict_of
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
+from jobs.shared import role_groups
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError, JudgeFailed
 from models.policy import IntakePolicy
@@ -161,6 +162,40 @@ def test_workers_that_belong_together(
 
     assert (Status.WARN if advice else Status.OK) is verdict.status
     assert advice in verdict.advice
+
+
+@pytest.mark.parametrize("members", [0, 2])
+def test_workers_of_notify_are_found_in_the_groups_of_its_sinks(monkeypatch: pytest.MonkeyPatch, members: int) -> None:
+    """It has a group for each sink, whatever these settings name; `api` has none and is not counted as missing."""
+    sinks = {"turntide.notify.webhook": members, "turntide.notify.alertmanager": 1, "other.notify.webhook": 9}
+    client = AsyncMock()
+    client.list_consumer_groups.return_value = [(name, "consumer") for name in sinks]
+
+    @asynccontextmanager
+    async def admin(_kafka: KafkaSettings) -> AsyncIterator[AsyncMock]:
+        yield client
+
+    async def described(_client: object, name: str) -> RoleGroup:
+        return RoleGroup("Stable", sinks.get(name, 0))
+
+    monkeypatch.setattr(role_groups, "admin", admin)
+    monkeypatch.setattr(role_groups, "_described", described)
+    verdict = CHECKS["workers"].look(load_settings())
+
+    assert f"notify {max(members, 1)}" in verdict.detail
+    assert "api" not in verdict.detail
+
+
+def test_alerts_that_nobody_delivers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a sink is configured, sessions without notify would be quiet for ever."""
+
+    async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
+        return {role: RoleGroup("Stable", int(role != "notify")) for role in roles}
+
+    monkeypatch.setattr(serving, "role_groups", groups)
+
+    assert CHECKS["workers"].look(load_settings()).status is Status.OK
+    assert "worker notify" in CHECKS["workers"].look(load_settings(notify={"webhook_url": "http://x/"})).advice
 
 
 @pytest.mark.parametrize(

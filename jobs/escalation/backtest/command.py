@@ -34,7 +34,7 @@ def backtest(
     scorer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Judge by this scorer: `rules` (the source formulas), `shipped`, or a file of `turntide lab train "
+            help="Judge by this scorer: `rules` (fixed formulas), `shipped`, or a file of `turntide lab train "
             "scorer`; a second one is held against it. `left-out`, with --data: by scorers trained here without the "
             "family of each dialogue. None: the present one.",
             show_default=False,

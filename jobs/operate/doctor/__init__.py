@@ -120,7 +120,10 @@ def doctor(
     check: Annotated[
         list[str] | None, typer.Option("--check", help="Only this check, and no list of settings; may be repeated.")
     ] = None,
-    within: Annotated[float, typer.Option(min=0.1, help="How long each check may take, seconds.")] = 20.0,
+    within: Annotated[
+        float,
+        typer.Option(min=0.1, help="How long a check may stand still, seconds; at work, ten times that."),
+    ] = 20.0,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Print every setting, secrets redacted, and check whether what they name is there and works.

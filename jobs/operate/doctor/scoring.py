@@ -78,7 +78,7 @@ def check_scorer(settings: Settings) -> Verdict:
     )
     model, detail = escalation.model_in_force, f"{scorer.name}, a greeting has risk {scorer.score([turn])[0]:.2f}"
     if model is None:
-        return ok(f"{detail}; the source formulas judge sessions")
+        return ok(f"{detail}; fixed formulas judge sessions (deploy/risk-memory.md)")
     if unknown := sorted(model.weights.keys() - set(SIGNAL_NAMES)):
         return fail(
             f"the policy's escalation.model weighs signals that there are not: {', '.join(unknown)}",

@@ -33,7 +33,7 @@ from streams.wiring import ROLES
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared, not listened on
 _FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
-"""Role → the one that it takes its work from; `judge` too, where one is configured."""
+"""Role → the one that it takes its work from; `judge` and `notify` too, where a judge or a sink is configured."""
 _NAMED = 3
 _COUNTS = (DriftKind.TOO_FEW_PARTITIONS, DriftKind.TOO_MANY_PARTITIONS, DriftKind.CO_PARTITIONING)
 
@@ -267,10 +267,14 @@ def _named(found: list[TopicDrift], *kinds: DriftKind) -> str:
 
 def check_workers(settings: Settings) -> Verdict:
     """Only what belongs together: whoever runs sessions and no memory finds requests and turns piling up."""
-    groups = asyncio.run(role_groups(settings, ROLES))
+    groups = asyncio.run(role_groups(settings, (role for role in ROLES if role != "api")))  # it reads no topic
     members = {role: group.members for role, group in groups.items()}
     shown = ", ".join(f"{role} {count}" for role, count in members.items())
-    follows = _FOLLOWS if settings.judge.kind == "off" else {**_FOLLOWS, "judge": "sessions"}
+    follows = dict(_FOLLOWS)
+    if settings.judge.kind != "off":
+        follows["judge"] = "sessions"
+    if settings.notify.webhook_url or settings.notify.alertmanager_url:
+        follows["notify"] = "sessions"
     away = [role for role, before in follows.items() if members[before] and not members[role]]
     if not away:
         return ok(shown)
