@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from datetime import timedelta
@@ -37,10 +38,22 @@ def default_data_dir() -> Path:
     return Path(base) / "turntide"
 
 
+def local_bootstrap(data_dir: Path) -> str | None:
+    """Address of the broker that `turntide kafka start` started last on a data directory, whether or not it runs."""
+    try:
+        return f"127.0.0.1:{json.loads((data_dir / 'kafka' / 'broker.json').read_bytes())['port']:d}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 class KafkaSettings(BaseModel):
     """The cluster, and how to speak to it."""
 
-    bootstrap: str = Field("127.0.0.1:9092", description="Bootstrap servers, comma separated host:port.")
+    bootstrap: str = Field(
+        "127.0.0.1:9092",
+        description="Bootstrap servers, comma separated host:port. Where none is named: what `turntide kafka start` "
+        "started last on this data directory.",
+    )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "PLAINTEXT", description="Passed through to aiokafka."
     )
@@ -232,14 +245,26 @@ class Settings(BaseSettings):
         return (init_settings, _Environment(settings_cls), *file)
 
 
+def _with_local_broker(settings: Settings) -> Settings:
+    """Where no cluster is named: `bootstrap` still counts as not set, so that `turntide demo` starts its own."""
+    named = settings.kafka.model_fields_set
+    found = None if "bootstrap" in named else local_bootstrap(settings.data_dir)
+    if found is None:
+        return settings
+    kafka = KafkaSettings.model_construct(named, **{**dict(settings.kafka), "bootstrap": found})
+    return settings.model_copy(update={"kafka": kafka})
+
+
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings.
+    """Read the settings. Where none names the cluster, it is the local broker of the data directory.
+
+    A broker that is known and does not run is not exchanged for the usual port: a stranger's may be there.
 
     Raises:
         ConfigurationError: A value is wrong, or the file cannot be read; the message names the field, and no value.
     """
     try:
-        return Settings(**overrides)
+        return _with_local_broker(Settings(**overrides))
     except ValidationError as error:
         wrong = render_error(error, Settings)
     except SettingsError as error:

@@ -18,6 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka, answers
 from jobs.shared import broker_config as config
+from streams.settings import load_settings
 
 pytestmark = pytest.mark.kafka
 
@@ -65,7 +66,7 @@ async def consume(bootstrap: str, topic: str, group: str) -> bytes:
 
 
 def turntide_kafka(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a process of its own."""
+    """Run the command line as a process of its own; a port is named where others run, too."""
     command = [sys.executable, "-m", "jobs.cli", "kafka", *arguments]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)  # noqa: S603
 
@@ -136,6 +137,40 @@ def test_taken_port_is_refused(tmp_path: Path) -> None:
             LocalKafka(tmp_path, port=port).start()
 
 
+def test_a_strangers_port_is_never_exchanged_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next command would look there and talk to the stranger: nothing starts, and what to do is said.
+
+    So with a port of the settings and with the one that the data had before; started on another port, the next commands
+    know it, also after it has stopped.
+    """
+    monkeypatch.delenv("TURNTIDE_KAFKA", raising=False)
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        taken = stranger.getsockname()[1]
+        monkeypatch.setenv("TURNTIDE_KAFKA__BOOTSTRAP", f"127.0.0.1:{taken}")
+        by_settings = turntide_kafka("start")
+        monkeypatch.delenv("TURNTIDE_KAFKA__BOOTSTRAP")
+        (tmp_path / "kafka").mkdir(exist_ok=True)
+        before = BrokerRecord(1, 0.0, taken, taken)
+        (tmp_path / "kafka" / "broker.json").write_bytes(msgspec.json.encode(before))
+        by_record = turntide_kafka("start")
+
+        for refused in (by_settings, by_record):
+            assert (refused.returncode, refused.stdout) == (2, "")
+            assert f"port {taken} on 127.0.0.1 is taken by another program" in refused.stderr
+            assert "turntide kafka start --port " in refused.stderr
+            assert f"TURNTIDE_KAFKA=127.0.0.1:{taken}" in refused.stderr
+
+        port = config.free_port()
+        started = turntide_kafka("start", "--port", str(port))
+        known = load_settings().kafka
+        turntide_kafka("stop")
+
+    assert (started.returncode, "export" in started.stdout) == (0, False)
+    assert (known.bootstrap, "bootstrap" in known.model_fields_set) == (f"127.0.0.1:{port}", False)
+    assert load_settings().kafka.bootstrap == known.bootstrap
+
+
 def test_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
     """The reason is in the message."""
     with pytest.raises(BrokerError, match=r"(?s)broker\.log.*Too small maximum heap"):
@@ -163,7 +198,7 @@ def test_started_on_the_command_line_it_stays_until_stopped(tmp_path: Path) -> N
     """Start returns once the broker answers, status finds it, stop ends it."""
     here = ("--data-dir", str(tmp_path))
     try:
-        started = turntide_kafka("start", "--output", "json", *here)
+        started = turntide_kafka("start", "--output", "json", "--port", str(config.free_port()), *here)
         assert (started.returncode, started.stderr) == (0, "")
         assert answers(json.loads(started.stdout)["bootstrap"])
         found = turntide_kafka("status", "--output", "json", *here)
@@ -181,7 +216,8 @@ def test_started_on_the_command_line_it_stays_until_stopped(tmp_path: Path) -> N
 
 def test_foreground_ends_with_its_signal(tmp_path: Path) -> None:
     """A supervisor's SIGTERM stops broker and command, with exit code 0."""
-    command = [sys.executable, "-m", "jobs.cli", "kafka", "start", "--foreground", "--data-dir", str(tmp_path)]
+    options = ["--foreground", "--data-dir", str(tmp_path), "--port", str(config.free_port())]
+    command = [sys.executable, "-m", "jobs.cli", "kafka", "start", *options]
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE) as foreground:  # noqa: S603
         assert foreground.stdout
         assert foreground.stdout.readline().startswith(b"running at ")

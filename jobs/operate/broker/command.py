@@ -10,12 +10,13 @@ import typer
 
 from jobs.cli import group
 from jobs.operate.broker.jars import KAFKA_VERSION, write_pins
-from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.broker.local_kafka import BrokerError, LocalKafka
 from jobs.shared.broker_config import HOST, port_is_free
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from streams.settings import default_data_dir, load_settings
 
+_LAST_PORT = 65_535
 _NOT_RUNNING = 3  # as `systemctl status` and `service status` have it
 
 
@@ -42,9 +43,7 @@ def start(
     data_dir: DataDir,
     port: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=65535, help="Loopback port; default the one used before, the settings' one, or a free one."
-        ),
+        typer.Option(min=1, max=65535, help="Loopback port; default the one used before, else the settings' one."),
     ] = None,
     heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",
     foreground: Annotated[
@@ -52,9 +51,12 @@ def start(
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Start the broker and return once it answers; it stays until `turntide kafka stop`."""
-    wanted = port or (None if LocalKafka(data_dir).record() else _port_of_settings())
-    broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
+    """Start the broker and return once it answers; it stays until `turntide kafka stop`.
+
+    Commands with the same data directory find it, unless TURNTIDE_KAFKA names another one. A port that another program
+    has is never exchanged for another one by itself: the next command would talk to that program.
+    """
+    broker = LocalKafka(data_dir, port=port or _usual_port(data_dir), heap=heap, detached=not foreground)
     if not foreground:
         broker.start()
         _render(broker, output)
@@ -92,10 +94,26 @@ def pin_jars() -> None:
     typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
 
 
-def _port_of_settings() -> int | None:
-    """The port at which every other command looks for the broker, if it is ours to take."""
-    host, _, port = load_settings().kafka.bootstrap.partition(":")
-    return int(port) if host == HOST and port.isdigit() and port_is_free(int(port)) else None
+def _usual_port(data_dir: Path) -> int | None:
+    """The port that this data had before, else that at which other commands look; None where these look elsewhere.
+
+    Raises:
+        BrokerError: Another program has it.
+    """
+    broker = LocalKafka(data_dir)
+    before = broker.record()
+    address = before.bootstrap if before else load_settings().kafka.bootstrap
+    host, _, port = address.partition(":")
+    if host != HOST or not port.isdigit():
+        return None
+    if not port_is_free(int(port)) and not broker.running():
+        free = next(each for each in range(int(port) + 1, _LAST_PORT) if port_is_free(each))
+        raise BrokerError(
+            f"port {port} on {HOST} is taken by another program, perhaps a Kafka of somebody else: nothing is started. "
+            f"Take another port with `turntide kafka start --port {free}`, and the next commands find it. To use what "
+            f"runs there on purpose, start nothing and set TURNTIDE_KAFKA={address}"
+        )
+    return int(port)
 
 
 def _render(broker: LocalKafka, output: OutputFormat) -> None:
