@@ -13,6 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -23,10 +24,10 @@ import typer
 from filelock import FileLock, Timeout
 
 from jobs.cli import with_examples
+from jobs.operate.readiness import tell_ready
 from jobs.shared.role_process import with_bytecode
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
-from streams.settings.live import LIVE_PAGE
 from streams.settings.reading import unknown_variables
 
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -68,9 +69,9 @@ def worker(
     """Run a role until Ctrl-C: fold sessions or users, answer requests, judge, index, archive, notify, serve reading.
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
-    them. `all` starts every role (notify where a sink is configured, judge where a judge is) and restarts what dies;
-    as static members of their groups (`worker_id`), they have their partitions back at once. `api` serves what the
-    index role serves, in as many processes as are wanted, where the vector store is a Qdrant server.
+    them. `all` starts every role (notify where a sink is configured, judge where a judge is), says when each is ready
+    and restarts what dies; as static members of their groups (`worker_id`), they have their partitions back at once. `api`
+    serves what the index role serves, in as many processes as are wanted, where the vector store is a Qdrant server.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:
@@ -171,9 +172,8 @@ async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
     if settings.judge.kind != "off":
         roles.append(WorkerRole.JUDGE)
     environment = {**with_bytecode(os.environ), "TURNTIDE_WORKER_ID": worker_id_of(settings)}
-    if settings.live.enabled and settings.http.index_port:
-        typer.echo(f"live page, once it is up: {settings.http.index_url}{LIVE_PAGE}", err=True)
     async with asyncio.TaskGroup() as group:
+        group.create_task(tell_ready(settings, roles, stop, partial(typer.echo, err=True)))
         for role in roles:
             group.create_task(_keep_running(role, environment, stop))
 

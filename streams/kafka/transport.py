@@ -276,6 +276,17 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             self._touch()
             await self.perform_seek()
 
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Faust's alarm about partitions that stand still, without its clock of events.
+
+        A poll has one message, under the name of one partition: of all others Faust believes that their stream has not
+        started. What was processed is watched by `watchdog`; whether the client still fetches is asked here.
+        """
+        if tp.topic in self.batched:
+            self._thread.verify_recovery_event_path(now, tp)
+        else:
+            super().verify_event_path(now, tp)
+
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
         plain = (tp for tp in super()._filter_tps_with_pending_acks(topics) if tp.topic not in self.batched)
         yield from plain

@@ -30,6 +30,8 @@ _QUIET = (
     *("aiokafka", "faust", "httpcore", "httpx", "kafka", "mcp", "mode", "openai", "qdrant_client", "uvicorn"),
     *("opentelemetry", "wordllama"),
 )
+_STARTING_S = 60.0
+_WAITS = ("aiokafka.consumer.group_coordinator", "Group Coordinator Request failed: %s")
 _SAY_AGAIN_S, _MOST_SAID = 10.0, 1_000
 _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 
@@ -178,16 +180,23 @@ def _withhold_turn_text(_logger: WrappedLogger, _method: str, event: EventDict) 
 
 
 class _Calm(logging.Filter):
-    """Kafka's client says the same hundreds of times a second while its broker is away: once in ten seconds will do."""
+    """Kafka's client says the same hundreds of times a second while its broker is away: once in ten seconds will do.
+
+    What it says of a group whose cluster has no coordinator yet, as every new one for some seconds, is no error in the
+    first minute: it asks again. What cannot pass by itself is told at once.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self._began_s = monotonic()
         self._said: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith("aiokafka"):
             return True
         what, now_s = (record.name, str(record.msg)), monotonic()
+        if what == _WAITS and now_s - self._began_s < _STARTING_S and isinstance(record.args, tuple):
+            return not all(getattr(error, "retriable", False) for error in record.args)
         last_s, held_back = self._said.get(what, (-_SAY_AGAIN_S, 0))
         if now_s - last_s < _SAY_AGAIN_S:
             self._said[what] = last_s, held_back + 1

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared, not listened on
+
 
 class TokenRole(StrEnum):
     """Rights of a token's holder; each includes those before it."""
@@ -121,3 +123,12 @@ class HttpSettings(BaseModel):
     def index_url(self) -> str:
         """Base address of the index role on this machine."""
         return f"http://{self.host}:{self.index_port}"
+
+    def url_of(self, role: str) -> str | None:
+        """Base address of a role for those on this machine; None where its port changes at each start.
+
+        >>> HttpSettings(host="0.0.0.0").url_of("index"), HttpSettings(index_port=0).url_of("index")
+        ('http://127.0.0.1:8702', None)
+        """
+        host, port = _ANYWHERE.get(self.host, self.host), getattr(self, f"{role}_port")
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}" if port else None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
+from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError
 from prometheus_client import generate_latest
 
 from models.errors import ConfigurationError
@@ -120,6 +121,29 @@ def test_no_line_holds_a_turns_text(capsys: pytest.CaptureFixture[str], log_form
     assert SAID not in written
     assert "Traceback" in written
     assert "withheld" in written
+
+
+@pytest.mark.parametrize(
+    ("error", "at_s", "told"),
+    [
+        (GroupCoordinatorNotAvailableError(), 0.0, False),
+        (GroupCoordinatorNotAvailableError(), 59.0, False),
+        (GroupCoordinatorNotAvailableError(), 61.0, True),
+        (GroupAuthorizationFailedError(), 0.0, True),
+    ],
+)
+def test_a_group_that_waits_for_its_first_coordinator_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, at_s: float, *, told: bool
+) -> None:
+    """A new cluster needs seconds to choose one. What lasts, or cannot pass, is told as ever."""
+    now = [0.0]
+    monkeypatch.setattr("streams.observe.telemetry.monotonic", lambda: now[0])
+    calm = _Calm()
+    now[0] = at_s
+    name, text = "aiokafka.consumer.group_coordinator", "Group Coordinator Request failed: %s"
+    said = logging.LogRecord(name, logging.ERROR, "", 0, text, (error,), None)
+
+    assert calm.filter(said) is told
 
 
 def test_kafkas_client_repeats_itself_once_in_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,11 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiokafka import TopicPartition
+from faust.types import TP
 
 from models.errors import Stalled
 from streams.kafka import watchdog as module
+from streams.kafka.transport import BatchConsumer, CommittedConsumerThread
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics
 
@@ -138,3 +140,21 @@ async def test_the_broker_is_asked_now_and_then_and_may_fail() -> None:
     assert known == [{}, {"t": 5}, {"t": 5}, *[{"t": 9}] * 6]
     assert ends.silent_s == 2 * module.ASK_EVERY_S
     assert metrics.gauge("kafka_silent_seconds")._value.get() == 2 * module.ASK_EVERY_S
+
+
+@pytest.mark.parametrize(("fetched_s_ago", "errors"), [(1.0, 0), (400.0, 1)])
+def test_a_batch_stands_for_all_its_partitions(fetched_s_ago: float, errors: int) -> None:
+    """Faust sees one message of a poll and calls the streams of other partitions idle; a dead fetcher is told."""
+    now_s, tp = 1_000.0, TP("turntide.turns.v1", 3)
+    fetching = MagicMock()
+    state = fetching._fetcher._subscriptions.subscription.assignment.state_value
+    state.return_value = MagicMock(highwater=9, position=4, timestamp=1_000 * (now_s - fetched_s_ago))
+    thread = CommittedConsumerThread.__new__(CommittedConsumerThread)
+    thread.consumer = MagicMock(**{"app.monitor.stream_inbound_time": {}})
+    thread.log, thread.time_started, thread._consumer = MagicMock(), now_s - 500.0, fetching
+    thread.tp_fetch_request_timeout_secs = thread.tp_stream_timeout_secs = thread.tp_commit_timeout_secs = 300.0
+    consumer = BatchConsumer.__new__(BatchConsumer)
+    consumer._thread, consumer.batched = thread, frozenset({tp.topic})
+    consumer.verify_event_path(now_s, tp)
+
+    assert thread.log.error.call_count == errors

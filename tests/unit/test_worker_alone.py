@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
+import httpx
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from jobs.operate import worker
+from jobs.operate.readiness import tell_ready
 from jobs.operate.worker import only_one
 from jobs.shared.role_process import with_bytecode
 from models.errors import ConfigurationError
+from streams.settings import load_settings
 
 
 def test_a_second_one_is_refused_by_name(tmp_path: Path) -> None:
@@ -63,3 +68,41 @@ def test_bytecode_goes_below_the_cache(
     monkeypatch.setattr(sys, "dont_write_bytecode", forbidden)
 
     assert expected == with_bytecode(environment)
+
+
+async def test_each_role_is_told_once_it_is_ready_and_all_of_them_with_the_addresses() -> None:
+    """Whoever starts them waits for a line, and not for a time."""
+    asked: Counter[str] = Counter()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked[role := {8701: "sessions", 8702: "index"}[request.url.port or 0]] += 1
+        return httpx.Response(503 if role == "index" and asked[role] == 1 else 200)
+
+    said: list[str] = []
+    settings = load_settings(http={"archive_port": 0}, kafka={"bootstrap": "b1:9092"})
+    roles = ("sessions", "index", "archive")
+    await tell_ready(settings, roles, asyncio.Event(), said.append, transport=httpx.MockTransport(answer))
+    *each, all_of_them = said
+
+    assert each == ["worker sessions is ready: http://127.0.0.1:8701", "worker index is ready: http://127.0.0.1:8702"]
+    assert all_of_them.startswith("ready after ")
+    assert all_of_them.endswith(
+        " s: live page http://127.0.0.1:8702/live/, memory http://127.0.0.1:8702/docs, "
+        "not asked, as their port is 0 in the settings: archive, Kafka b1:9092"
+    )
+    assert asked == {"sessions": 1, "index": 2}
+
+
+async def test_nobody_waits_for_roles_that_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are they called ready; what they wait for is told now and then."""
+    monkeypatch.setattr("jobs.operate.readiness._SAY_AGAIN_S", 0.0)
+    stop, said = asyncio.Event(), list[str]()
+
+    def say(line: str) -> None:
+        said.append(line)
+        stop.set()
+
+    down = httpx.MockTransport(lambda _: httpx.Response(503, text="recovering 3 partitions"))
+    await tell_ready(load_settings(), ("sessions",), stop, say, transport=down)
+
+    assert said == ["not ready yet: sessions (recovering 3 partitions)"]

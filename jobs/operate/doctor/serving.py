@@ -31,7 +31,6 @@ from streams.settings import KafkaSettings, Settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared, not listened on
 _FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
 """Role → the one that it takes its work from; `judge` and `notify` too, where a judge or a sink is configured."""
 _NAMED = 3
@@ -40,11 +39,9 @@ _COUNTS = (DriftKind.TOO_FEW_PARTITIONS, DriftKind.TOO_MANY_PARTITIONS, DriftKin
 
 def asked(http: HttpSettings) -> Iterator[tuple[str, str]]:
     """Roles with their base addresses, without those whose port changes at each start."""
-    host = _ANYWHERE.get(http.host, http.host)
     for role in ROLES:
-        port: int = getattr(http, f"{role}_port")
-        if port:
-            yield role, f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if (url := http.url_of(role)) is not None:
+            yield role, url
 
 
 _RESOLUTION = timedelta(seconds=1)
