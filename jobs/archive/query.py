@@ -43,7 +43,7 @@ class QueryFormat(StrEnum):
 @with_examples(
     "turntide query \"SELECT session_id, severity, reason FROM alerts WHERE status = 'firing'\"",
     'turntide query "SELECT app_id, count(*) AS turns FROM turns GROUP BY ALL" --output csv',
-    "turntide query \"FROM risk_points WHERE app_id = 'shop' AND session_id = 's-1' ORDER BY turn\" --output json",
+    "turntide query \"FROM turn_risks WHERE app_id = 'shop' AND session_id = 's-1' ORDER BY turn\" --output json",
     'turntide query "FROM sessions" --output parquet --to sessions.parquet',
     "turntide query \"SELECT count(*) FROM turns WHERE date = DATE '2026-03-04'\" --explain",
     "turntide query --files \"FROM turns SEMI JOIN 'sessions.csv' USING (app_id, session_id)\"",

@@ -70,8 +70,8 @@ def worker(
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
     them. `all` starts every role (notify where a sink is configured, judge where a judge is), says when each is ready
-    and restarts what dies; as static members of their groups (`worker_id`), they have their partitions back at once. `api`
-    serves what the index role serves, in as many processes as are wanted, where the vector store is a Qdrant server.
+    and restarts what dies; as static members of their groups (`worker_id`) they have their partitions back at once.
+    `api` serves what the index role serves, in as many processes as are wanted, over a Qdrant server.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:

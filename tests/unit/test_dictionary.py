@@ -21,7 +21,7 @@ from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
 
 _NUMBERS = {"BIGINT", "DOUBLE", "HUGEINT", "TIMESTAMP WITH TIME ZONE", "DATE"}
-_FILLED = {"turns", "sessions", "profiles", "risk_points", "alerts", "segments", "topic_turns"}
+_FILLED = {"turns", "sessions", "profiles", "risk_points", "turn_risks", "alerts", "segments", "topic_turns"}
 _IDS = {"memory_id", "target_memory_id", "merged_memory_id"}
 
 
@@ -30,7 +30,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
     """A small archive, opened as analysts open it."""
     place = paths(tmp_path_factory.mktemp("lake"))
     with closing(LakeWriter(place)) as writer:
-        writer.land(buffer_of([turn(n) for n in range(3)]), now=NOW)
+        said = [turn(n, risk=0.7 if n == 3 else None) for n in range(5)]
+        writer.land(buffer_of(said), now=NOW)
         writer.land(buffer_of([profile("p1", turns=3)], topic=PROFILES), now=NOW)
         writer.land(buffer_of([alert("c1", AlertStatus.FIRING)], topic=ALERTS), now=NOW)
         writer.land(buffer_of([segment("g1", "short")], topic=COMPACTIONS), now=NOW)
@@ -38,6 +39,18 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
         writer.land(buffer_of([packed], topic=CONVERSATION_TOPICS), now=NOW)
     with closing(open_reader(place)) as con:
         yield con
+
+
+def test_the_risk_that_counted_stands_beside_what_was_said(lake: duckdb.DuckDBPyConnection) -> None:
+    """The scorer's and the producer's, also before a profile tells of it; nothing for what is not scored."""
+    found = lake.execute("SELECT turn, risk, risk_source, content FROM turn_risks ORDER BY turn").fetchall()
+    sent = lake.execute("SELECT turn, risk FROM turns WHERE risk IS NOT NULL").fetchall()
+
+    assert [(0, 0.0, "rules"), (1, 0.1, "rules"), (2, 0.2, "rules"), (3, 0.7, "upstream"), (4, None, None)] == [
+        row[:3] for row in found
+    ]
+    assert all(content for *_, content in found)
+    assert [(3, 0.7)] == sent
 
 
 def test_every_view_is_in_it() -> None:

@@ -37,7 +37,7 @@ def test_sizes_are_ratios_of_sums_and_losses_of_an_app_are_a_finding() -> None:
     frame = pl.concat([compacted(6, 2, app_id="lossy"), compacted(6, 9, app_id="careful")])
     found = memory.findings_of(frame, A_WEEK, POLICY)
     figures = {figure.name: figure.value for figure in memory.figures_of(compacted(6, 0, probes=0))}
-    shown, left_out = shown_rows(memory.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
+    shown, left_out, _ = shown_rows(memory.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
 
     assert [(6, 6, 12, 0.25, 0.5)] == sizes.select(
         "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"

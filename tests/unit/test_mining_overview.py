@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from jobs.analyse.mining import overview as tables
-from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.anonymity import shown_figure
+from jobs.analyse.mining.job import Figure, MiningInput, Period
 from jobs.analyse.mining.overview import findings_of
 from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
@@ -88,6 +89,32 @@ def test_change_against_the_earlier_period_is_found_either_way() -> None:
     ]
 
     assert [["More sessions alert than before"], ["Fewer sessions alert than before"], []] == titles
+
+
+def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> None:
+    """Such a week is not calm: what is about too few is told from what there is nothing to tell of."""
+    rows = [{"judgements": 0, "judge_ms": 0}] * 5 + [
+        {"judgements": 0, "judge_ms": 0, "peak_risk": 0.9, "mode_rank": 3, "alerts": 2, "critical_alerts": 1}
+    ]
+    frame = sessions(*rows)
+    of_segments = {"summarised_by": str, "summaries": int, "tokens_before": int, "tokens_after": int}
+    frames = {
+        "sessions": frame,
+        "summaries": pl.DataFrame(schema={"session_id": str, "user_id": str, **of_segments}),
+        "operations": pl.DataFrame(schema={"kind": str, "count": int, "elapsed_ms": int}),
+    }
+    asked = MiningInput(Period(DAY, DAY), ArchivePolicy(), lambda _: {}, None, None)  # type: ignore[arg-type]
+    figures = {each.name: shown_figure(each, K) for each in tables.find(frames, asked).figures}
+
+    counted = ("alerts", "alerting_sessions", "critical_sessions", "alerts_per_1000_sessions")
+    assert [2, 1, 1, pytest.approx(333.3, abs=0.1)] == [figures[name].value for name in counted]
+    assert ("at_risk_ratio", None, True) == (figures["at_risk_ratio"].name, *_told(figures["at_risk_ratio"]))
+    assert (None, False) == _told(figures["label_precision_ratio"])
+    assert {False} == {figures[name].hidden for name in counted}
+
+
+def _told(figure: Figure) -> tuple[float | None, bool]:
+    return figure.value, figure.hidden
 
 
 def test_planted_week_is_counted(

@@ -43,7 +43,7 @@ def table(frame: pl.DataFrame) -> pl.DataFrame:
 
 def shown(frame: pl.DataFrame, *within: str) -> pl.DataFrame:
     """What is left of a table."""
-    return shown_rows(frame, K, within)[0]
+    return shown_rows(frame, K, within).kept
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,13 @@ def test_a_share_that_is_a_figure_tells_of_enough_on_both_sides() -> None:
 
     assert [1.0, None, 1.0, None] == [each.value for each in values]
     assert {None} == {each.part for each in values}
+
+
+def test_hidden_cells_are_counted_for_the_reader() -> None:
+    """Where a dash stands for too few, and not for nothing."""
+    kept, _, hidden = shown_rows(table(people(("a", 20, 3), ("b", 20, 9), ("c", 20, 8))), K)
+
+    assert ([None, 9, None], 2) == (kept["alerting"].to_list(), hidden)
 
 
 def test_a_tail_needs_enough_beyond_it_and_nobody_is_no_user() -> None:

@@ -9,7 +9,10 @@ from hashlib import sha256
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
+from jobs.analyse.mining.job import Figure
+from jobs.analyse.mining.results import JobResult
 from jobs.analyse.report.page import render
 from tests.support.report_parts import WEEK, Outline, figure, finding, part, report, result
 
@@ -117,3 +120,38 @@ def test_a_week_that_began_late_is_not_held_against() -> None:
     ]
 
     assert [None, 20.0] == [each.before(now) for each in befores]
+
+
+def quiet(*figures: Figure, left_out: int = 0, days: int = 7) -> str:
+    """What stands where findings would, of a report without any."""
+    made = result(figures=figures, days=days)
+    section = replace(made.section, findings_left_out=left_out)
+    return report(part(made=JobResult(section, made.tables))).nothing
+
+
+def test_a_report_that_is_shy_does_not_read_as_calm() -> None:
+    """Nothing stands out only where enough was there, no finding is hidden, and nobody alerted."""
+    sessions, few = figure("sessions", 60), replace(figure("sessions", None), hidden=True)
+    alerts = [figure("alerting_sessions", 1), figure("critical_sessions", 1)]
+
+    assert quiet(sessions) == "Nothing stands out in this period."
+    assert quiet(sessions, figure("alerting_sessions", 0)) == "Nothing stands out in this period."
+    assert quiet(sessions, left_out=2) == (
+        "Nothing is shown: 2 findings are about fewer than 5 sessions or 5 users, which is what it takes."
+    )
+    assert quiet(few) == "The period has fewer than 5 sessions or 5 users, too few to look for patterns."
+    assert quiet(sessions, *alerts) == (
+        "No pattern stands out. But 1 session alerted and 1 session became critical: `turntide alerts list` names what "
+        "alerted."
+    )
+    assert quiet(sessions, days=0) == "The archive holds nothing of this period."
+
+
+def test_a_hidden_figure_says_what_it_would_take() -> None:
+    """On the page, and not the dash of what there is nothing to tell of."""
+    hidden = replace(figure("at_risk_ratio", None), hidden=True)
+    page = Outline(render(report(part(made=result(figures=[hidden, figure("label_precision_ratio", None)])))))
+
+    assert "at riskhidden" in page.said
+    assert "takes 5 sessions and 5 users" in page.said
+    assert "label precision–" in page.said

@@ -24,6 +24,14 @@ from models.policy.archive import AnonymityPolicy, ArchivePolicy
 _STRENGTH_DIGITS = 2
 
 
+class ShownRows(NamedTuple):
+    """What may be shown of a table, and how many rows and cells may not."""
+
+    kept: pl.DataFrame
+    left_out: int
+    cells_hidden: int
+
+
 class ShownFindings(NamedTuple):
     """What may be shown of a job's findings, as a section has it."""
 
@@ -47,9 +55,14 @@ def shown(
     tables, frames = {}, {}
     for name, frame in found.tables.items():
         said = job.tables[name]
-        frames[name], left_out = shown_rows(frame, k, said.within)
-        meaning = said.meaning.format(**rules)
-        tables[name] = ShownTable(title=said.title, meaning=meaning, rows=frames[name].height, left_out=left_out)
+        frames[name], left_out, hidden = shown_rows(frame, k, said.within)
+        tables[name] = ShownTable(
+            title=said.title,
+            meaning=said.meaning.format(**rules),
+            rows=frames[name].height,
+            left_out=left_out,
+            cells_hidden=hidden,
+        )
     told = ShownFindings(
         figures=[shown_figure(figure, k) for figure in found.figures],
         findings=sorted(findings, key=lambda each: -each.finding.strength),
@@ -59,8 +72,8 @@ def shown(
     return told, frames
 
 
-def shown_rows(frame: pl.DataFrame, k: AnonymityPolicy, within: tuple[str, ...] = ()) -> tuple[pl.DataFrame, int]:
-    """Rows about enough sessions and users without the cells that are not, and how many rows were left out.
+def shown_rows(frame: pl.DataFrame, k: AnonymityPolicy, within: tuple[str, ...] = ()) -> ShownRows:
+    """Rows about enough sessions and users without the cells that are not.
 
     See `TableWording` for `within`.
 
@@ -72,10 +85,12 @@ def shown_rows(frame: pl.DataFrame, k: AnonymityPolicy, within: tuple[str, ...] 
     sessions, users = pl.col(SESSIONS).fill_null(0), pl.col(USERS).fill_null(0)
     few = ~enough(k, sessions, users)
     hidden = _with_next_smallest(few, pl.lit(value=True), sessions, users, k=k, within=within)
-    kept = frame.filter(~hidden)
     cells = [column.removeprefix(ABOUT) for column in frame.columns if column.startswith(ABOUT)]
     blank = [pl.when(~_few_cell(cell, k, within)).then(pl.col(cell)).alias(cell) for cell in cells]
-    return kept.with_columns(blank).drop(ABOUT + cell for cell in cells), frame.height - kept.height
+    kept = frame.filter(~hidden)
+    told = kept.with_columns(blank).drop(ABOUT + cell for cell in cells)
+    cells_hidden = sum(told[cell].null_count() - kept[cell].null_count() for cell in cells)
+    return ShownRows(told, frame.height - kept.height, cells_hidden)
 
 
 def _few_cell(cell: str, k: AnonymityPolicy, within: tuple[str, ...]) -> pl.Expr:
@@ -103,10 +118,11 @@ def _with_next_smallest(
 
 
 def shown_figure(figure: Figure, k: AnonymityPolicy) -> Figure:
-    """The figure, without its value and counts where these are about too few."""
+    """The figure, without its value and counts where these are about too few; what is always shown keeps its value."""
     if figure.sessions >= k.min_sessions and figure.users >= k.min_users and not is_few(figure.part, k):
         return replace(figure, part=None)
-    return replace(figure, value=None, sessions=0, users=0, part=None)
+    hidden = figure.value is not None and not figure.always
+    return replace(figure, value=None if hidden else figure.value, sessions=0, users=0, part=None, hidden=hidden)
 
 
 def shown_text(finding: Finding, k: AnonymityPolicy) -> str:

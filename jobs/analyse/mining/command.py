@@ -145,19 +145,19 @@ def _outcome(name: str, source: MiningSource, period: Period) -> JobResult | str
 
 
 def _show(printed: Printer, section: ReportSection, k: AnonymityPolicy) -> None:
-    from jobs.analyse.report.wording import NOTHING, value
+    from jobs.analyse.report.wording import HIDDEN, shown
     from streams.http import pages
 
     printed.text(f"\n{section.title}, {section.since} to {section.until}: {section.question}")
     printed.rows(
         "",
         [
-            {"figure": f.name, "value": value(f.name, f.value), "sessions": f.sessions or None, "meaning": f.meaning}
+            {"figure": f.name, "value": shown(f), "sessions": f.sessions or None, "meaning": f.meaning}
             for f in section.figures
         ],
     )
     below = pages.macros("jobs/analyse/mining/section.md.j2").below
-    if said := str(below(section, k, quoted, NOTHING, _FINDINGS_SHOWN)):
+    if said := str(below(section, k, quoted, HIDDEN, _FINDINGS_SHOWN)):
         printed.text(said.removesuffix("\n"))
 
 

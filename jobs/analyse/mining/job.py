@@ -69,6 +69,8 @@ class Figure(Struct, frozen=True, kw_only=True):
         meaning: One line for the reader.
         better: Which way is better; None: neither.
         part: Of a share, or a count of some of these sessions: whom it would tell of (`coverage.part_of`). Not kept.
+        always: It is shown however few it is about: a count of alerts, which names nobody and must not be missed.
+        hidden: There is a value, about too few.
     """
 
     name: str
@@ -78,6 +80,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     users: int
     better: Literal["higher", "lower"] | None = None
     part: Coverage | None = None
+    always: bool = False
+    hidden: bool = False
 
 
 SHARE = "{share}"

@@ -24,6 +24,7 @@ from streams.archive.catalog import literal
 
 _RANKS = {mode: rank for rank, mode in enumerate(Mode)}
 _ALERTING = pl.col("alerts") > 0
+_CRITICAL = (pl.col("mode_rank") >= _RANKS[Mode.CRITICAL]) | (pl.col("critical_alerts") > 0)
 _PER = 1_000
 _MEGABYTE = 1_000_000
 _DEAD_LETTER, _MEMORY = "dead letter", "memory"
@@ -106,7 +107,7 @@ def funnel(sessions: pl.DataFrame, rules: OverviewMining, k: AnonymityPolicy) ->
         "watch": pl.col("mode_rank") >= _RANKS[Mode.WATCH],
         "elevated": pl.col("mode_rank") >= _RANKS[Mode.ELEVATED],
         "alert": _ALERTING,
-        "critical": (pl.col("mode_rank") >= _RANKS[Mode.CRITICAL]) | (pl.col("critical_alerts") > 0),
+        "critical": _CRITICAL,
         "labelled right": pl.col("right_labels") > 0,
     }
     rows: list[pl.DataFrame] = []
@@ -168,15 +169,19 @@ def _notes(sessions: pl.DataFrame) -> Sequence[str]:
 
 
 def _figures(frames: Frames, risk: float) -> list[Figure]:
-    """Volume, escalation and costs. What belongs to no session is told of the whole traffic."""
+    """Volume, escalation and costs. What belongs to no session is told of the whole traffic.
+
+    Alerts and critical sessions are counted however few they are: a week with one of them is not calm.
+    """
     sessions, summaries, operations = frames["sessions"], frames["summaries"], frames["operations"]
     at_risk = pl.col("peak_risk") >= risk
-    risky, alerting, labelled, judged = (
-        sessions.filter(each) for each in (at_risk, _ALERTING, pl.col("labels") > 0, pl.col("judgements") > 0)
+    risky, alerting, critical, labelled, judged = (
+        sessions.filter(each)
+        for each in (at_risk, _ALERTING, _CRITICAL, pl.col("labels") > 0, pl.col("judgements") > 0)
     )
     letters, made = (operations.filter(pl.col("kind") == kind) for kind in (_DEAD_LETTER, _MEMORY))
     turns, size, answers = _sum(sessions, "turns"), _sum(sessions, "json_bytes"), _sum(judged, "judgements")
-    part = part_of(sessions, _ALERTING)
+    alerts = _sum(sessions, "alerts")
     precision = _per(_sum(labelled, "right_labels"), _sum(labelled, "labels"))
     return [
         figure("sessions", sessions.height, sessions),
@@ -186,8 +191,10 @@ def _figures(frames: Frames, risk: float) -> list[Figure]:
         figure("turns_as_json_mb", size / _MEGABYTE, sessions),
         figure("json_bytes_per_turn", _per(size, turns), sessions),
         figure("at_risk_ratio", _per(risky.height, sessions.height), risky, part=part_of(sessions, at_risk), risk=risk),
-        figure("alerting_sessions", alerting.height, alerting, part=part),
-        figure("alerts_per_1000_sessions", _per(_PER * _sum(alerting, "alerts"), sessions.height), alerting, part=part),
+        figure("alerts", alerts, alerting, always=True),
+        figure("alerting_sessions", alerting.height, alerting, always=True),
+        figure("critical_sessions", critical.height, critical, always=True),
+        figure("alerts_per_1000_sessions", _per(_PER * alerts, sessions.height), sessions),
         figure("label_precision_ratio", precision, labelled, part=pl.col("right_labels") > 0),
         figure("tokens_saved", _sum(summaries, "tokens_before") - _sum(summaries, "tokens_after"), summaries),
         figure("judgements", answers, judged),

@@ -37,6 +37,8 @@ class ShownTable(Struct, frozen=True, kw_only=True):
     meaning: str
     rows: int
     left_out: int
+    cells_hidden: int = 0
+    """Of the rows that are shown."""
 
 
 class ReportSection(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,8 @@ from models.policy.archive import ArchivePolicy
 from streams.archive.removal import LOCK
 
 _MARK = "made-of.txt"
+_SHOWN = 2
+"""Raise it with any change of what is shown of findings: kept results are made again, of the days that are kept."""
 
 
 class DayParts:
@@ -158,5 +160,5 @@ def _batches(stale: list[date], days: Mapping[date, Day], most_rows: int) -> Ite
 
 
 def _made_of(job: Job, days: Mapping[date, Day], policy: ArchivePolicy, without: Collection[date]) -> str:
-    marks = [job.name, job.version, policy, sorted(without), *(f"{day} {of.mark}" for day, of in days.items())]
+    marks = [job.name, job.version, _SHOWN, policy, sorted(without), *(f"{day} {of.mark}" for day, of in days.items())]
     return sha256("\n".join(map(str, marks)).encode()).hexdigest()

@@ -88,6 +88,7 @@ def figure(
     *,
     part: pl.Expr | Coverage | None = None,
     digits: int | None = None,
+    always: bool = False,
     **words: float,
 ) -> Figure:
     """A figure about these rows.
@@ -98,6 +99,7 @@ def figure(
         whom: Rows with `session_id` and `user_id`, or their counts.
         part: Of a share of the rows: the condition that it counts, or whom it tells of.
         digits: Decimals that are kept.
+        always: It is shown however few it is about (`Figure`).
         words: Numbers that its meaning names.
     """
     if isinstance(part, pl.Expr):
@@ -112,6 +114,7 @@ def figure(
         **(about(whom) if isinstance(whom, pl.DataFrame) else whom),
         better=None if better == "neither" else better,
         part=part,
+        always=always,
     )
 
 

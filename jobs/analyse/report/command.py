@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
 from jobs.analyse.mining.job import job_names, job_of
@@ -147,11 +148,18 @@ def _print_summary(printed: Printer, made: MiningReport, written: dict[str, obje
             written
             | {"since": made.period.since, "until": made.period.until, "findings": len(made.findings), "failed": failed}
             | {"figures": {figure.name: figure.value for figure in figures}, "seconds": round(made.seconds, 1)}
+            | {"hidden": [figure.name for figure in figures if figure.hidden], "shown_from": asdict(made.anonymity)}
         )
         return
-    shown = {wording.label(figure.name): wording.value(figure.name, figure.value) for figure in figures}
+    takes = wording.takes(made.anonymity)
+    shown = {
+        wording.label(figure.name): f"{wording.shown(figure)}, {takes}" if figure.hidden else wording.shown(figure)
+        for figure in figures
+    }
     places = {name: f"{len(place)} files" if isinstance(place, list) else place for name, place in written.items()}
     printed.record(shown | {"findings": len(made.findings)} | places)
+    if not made.findings and not made.is_empty:
+        printed.message(made.nothing)
     if made.is_empty:
         printed.message(f"the archive holds nothing from {made.period.since} to {made.period.until}: the page says so")
     for name, failure in failed.items():

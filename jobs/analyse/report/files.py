@@ -111,7 +111,7 @@ def card_svg(report: MiningReport) -> str:
         clipped=clipped,
         colours=pages.palettes()["light"],
         period=_period(report),
-        nothing=_nothing(report),
+        nothing=report.nothing,
     )
 
 
@@ -126,12 +126,13 @@ def _text_sheets(report: MiningReport) -> Iterator[_Sheet]:
         change = report.change(figure)
         sheet.y += 1.3 * _LINE_PT
         sheet.text(_MARGIN_PT, sheet.y, wording.label(figure.name), 11, colour="faint")
-        sheet.text(_MARGIN_PT + 210, sheet.y, wording.value(figure.name, figure.value), 11)
-        sheet.text(_MARGIN_PT + 320, sheet.y, change.text, 11, colour=change.tone)
+        sheet.text(_MARGIN_PT + 210, sheet.y, wording.shown(figure), 11)
+        beside = wording.takes(report.anonymity) if figure.hidden else change.text
+        sheet.text(_MARGIN_PT + 320, sheet.y, beside, 11, colour=change.tone)
     sheet.y += _LINE_PT
     sheet.lines("Findings", 14, weight="bold")
     if not report.findings:
-        sheet.lines(_nothing(report), colour="faint")
+        sheet.lines(report.nothing, colour="faint")
     for part, shown in report.findings:
         said = f"{shown.finding.text} {wording.evidence(shown)}."
         if sheet.y + (len(textwrap.wrap(said, _LINE_CHARS)) + 4) * _LINE_PT > sheet.height - _MARGIN_PT:
@@ -160,7 +161,3 @@ def _picture_sheets(report: MiningReport) -> Iterator[_Sheet]:
 
 def _period(report: MiningReport) -> str:
     return f"{wording.days(report.period)}, held against {wording.days(report.period.earlier)}"
-
-
-def _nothing(report: MiningReport) -> str:
-    return "The archive holds nothing of this period." if report.is_empty else "Nothing stands out in this period."

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Figure, Job, Period
 from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
-from jobs.analyse.report.wording import FigureChange, change
+from jobs.analyse.report.wording import FigureChange, change, nothing
 from jobs.shared.pictures import Drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
@@ -26,6 +26,7 @@ _HEADLINE = (
     "turns",
     "at_risk_ratio",
     "alerting_sessions",
+    "critical_sessions",
     "alerts_per_1000_sessions",
     "label_precision_ratio",
     "tokens_saved",
@@ -122,6 +123,25 @@ class MiningReport(Struct, frozen=True, kw_only=True):
         made = [(part, part.result.section) for part in self.parts if part.result]
         found = [TopFinding(part, shown) for part, section in made for shown in section.findings]
         return sorted(found, key=lambda each: -each.shown.finding.strength)
+
+    @property
+    def nothing(self) -> str:
+        """What is said where no finding is shown: that all is calm only where nothing is hidden and nobody alerted."""
+        if self.is_empty:
+            return "The archive holds nothing of this period."
+        figures = {figure.name: figure for figure in self.headline}
+        alerting, critical = (
+            int(figures[name].value or 0) if name in figures else 0
+            for name in ("alerting_sessions", "critical_sessions")
+        )
+        left_out = sum(part.result.section.findings_left_out for part in self.parts if part.result)
+        return nothing(
+            self.anonymity,
+            left_out=left_out,
+            too_few=any(figures[name].hidden for name in ("sessions", "users") if name in figures),
+            alerting=alerting,
+            critical=critical,
+        )
 
     @property
     def top_findings(self) -> list[TopFinding]:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from jobs.analyse.mining.job import Figure, Period
 from jobs.analyse.mining.results import ShownFinding
+from models.policy.archive import AnonymityPolicy
 
 NOTHING = "–"
+HIDDEN = "hidden"
 _SPACE = "\N{NO-BREAK SPACE}"
 """Between a number and its unit: they stay on one line."""
 _UNITS = {"ratio": "%", "percent": "%", "mb": "MB", "ms": "ms", "s": "s"}
@@ -71,6 +73,38 @@ def value(name: str, number: float | None) -> str:
     if is_share(name):
         number *= 100
     return f"{rounded(number)}{_SPACE}{unit(name)}" if unit(name) else rounded(number)
+
+
+def shown(figure: Figure) -> str:
+    """A figure's value; what is about too few is told from what there is nothing to tell of."""
+    return HIDDEN if figure.hidden else value(figure.name, figure.value)
+
+
+def takes(k: AnonymityPolicy) -> str:
+    """How many it takes to be shown.
+
+    >>> takes(AnonymityPolicy())
+    'takes 5 sessions and 5 users'
+    """
+    return f"takes {k.min_sessions} sessions and {k.min_users} users"
+
+
+def nothing(k: AnonymityPolicy, *, left_out: int, too_few: bool, alerting: int, critical: int) -> str:
+    """What is said where no finding is shown."""
+    few = f"fewer than {k.min_sessions} sessions or {k.min_users} users"
+    if left_out:
+        said = (
+            f"Nothing is shown: {counted(left_out, 'finding is', 'findings are')} about {few}, which is what it takes."
+        )
+    elif too_few:
+        said = f"The period has {few}, too few to look for patterns."
+    else:
+        said = "No pattern stands out." if alerting or critical else "Nothing stands out in this period."
+    if not alerting and not critical:
+        return said
+    happened = [(alerting, "alerted"), (critical, "became critical")]
+    told = " and ".join(f"{counted(number, 'session')} {what}" for number, what in happened if number)
+    return f"{said} But {told}: `turntide alerts list` names what alerted."
 
 
 def rounded(number: float | None) -> str:
