@@ -38,7 +38,8 @@ PURGED_APP = "isp-support"
 ERASED_USER, ERASED_USERS_APP = "user-edith", "assistant"
 """Somebody whose conversation became a memory of the app."""
 _ANSWER_WITHIN_S = 15.0
-_PROOF_WITHIN_S = 120.0
+_PROOF_WITHIN_S = 300.0
+"""On two idle cores it takes three seconds; a machine with other things to do takes its time."""
 _LOOK_AGAIN_S = 0.5
 _FAILURES = (httpx.HTTPError, msgspec.MsgspecError, TimeoutError)
 _Answer = TypeVar("_Answer")
@@ -59,7 +60,10 @@ class Erased(Struct, frozen=True, kw_only=True):
     """A user, forgotten, with the proof."""
 
     user_id: str
+    request_id: str = ""
+    """Empty: it was not even taken."""
     seconds: float = 0.0
+    """Until the proof, or until the demo gave up."""
     proof: ErasureProved | None = None
     problems: list[str] = []
 
@@ -185,16 +189,19 @@ async def purge(app_id: str, client: httpx.AsyncClient) -> PurgedApp:
 
 async def erase(app_id: str, user_id: str, client: httpx.AsyncClient) -> Erased:
     """Erase a user of an app, and wait for the proof."""
-    began_s = time.monotonic()
+    began_s, request_id = time.monotonic(), ""
     try:
         subject = {"app_id": app_id, "user_id": user_id}
         asked, _ = await _asked(client, "POST", "/v1/erase", ErasureAccepted, json=subject)
-        proof = await _proof(client, asked.request_id)
+        request_id = asked.request_id
+        proof = await _proof(client, request_id)
     except _FAILURES as error:
-        return Erased(user_id=user_id, problems=[_failure(error)])
+        seconds = round(time.monotonic() - began_s, 1)
+        return Erased(user_id=user_id, request_id=request_id, seconds=seconds, problems=[_failure(error)])
     kept = [each.store for each in proof.stores if each.remaining and each.expires_at is None]
     problems = [f"{store} still holds what was erased" for store in kept]
-    return Erased(user_id=user_id, seconds=round(time.monotonic() - began_s, 1), proof=proof, problems=problems)
+    seconds = round(time.monotonic() - began_s, 1)
+    return Erased(user_id=user_id, request_id=request_id, seconds=seconds, proof=proof, problems=problems)
 
 
 async def _proof(client: httpx.AsyncClient, request_id: str) -> ErasureProved:

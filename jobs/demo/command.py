@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat
+from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 _EXIT_UNEXPECTED = 1
@@ -25,6 +24,12 @@ def demo(
     speed: Annotated[float, typer.Option(min=0.1, max=100.0, help="Play this many times faster.")] = 1.0,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka and the roles running until Ctrl-C.")] = False,
     view: Annotated[bool, typer.Option(help="Keep progress in view, or print plain lines.")] = True,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean", help="Remove what demos left in the temporary folder, or in --data-dir, and start none."
+        ),
+    ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Run everything on this machine and watch it work: about two minutes, and nothing stays running.
@@ -47,9 +52,14 @@ def demo(
     from jobs.demo.run import run
     from jobs.demo.stage import Stage
 
+    if clean:
+        _clean(data_dir, Printer(output))
+        return
     if output is OutputFormat.CSV:
         raise ConfigurationError("the demo prints a table or json: choose one of them for --output")
-    folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-demo-"))).resolve()
+    from jobs.demo.leftovers import new_folder
+
+    folder = (data_dir or new_folder()).resolve()
     stage = Stage(output, view=view)
     try:
         summary = run(folder, stage, speed=speed, keep=keep)
@@ -60,9 +70,25 @@ def demo(
         raise typer.Exit(_EXIT_UNEXPECTED)
 
 
+def _clean(data_dir: Path | None, printed: Printer) -> None:
+    """Remove them; a folder of a demo that runs stays."""
+    from jobs.demo.leftovers import folders, remove, size_bytes
+
+    rows: list[dict[str, object]] = []
+    for folder in [data_dir] if data_dir else folders():
+        size = size_bytes(folder)
+        rows.append({"folder": str(folder), "bytes": size, "removed": remove(folder)})
+    if not rows:
+        printed.message("no demo left a folder in the temporary folder")
+    printed.rows("demos", rows)
+    if any(not row["removed"] for row in rows):
+        printed.message("a folder that was not removed has a demo running: end it first")
+
+
 demo.epilog = examples(  # type: ignore[attr-defined]
     "turntide demo",
     "turntide demo --keep --data-dir ./demo",
     "turntide demo --speed 5 --output json | jq .alerts_raised",
     "TURNTIDE_KAFKA=broker:9092 turntide demo",
+    "turntide demo --clean",
 )

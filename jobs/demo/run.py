@@ -27,6 +27,7 @@ from jobs.demo.asking import (
     purge,
 )
 from jobs.demo.conversations import load_play, schedule
+from jobs.demo.leftovers import held
 from jobs.demo.play import DemoState, Play
 from jobs.demo.questions import Questions, ask_archive, load_questions
 from jobs.demo.stage import COMPRESSED_CLOCK, Stage, told
@@ -67,6 +68,7 @@ def run(data_dir: Path, stage: Stage, *, speed: float, keep: bool) -> DemoSummar
         raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
     data_dir.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
+        running.enter_context(held(data_dir))
         running.enter_context(_terminable())
         settings = running.enter_context(_cluster(data_dir, stage))
         _provide_topics(settings, running, stage)

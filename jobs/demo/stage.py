@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich import filesize
 from rich.console import Console, Group
 from rich.live import Live
 from rich.padding import Padding
@@ -20,6 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from jobs.demo import leftovers
 from jobs.demo.play import DemoState
 from jobs.demo.questions import load_queries
 from jobs.demo.summary import DemoSummary
@@ -140,7 +142,8 @@ class Stage:
 
     def interrupted(self, folder: Path) -> None:
         """Say what is left of a demo that did not end."""
-        self._console.print(Text(f"stopped; what was written stays in {folder} until you remove it"), soft_wrap=True)
+        text = f"stopped; what was written stays in {folder} until `{clean_command(folder)}`"
+        self._console.print(Text(text), soft_wrap=True)
 
     def kept(self, settings: Settings, urls: Mapping[str, str]) -> None:
         """Say what stays up, how to use it and how to stop it."""
@@ -169,8 +172,27 @@ def further(summary: DemoSummary) -> dict[str, str]:
         "Where the commands below find the archive:": f"export TURNTIDE_DATA_DIR={folder}",
         **asked,
         "Everything that can be asked, and what it means:": f"{_command()} archive dictionary",
-        "Remove all of it again:": f"rm -r {folder}",
+        _what_is_left(Path(summary.data_dir)): clean_command(Path(summary.data_dir)),
     }
+
+
+def clean_command(folder: Path) -> str:
+    """The command that removes a demo's folder."""
+    named = "" if leftovers.is_temporary(folder) else f" --data-dir {shlex.quote(str(folder))}"
+    return f"{_command()} demo --clean{named}"
+
+
+def _what_is_left(folder: Path) -> str:
+    """What stays on the disk, of this demo and of earlier ones where the same command removes them."""
+    size = filesize.decimal(leftovers.size_bytes(folder))
+    others = [each for each in leftovers.folders() if each.resolve() != folder.resolve()]
+    if not leftovers.is_temporary(folder) or not others:
+        return f"Remove all of it again, conversations and archive ({size} in {folder}):"
+    more = filesize.decimal(sum(map(leftovers.size_bytes, others)))
+    return (
+        f"Remove all of it again, conversations and archive ({size} in {folder}), and what {len(others)} earlier demos "
+        f"left ({more}):"
+    )
 
 
 def progress_line(state: DemoState) -> str:

@@ -13,6 +13,7 @@ from qdrant_client import AsyncQdrantClient
 
 from jobs.demo.asking import Erased, PurgedApp, ask_project_memory, ask_user_memory, erase, purge
 from jobs.demo.questions import DemoQuestion, ProjectQuestions, ProjectRecalled, Recalled, load_questions, wrong_project
+from jobs.demo.stage import told
 from models.events import EpisodeCompressed, ErasureProved, FactChanged, OutputEvent, ProjectChanged, ProjectItemChanged
 from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
@@ -111,6 +112,29 @@ async def test_an_erasure_waits_for_its_proof(stores: list[dict[str, Any]], prob
 
     assert erased.proof
     assert (erased.proof.request_id, len(erased.proof.stores), erased.problems) == ("r1", 1, problems)
+
+
+async def test_what_was_not_answered_is_not_told_as_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine under load: the request is taken and never proved. Nothing is proved after 0 s, deleted or read."""
+    monkeypatch.setattr("jobs.demo.asking._PROOF_WITHIN_S", 0.05)
+    monkeypatch.setattr("jobs.demo.asking._LOOK_AGAIN_S", 0.01)
+    answers = {
+        ("POST", "/v1/erase"): {"request_id": "r1", "scope": "user", "status": "/v1/erase/r1"},
+        ("GET", "/v1/erase/r1"): {"request_id": "r1", "proved": False, "proof": None},
+    }
+    erased = await erase("a", "u", served(answers, []))
+    refused = await erase("a", "u", served({}, []))
+    purged = await purge("a", served({}, []))
+    recalled = await ask_user_memory(_USERS[0], served({}, []))
+    project = await ask_project_memory(_PROJECT, served({}, []))
+
+    assert told(erased) == [
+        f"taken as request r1, not proved after {erased.seconds:g} s; logs/archive.log says how far it came"
+    ]
+    assert erased.problems == ["no proof of the erasure within 0.05 s"]
+    assert told(refused) == [f"not taken, after {refused.seconds:g} s"]
+    assert (told(purged), told(project)) == (["no answer"], ["no answer"])
+    assert told(recalled)[0].endswith("(no answer)")
 
 
 async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion]) -> list[Recalled]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -13,9 +14,12 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.alerts.command import harmless_alert
+from jobs.demo import leftovers
 from jobs.demo.conversations import CueAct, load_conversations, load_play, schedule
 from jobs.demo.play import PLAY_SECONDS, DemoState, Play
 from jobs.demo.questions import load_questions
+from jobs.demo.run import demo_policy
+from jobs.demo.stage import further
 from jobs.shared.sending import Sender
 from models.events import (
     AlertAcknowledged,
@@ -27,7 +31,8 @@ from models.events import (
     Turn,
 )
 from streams.kafka.producer import Record
-from tests.support.command_line import refused
+from tests.support.command_line import refused, turntide
+from tests.support.demo_outputs import summary_of
 
 _HUNDREDFOLD = 100.0
 
@@ -137,3 +142,45 @@ def test_a_used_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
 
     assert "is not empty" in refused("demo", "--data-dir", str(tmp_path))
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A temporary folder of the test's own."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_what_demos_left_is_removed_and_nothing_else(temporary: Path) -> None:
+    """Neither a folder of somebody else's, nor that of a demo that runs; how much went is said."""
+    left, runs = leftovers.new_folder(), leftovers.new_folder()
+    for folder in (left, runs):
+        (folder / "policy.toml").write_bytes(demo_policy())
+        (folder / "turns.parquet").write_bytes(bytes(10_000))
+    other = temporary / "turntide"
+    other.mkdir()
+    (temporary / "turntide-demo-link").symlink_to(other)
+    (other / "mine").write_text("mine")
+    with leftovers.held(runs):
+        told = json.loads(turntide("demo", "--clean", "--output", "json").stdout)
+    rows = {row["folder"]: row["removed"] for row in told}
+
+    assert rows == {str(left): True, str(runs): False}
+    assert all(row["bytes"] >= 10_000 for row in told)
+    assert (left.exists(), runs.exists(), (other / "mine").exists()) == (False, True, True)
+    assert "is no folder of a demo" in refused("demo", "--clean", "--data-dir", str(other))
+
+
+def test_the_end_says_what_is_left_and_how_to_remove_it(temporary: Path, played: DemoState) -> None:
+    """Of this demo, and of those before it; a folder that was named is named again."""
+    mine = leftovers.new_folder()
+    (mine / "turns.parquet").write_bytes(bytes(22_000_000))
+    summary = replace(summary_of(played), data_dir=str(mine))
+    alone = list(further(summary).items())[-1]
+    leftovers.new_folder()
+    both = list(further(summary).items())[-1]
+    named = list(further(replace(summary, data_dir=str(temporary))).values())[-1]
+
+    assert alone[0] == f"Remove all of it again, conversations and archive (22.0 MB in {mine}):"
+    assert "and what 1 earlier demos left" in both[0]
+    assert (alone[1].endswith("demo --clean"), named.endswith(f"demo --clean --data-dir {temporary}")) == (True, True)

@@ -111,6 +111,14 @@ class BrokerRecord(msgspec.Struct, frozen=True):
         return process if same and not ended else None
 
 
+def broker_record(home: Path) -> BrokerRecord | None:
+    """What is recorded in a broker's folder."""
+    try:
+        return msgspec.json.decode((home / "broker.json").read_bytes(), type=BrokerRecord)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
 class LocalKafka:
     """One broker and its data. A context manager; `start` and `stop` may also be called by themselves.
 
@@ -160,10 +168,7 @@ class LocalKafka:
 
     def record(self) -> BrokerRecord | None:
         """Return what is recorded of the data directory's latest broker, running or not."""
-        try:
-            return msgspec.json.decode((self.home / "broker.json").read_bytes(), type=BrokerRecord)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return None
+        return broker_record(self.home)
 
     def running(self) -> BrokerRecord | None:
         """Return the record of the broker that serves the data directory now, whoever started it."""
