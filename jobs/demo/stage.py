@@ -163,6 +163,8 @@ def further(summary: DemoSummary) -> dict[str, str]:
     """What else to look at → the command."""
     folder, user = shlex.quote(summary.data_dir), summary.answers.recalled[0].user_id
     session = (summary.alerts_raised or summary.alerts_expected)[0]
+    place = Path(summary.data_dir)
+    size = filesize.decimal(leftovers.size_bytes(place))
     asked = {
         f"{what.format(session=session, user=user)}:": f'{_command()} query "{sql.format(session=session, user=user)}"'
         for what, sql in load_queries().further.items()
@@ -172,7 +174,7 @@ def further(summary: DemoSummary) -> dict[str, str]:
         "Where the commands below find the archive:": f"export TURNTIDE_DATA_DIR={folder}",
         **asked,
         "Everything that can be asked, and what it means:": f"{_command()} archive dictionary",
-        _what_is_left(Path(summary.data_dir)): clean_command(Path(summary.data_dir)),
+        f"Remove all of it again, conversations and archive ({size} in {folder}):": clean_command(place),
     }
 
 
@@ -180,19 +182,6 @@ def clean_command(folder: Path) -> str:
     """The command that removes a demo's folder."""
     named = "" if leftovers.is_temporary(folder) else f" --data-dir {shlex.quote(str(folder))}"
     return f"{_command()} demo --clean{named}"
-
-
-def _what_is_left(folder: Path) -> str:
-    """What stays on the disk, of this demo and of earlier ones where the same command removes them."""
-    size = filesize.decimal(leftovers.size_bytes(folder))
-    others = [each for each in leftovers.folders() if each.resolve() != folder.resolve()]
-    if not leftovers.is_temporary(folder) or not others:
-        return f"Remove all of it again, conversations and archive ({size} in {folder}):"
-    more = filesize.decimal(sum(map(leftovers.size_bytes, others)))
-    return (
-        f"Remove all of it again, conversations and archive ({size} in {folder}), and what {len(others)} earlier demos "
-        f"left ({more}):"
-    )
 
 
 def progress_line(state: DemoState) -> str:

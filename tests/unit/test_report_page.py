@@ -137,12 +137,11 @@ def test_a_report_that_is_shy_does_not_read_as_calm() -> None:
     assert quiet(sessions) == "Nothing stands out in this period."
     assert quiet(sessions, figure("alerting_sessions", 0)) == "Nothing stands out in this period."
     assert quiet(sessions, left_out=2) == (
-        "Nothing is shown: 2 findings are about fewer than 5 sessions or 5 users, which is what it takes."
+        "Nothing is shown: 2 findings are about fewer than 5 sessions or 5 users: hidden."
     )
     assert quiet(few) == "The period has fewer than 5 sessions or 5 users, too few to look for patterns."
     assert quiet(sessions, *alerts) == (
-        "No pattern stands out. But 1 session alerted and 1 session became critical: `turntide alerts list` names what "
-        "alerted."
+        "No pattern stands out. But 1 session alerted and 1 session became critical: see `turntide alerts list`."
     )
     assert quiet(sessions, days=0) == "The archive holds nothing of this period."
 

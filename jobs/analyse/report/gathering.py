@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Figure, Job, Period
 from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
-from jobs.analyse.report.wording import FigureChange, change, nothing
+from jobs.analyse.report.wording import FigureChange, change, counted
 from jobs.shared.pictures import Drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
@@ -129,19 +129,21 @@ class MiningReport(Struct, frozen=True, kw_only=True):
         """What is said where no finding is shown: that all is calm only where nothing is hidden and nobody alerted."""
         if self.is_empty:
             return "The archive holds nothing of this period."
-        figures = {figure.name: figure for figure in self.headline}
-        alerting, critical = (
-            int(figures[name].value or 0) if name in figures else 0
-            for name in ("alerting_sessions", "critical_sessions")
-        )
+        k, figures = self.anonymity, {figure.name: figure for figure in self.headline}
+        few = f"fewer than {k.min_sessions} sessions or {k.min_users} users"
         left_out = sum(part.result.section.findings_left_out for part in self.parts if part.result)
-        return nothing(
-            self.anonymity,
-            left_out=left_out,
-            too_few=any(figures[name].hidden for name in ("sessions", "users") if name in figures),
-            alerting=alerting,
-            critical=critical,
-        )
+        happened = [
+            f"{counted(int(figures[name].value or 0), 'session')} {what}"
+            for name, what in (("alerting_sessions", "alerted"), ("critical_sessions", "became critical"))
+            if name in figures and figures[name].value
+        ]
+        if left_out:
+            said = f"Nothing is shown: {counted(left_out, 'finding is', 'findings are')} about {few}: hidden."
+        elif any(figures[name].hidden for name in ("sessions", "users") if name in figures):
+            said = f"The period has {few}, too few to look for patterns."
+        else:
+            said = "No pattern stands out." if happened else "Nothing stands out in this period."
+        return f"{said} But {' and '.join(happened)}: see `turntide alerts list`." if happened else said
 
     @property
     def top_findings(self) -> list[TopFinding]:

@@ -89,24 +89,6 @@ def takes(k: AnonymityPolicy) -> str:
     return f"takes {k.min_sessions} sessions and {k.min_users} users"
 
 
-def nothing(k: AnonymityPolicy, *, left_out: int, too_few: bool, alerting: int, critical: int) -> str:
-    """What is said where no finding is shown."""
-    few = f"fewer than {k.min_sessions} sessions or {k.min_users} users"
-    if left_out:
-        said = (
-            f"Nothing is shown: {counted(left_out, 'finding is', 'findings are')} about {few}, which is what it takes."
-        )
-    elif too_few:
-        said = f"The period has {few}, too few to look for patterns."
-    else:
-        said = "No pattern stands out." if alerting or critical else "Nothing stands out in this period."
-    if not alerting and not critical:
-        return said
-    happened = [(alerting, "alerted"), (critical, "became critical")]
-    told = " and ".join(f"{counted(number, 'session')} {what}" for number, what in happened if number)
-    return f"{said} But {told}: `turntide alerts list` names what alerted."
-
-
 def rounded(number: float | None) -> str:
     """Three digits that matter, more only of large numbers.
 
