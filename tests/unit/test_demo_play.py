@@ -175,6 +175,8 @@ def test_the_end_says_what_is_left_and_how_to_remove_it(temporary: Path, played:
     """One command for all in the temporary folder; a folder that was named is named again."""
     mine = leftovers.new_folder()
     (mine / "turns.parquet").write_bytes(bytes(22_000_000))
+    with (mine / "00000.index").open("wb") as index:
+        index.truncate(1_000_000_000)
     summary = replace(summary_of(played), data_dir=str(mine))
     what, command = list(further(summary).items())[-1]
     named = list(further(replace(summary, data_dir=str(temporary))).values())[-1]
