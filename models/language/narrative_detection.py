@@ -8,7 +8,7 @@ conversation between turns is a `NarrativeState`.
 | title | the sentence that tells of it, without its reason |
 | summary | that sentence, and the one of the turn that says most besides; of a solution also what the issue was |
 | context | what the last turns were about, in their words |
-| participants | who spoke since it began, or just before: users by id, others by role |
+| participants | who spoke since it began, or just before: users by id if they have one, others by role |
 | outcome | of a decision, pivot, solution or completed task: the sentence itself |
 | range | its turn; of a solution from the issue on |
 | significance | by kind and wording; more for reasons, emphasis, important memories and a long struggle |
@@ -113,7 +113,7 @@ def detect(
     """
     if said.role not in (Role.USER, Role.ASSISTANT):
         return []
-    name = (said.user_id if said.role is Role.USER else said.role.value)[:_SPEAKER_CHARS]
+    name = (said.user_id if said.role is Role.USER and said.user_id else said.role.value)[:_SPEAKER_CHARS]
     speakers = {**watch.speakers, name: max(said.turn, watch.speakers.get(name, 0))}
     watch.speakers = dict(sorted(speakers.items(), key=lambda each: each[1])[-_SPEAKERS:])
     weightiest = sorted(memories, key=lambda memory: (-memory.importance, memory.id))
@@ -212,7 +212,7 @@ class _Teller(Struct, frozen=True):
         summary = clipped(self._summary(narrative, issue), policy.summary_chars)
         outcome = clipped(_led_off(narrative.sentence), policy.summary_chars) if kind in _WITH_OUTCOME else None
         context = clipped(", ".join(self.watch.topics or self.topics), policy.context_chars)
-        since = [name for name, turn in self.watch.speakers.items() if turn >= first - _JUST_BEFORE]
+        since = {name or Role.USER.value for name, turn in self.watch.speakers.items() if turn >= first - _JUST_BEFORE}
         linked = dict.fromkeys([memory.id for memory in self.memories] + (issue.linked if issue else []))
         return ProjectEpisode(
             id=sortable_id(began, self.key, said.conversation_id, kind.value, str(first)),

@@ -168,7 +168,7 @@ class Import:
             summary=cut_short(episode.summary, policy.summary_chars),
             context=cut_short(episode.context, policy.context_chars) if policy.context_chars else "",
             outcome=None if episode.outcome is None else cut_short(episode.outcome, policy.summary_chars),
-            participants=[name[:_NAME_CHARS] for name in episode.participants[: policy.participants]],
+            participants=[name[:_NAME_CHARS] for name in episode.participants if name][: policy.participants],
             linked_memories=[name[:64] for name in episode.linked_memories[: policy.linked]],
             merged_ids=_latest(episode.merged_ids, policy.most),
         )

@@ -160,7 +160,8 @@ def _merged(a: ProjectEpisode, b: ProjectEpisode, policy: NarrativePolicy) -> Pr
         best,
         summary=summary,
         outcome=outcome,
-        participants=sorted({*a.participants, *b.participants})[: policy.participants],
+        # An earlier release named who has no id by nothing.
+        participants=sorted({*a.participants, *b.participants} - {""})[: policy.participants],
         linked_memories=list(dict.fromkeys([*best.linked_memories, *other.linked_memories]))[: policy.linked],
         first_turn=min(a.first_turn, b.first_turn),
         last_turn=max(a.last_turn, b.last_turn),

@@ -33,6 +33,17 @@ def test_a_decision_is_told_with_its_reason() -> None:
     assert found.significance == POLICY.significance.decision_made + POLICY.reason_gain
 
 
+def test_who_has_no_id_takes_part_by_role() -> None:
+    """A message without a user id, also one that an earlier release kept as spoken by nobody, alone and merged."""
+    said = [turn(1, "So: we decided to use SQLite, because it is simple.", user_id="")]
+    (found,) = told(said)
+    (earlier,) = told(said, watch=NarrativeState(speakers={"": 0}))
+    (merged,) = taken([episode(1, 4, participants=["", "nora"])], episode(2, 3, participants=["", "assistant"]))
+
+    assert found.participants == earlier.participants == ["user"]
+    assert merged.participants == ["assistant", "nora"]
+
+
 def test_a_solution_spans_from_its_issue() -> None:
     """The issue goes into it; between them anything may be said."""
     said = [turn(3, CRASH), turn(4, "Is it fixed?"), turn(6, "It is still not fixed."), turn(9, SOLVED)]
