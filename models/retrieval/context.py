@@ -1,14 +1,16 @@
 """Prompt of user memory: the source texts, and which parts of them fit a token budget (stage 3).
 
 `format_for_injection` and `long_term_prompt` write the source's layouts (stage 3, "Final Prompt Injection").
-`fit_prompt` chooses what goes in when not everything does. What an app remembers stands before all of it, in the layout
-of app memory ("Memory Context Format"): `format_app_memories`, of which `fit_app_memories` chooses.
+`fit_prompt` chooses what goes in when not everything does, and fills what is left with turns that were found, each with
+its time, so that the newest statement of a matter stands last. What an app remembers stands before all of it, in the
+layout of app memory ("Memory Context Format"): `format_app_memories`, of which `fit_app_memories` chooses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from models.events.app import AppMemoryChanged
@@ -27,6 +29,7 @@ _AFTER_PREFACE = "\n\n"
 _MEMORY = "# Long-term Memory"
 _PROFILE = "## User Profile"
 _EPISODES = "\n## Recent Context"
+_FOUND = "\n## Said Before"
 _CONVERSATION = "\n# Recent Conversation"
 _APP_MEMORIES = "The following are memories from previous conversations with this app:"
 _APP_CLOSING = "Use these memories to provide context-aware responses."
@@ -47,6 +50,25 @@ class PromptTurn(Protocol):
         ...
 
 
+class FoundPromptTurn(PromptTurn, Protocol):
+    """A turn that was found, with when it was said."""
+
+    @property
+    def session_id(self) -> str:
+        """In which conversation."""
+        ...
+
+    @property
+    def turn(self) -> int:
+        """Its number there."""
+        ...
+
+    @property
+    def timestamp(self) -> datetime:
+        """When, aware."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """A prompt within its budget, and how much of each sequence is in it.
@@ -58,6 +80,7 @@ class Fitted:
         episodes: The first so many episodes are in it.
         recent: The last so many turns are in it.
         last_turn_cut: Whether the last turn ends in an ellipsis.
+        found: The first so many turns that were found are in it.
     """
 
     prompt: str
@@ -66,6 +89,7 @@ class Fitted:
     episodes: int
     recent: int
     last_turn_cut: bool
+    found: int
 
 
 def format_for_injection(facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed]) -> str:
@@ -102,12 +126,14 @@ def fit_prompt(
     *,
     token_budget: int,
     preface: str = "",
+    found: Sequence[FoundPromptTurn] = (),
+    found_chars: int = SUMMARY_CHARS,
 ) -> Fitted:
     """As much of the prompt as the budget allows.
 
-    Facts come first, then the latest turns, then episodes; of each the beginning of its own order, without gaps. A
-    fact is left out only if all facts together do not fit, and then no episode is in. The last turn is always in; it
-    is cut if it does not fit whole.
+    Facts come first, then the latest turns, then episodes, then turns that were found; of each the beginning of its own
+    order, without gaps. A fact is left out only if all facts together do not fit, and then no episode and no found turn
+    is in. The last turn is always in; it is cut if it does not fit whole. Found turns stand in order of time.
 
     Args:
         facts: The most important first.
@@ -115,6 +141,8 @@ def fit_prompt(
         recent: In order of time.
         token_budget: For the whole prompt, at least `MIN_TOKENS`.
         preface: Stands first, whole; at most `preface_room` characters.
+        found: The best first, none that is among `recent`.
+        found_chars: Of the content of each, at most.
 
     Raises:
         ValueError: The budget is below `MIN_TOKENS`, or the preface leaves less.
@@ -128,12 +156,16 @@ def fit_prompt(
     kept_for_last = 0 if last is None else 1 + len(_said_line(last.role, last.content[:_LAST_TURN_CHARS] + _ELLIPSIS))
     n_facts, left = _those_that_fit([_fact_line(fact) for fact in facts], room - kept_for_last)
     said, cut, left = _latest_turns(recent, left + kept_for_last)
-    n_episodes = 0
+    n_episodes = n_found = 0
+    found_lines = [_found_line(turn, found_chars) for turn in found]
     if n_facts == len(facts):
-        n_episodes, _ = _those_that_fit([_episode_line(episode) for episode in episodes], left)
+        n_episodes, left = _those_that_fit([_episode_line(episode) for episode in episodes], left)
+        n_found, _ = _those_that_fit(found_lines, left - len(_FOUND) - 1)
+    by_time = sorted(range(n_found), key=lambda n: (found[n].timestamp, found[n].session_id, found[n].turn))
     lines = [*map(_fact_line, facts[:n_facts]), _EPISODES, *map(_episode_line, episodes[:n_episodes])]
+    lines += [_FOUND, *(found_lines[n] for n in by_time)] if by_time else []
     prompt = head + "\n".join([_MEMORY, _PROFILE, *lines, _CONVERSATION, *said, _CLOSING])
-    return Fitted(prompt, estimate_tokens(prompt), n_facts, n_episodes, len(said), cut)
+    return Fitted(prompt, estimate_tokens(prompt), n_facts, n_episodes, len(said), cut, n_found)
 
 
 def _fact_line(fact: FactChanged) -> str:
@@ -146,6 +178,13 @@ def _episode_line(episode: EpisodeCompressed) -> str:
 
 def _said_line(role: str, content: str) -> str:
     return f"{role}: {content}"
+
+
+def _found_line(turn: FoundPromptTurn, most_chars: int) -> str:
+    """One line, whatever it holds: what was said must not look like another turn, or like a heading."""
+    said = " ".join(turn.content.split())
+    cut = said if len(said) <= most_chars else said[: most_chars - 1] + _ELLIPSIS
+    return f"- [{turn.timestamp.astimezone(UTC):%Y-%m-%d %H:%M}] {_said_line(turn.role, cut)}"
 
 
 def _those_that_fit(lines: Sequence[str], room: int) -> tuple[int, int]:
@@ -169,10 +208,10 @@ def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], b
 
 
 class FittedMemories(NamedTuple):
-    """The text that goes into a prompt, and how many of the memories, from the first on, are in it."""
+    """The text that goes into a prompt, and the memories that are in it."""
 
     text: str
-    memories: int
+    memories: Sequence[AppMemoryChanged]
 
 
 def format_app_memories(app_name: str, memories: Sequence[AppMemoryChanged]) -> str:
@@ -191,24 +230,32 @@ def format_app_memories(app_name: str, memories: Sequence[AppMemoryChanged]) -> 
 
 
 def fit_app_memories(
-    app_name: str, memories: Sequence[AppMemoryChanged], *, most: int, contents_chars: int, text_chars: int
+    app_name: str,
+    memories: Sequence[AppMemoryChanged],
+    ranked: Sequence[AppMemoryChanged],
+    *,
+    most: int,
+    contents_chars: int,
+    text_chars: int,
 ) -> FittedMemories:
-    """The first memories that fit, whole and without gaps.
+    """The first ranked memories that fit, whole and without gaps.
 
     Args:
         app_name: Whose.
         memories: In the order in which they are to stand (app memory: the latest updated first).
+        ranked: The same, the one that is needed most first.
         most: How many at most.
         contents_chars: Characters of all their contents together (app memory, ~2,000).
         text_chars: Characters of the whole text.
     """
-    for n in range(min(most, len(memories)), 0, -1):
-        kept = memories[:n]
+    for n in range(min(most, len(ranked)), 0, -1):
+        wanted = {id(memory) for memory in ranked[:n]}
+        kept = [memory for memory in memories if id(memory) in wanted]
         if sum(len(memory.content) for memory in kept) <= contents_chars:
             text = format_app_memories(app_name, kept)
             if len(text) <= text_chars:
-                return FittedMemories(text, n)
-    return FittedMemories("", 0)
+                return FittedMemories(text, kept)
+    return FittedMemories("", ())
 
 
 def _memory_line(memory: AppMemoryChanged) -> str:

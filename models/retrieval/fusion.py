@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import sqrt
 from operator import itemgetter
 from typing import TypeVar
@@ -131,6 +131,23 @@ def _above_last(scores: Mapping[_Key, float], candidates: int) -> tuple[dict[_Ke
     if deviation < _SAME:
         return dict.fromkeys(scores, 0.0), 0.0
     return {key: (score - last) / deviation for key, score in scores.items()}, (mean - last) / deviation
+
+
+def beside(hits: Iterable[Place], reach: int) -> dict[Place, Place]:
+    """Places of hits, each followed by those around it, and for each the hit that brings it; the first to do so counts.
+
+    >>> s = SessionName("shop", "s")
+    >>> [turn for _, turn in beside([(s, 4), (s, 0), (s, 5)], 1)]
+    [4, 5, 3, 0, 1, 6]
+    """
+    brought: dict[Place, Place] = {}
+    for session, turn in hits:
+        for distance in range(reach + 1):
+            # What follows first: it is the answer.
+            for number in (turn + distance, turn - distance):
+                if number >= 0:
+                    brought.setdefault((session, number), (session, turn))
+    return brought
 
 
 _NAMED = re.compile(r"\s*([^\W\d_][\w.' -]{0,39}):\s")

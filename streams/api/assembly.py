@@ -102,6 +102,7 @@ def memory_api(
         search,
         episode_distance=embedder.episode_distance,
         apps=AppContext(apps, policy.apps),
+        policy=policy.retrieval,
     )
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
     project_reader = ProjectReader(

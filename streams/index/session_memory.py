@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from models.errors import AmbiguousApp
 from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged, Turn
-from streams.index.collections import TOPICS, TURNS, RememberedTopic, RememberedTurn
+from models.retrieval.fusion import Place
+from streams.index.collections import TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
 from streams.index.event_points import Collection
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 
@@ -64,6 +65,14 @@ class SessionVectorMemory:
         wanted = set(numbers)
         found = await asyncio.gather(*[self._between(session, low, high) for low, high in _runs(wanted)])
         return [turn for run in found for turn in run if turn.turn in wanted]
+
+    async def turns_at(self, user_id: str, places: Iterable[Place]) -> dict[Place, RememberedTurn]:
+        """These turns of a user, in one go; those that are not here, or are somebody else's, are missing."""
+        keys = {turn_key(*place): place for place in places}
+        if not keys:
+            return {}
+        found = await TURNS.read(self._store, list(keys), {"user_id": user_id})
+        return {keys[key]: turn for key, turn in found.items()}
 
     async def turns_after(self, session: SessionName, turn: int) -> list[RememberedTurn]:
         """Turns of the session with a higher number, in order of number."""

@@ -58,13 +58,28 @@ async def test_includes_memories_in_context_for_same_app(client: httpx.AsyncClie
     assert found["left_out"]["app_memories"] == 0
 
 
+async def test_what_the_question_asks_for_stays_first() -> None:
+    """Of memories that do not all fit: those with the question's words, then important ones; in the stated order."""
+    newest, weighty, asked = (
+        memory(1, "User likes tea.", updated_at=AT + timedelta(days=2), importance=0.2),
+        memory(2, "User lives in Oslo.", updated_at=AT + timedelta(days=1), importance=0.9),
+        memory(3, "The deadline is May 9.", importance=0.1),
+    )
+    chooses = AppContext(Apps([newest, weighty, asked]), AppPolicy(most=2, most_pinned=0))
+    preface = await chooses.preface("a", "u", "Which deadlines are there?", 2_000)
+
+    assert preface is not None
+    assert [each.content for each in preface.memories] == [weighty.content, asked.content]
+    assert preface.left_out == 1
+
+
 async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) -> None:
     """Who names no point gets the prompt and the fields that there always were; a point can be named without them."""
     plain = await context(client)
     declined = await context(client, injection_point=POINTS[0], app_memories=False)
 
-    assert set(plain) == {"prompt", "tokens", "facts", "episodes", "recent", "left_out"}
-    assert set(plain["left_out"]) == {"facts", "episodes", "recent", "last_turn_cut"}
+    assert set(plain) == {"prompt", "tokens", "facts", "episodes", "recent", "found", "left_out"}
+    assert set(plain["left_out"]) == {"facts", "episodes", "recent", "found", "last_turn_cut"}
     assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])
 
 
@@ -74,7 +89,7 @@ async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
     apps.known.append(memory(2, "shared of anna", app="b", user="anna", shared_with=["a"]))
     told = {}
     for spaces in (("app",), ("user",), ("app", "user")):
-        preface = await AppContext(apps, AppPolicy(spaces=spaces)).preface("a", "anna", 2_000)
+        preface = await AppContext(apps, AppPolicy(spaces=spaces)).preface("a", "anna", "", 2_000)
         told[spaces] = [] if preface is None else [each.content for each in preface.memories]
 
     assert told == {
@@ -93,6 +108,6 @@ async def test_prompts_with_and_without_are_counted() -> None:
     before = counts()
     chooses = AppContext(Apps([memory(1, "x")]))
     for app in ("a", "nobody", None):
-        await chooses.preface(app, "u", 2_000)
+        await chooses.preface(app, "u", "", 2_000)
 
     assert [after - was for after, was in zip(counts(), before, strict=True)] == [1.0, 1.0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from models.events import Role
 from models.events.user import FactCategory
@@ -70,6 +72,49 @@ async def test_a_context_without_a_session_has_the_users_last_turns(client: http
 
     assert [turn["content"] for turn in found["recent"]] == ["in between", "which vector databases do you know"]
     assert (none["recent"], others["recent"]) == ([], [])
+
+
+async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncClient, served: Served) -> None:
+    """What a search finds, an answer beside its question, the newest last; nothing twice, nothing of anybody else."""
+    at = [said(0, "").timestamp + timedelta(days=day) for day in range(4)]
+    turns = [
+        said(0, "what is my daughter allergic to", session="k"),
+        said(1, "you told me: peanuts", session="k", role=Role.ASSISTANT),
+        said(2, "thanks", session="k"),
+        said(0, "my daughter is allergic to peanuts", session="j"),
+        said(1, "walnuts are fine", session="j", user="somebody"),
+        said(0, "my daughter is allergic to milk", session="j", app="b"),
+        said(0, "her daughter is allergic to eggs", session="x", user="somebody"),
+    ]
+    of = {"k": at[2], "j": at[1]}
+    await served.say(*(replace(turn, timestamp=of.get(turn.session_id, at[3])) for turn in turns))
+    question = {"user_id": "u", "app_id": "a", "query": "allergic daughter"}
+    found = await posted(client, "/v1/context", **question)
+    tight = await posted(client, "/v1/context", **question, token_budget=64)
+    again = await posted(client, "/v1/context", **question, session_id="j")
+
+    said_before = found["prompt"].partition("## Said Before\n")[2].partition("\n\n")[0].splitlines()
+    assert [
+        "- [2026-03-02 12:00] user: my daughter is allergic to peanuts",
+        "- [2026-03-03 12:00] user: what is my daughter allergic to",
+        "- [2026-03-03 12:00] assistant: you told me: peanuts",
+    ] == said_before
+    assert {(hit["turn"]["session_id"], hit["turn"]["turn"], hit["is_neighbour"]) for hit in found["found"]} == {
+        ("j", 0, False),
+        ("k", 0, False),
+        ("k", 1, True),
+    }
+    assert (found["left_out"]["found"], tight["tokens"] <= 64, tight["left_out"]["found"]) == (0, True, 2)
+    assert [turn["session_id"] for turn in again["recent"]] == ["j"]
+    assert [hit["turn"]["session_id"] for hit in again["found"]] == ["k", "k"]
+
+
+async def test_a_context_has_the_facts_that_are_asked_for_first(client: httpx.AsyncClient, served: Served) -> None:
+    """Those that share words with the question, then the most important."""
+    served.users.known_facts.append(fact("coding_style", "black", importance=0.5))
+    found = await posted(client, "/v1/context", user_id="u", app_id="a", query="Which coding style?")
+
+    assert [each["key"] for each in found["facts"]] == ["coding_style", "name", "language"]
 
 
 async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, served: Served) -> None:

@@ -62,7 +62,7 @@ def fitted(
     memories: list[AppMemoryChanged], *, most: int = 10, contents: int = 2_000, text: int = 4_000
 ) -> FittedMemories:
     """What fits of an app's memories."""
-    return fit_app_memories("a", memories, most=most, contents_chars=contents, text_chars=text)
+    return fit_app_memories("a", memories, memories, most=most, contents_chars=contents, text_chars=text)
 
 
 def test_the_text_is_the_seeds() -> None:
@@ -78,7 +78,7 @@ def test_only_whole_memories_go_in(contents: int, text: int, n: int) -> None:
     memories = [memory("a" * 400), memory("b" * 600), memory("c")]
     found = fitted(memories, contents=contents, text=text)
 
-    assert found == FittedMemories(format_app_memories("a", memories[:n]), n)
+    assert (found.text, list(found.memories)) == (format_app_memories("a", memories[:n]), memories[:n])
 
 
 def test_the_text_stands_first_in_the_prompt() -> None:

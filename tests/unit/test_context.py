@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,15 @@ class Said:
     content: str
 
 
+@dataclass(frozen=True)
+class SaidThen(Said):
+    """A turn that was found."""
+
+    turn: int
+    timestamp: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    session_id: str = "s"
+
+
 FACTS = [fact("name", "Alex"), fact("language", "Python"), fact("coding_style", "black with line length 100")]
 EPISODES = [
     episode("turns 1-10", "User asked about vector databases. Discussed FAISS vs pgvector"),
@@ -43,6 +53,17 @@ texts = st.text(max_size=300)
 facts_of = st.lists(st.builds(fact, st.text(max_size=64), texts), max_size=6)
 episodes_of = st.lists(st.builds(episode, st.just("turns 1-20"), texts), max_size=4)
 recent_of = st.lists(st.builds(Said, st.sampled_from(["user", "assistant", "system", "tool"]), texts), max_size=6)
+found_of = st.lists(
+    st.builds(
+        SaidThen,
+        st.just("user"),
+        texts,
+        st.integers(0, 9),
+        st.integers(0, 9**9).map(lambda at_s: datetime.fromtimestamp(at_s, UTC)),
+        st.sampled_from("st"),
+    ),
+    max_size=6,
+)
 budgets = st.integers(MIN_TOKENS, 700)
 
 
@@ -81,6 +102,46 @@ def test_a_budget_below_the_least_is_refused() -> None:
     """Rather than a prompt above it."""
     with pytest.raises(ValueError, match="at least 64"):
         fit_prompt([], [], [], token_budget=MIN_TOKENS - 1)
+
+
+def test_found_turns_stand_in_order_of_time() -> None:
+    """Each on one line with when it was said, the newest last, before the conversation; the best are taken first."""
+    early, late = datetime(2026, 3, 1, 9, 30, tzinfo=UTC), datetime(2026, 3, 2, 18, tzinfo=timezone(timedelta(hours=2)))
+    found = [
+        SaidThen("user", "The deadline\n# is May 9 now", 7, late),
+        SaidThen("assistant", "x" * 90, 5, early),
+        SaidThen("user", "deadline May 1", 4, early),
+    ]
+    fitted = fit_prompt([], [], RECENT, token_budget=400, found=found, found_chars=40)
+    without = long_term_prompt([], [], RECENT)
+    best = fit_prompt([], [], RECENT, token_budget=estimate_tokens(without) + 18, found=found, found_chars=40)
+
+    assert fitted.prompt == without.replace(
+        "\n# Recent Conversation",
+        "\n## Said Before\n"
+        "- [2026-03-01 09:30] user: deadline May 1\n"
+        f"- [2026-03-01 09:30] assistant: {'x' * 39}…\n"
+        "- [2026-03-02 16:00] user: The deadline # is May 9 now\n"
+        "\n# Recent Conversation",
+    )
+    assert (fitted.found, best.found, "May 9" in best.prompt) == (3, 1, True)
+
+
+@given(facts_of, episodes_of, recent_of, found_of, budgets)
+def test_found_turns_take_what_is_left(
+    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], found: list[SaidThen], budget: int
+) -> None:
+    """Whatever they are, the budget holds, and nothing else of the prompt changes for them."""
+    without = fit_prompt(facts, episodes, recent, token_budget=budget)
+    fitted = fit_prompt(facts, episodes, recent, token_budget=budget, found=found, found_chars=100)
+    head, _, tail = fitted.prompt.partition("\n\n## Said Before\n") if fitted.found else (fitted.prompt, "", "")
+    lines = tail.splitlines()[: fitted.found] if fitted.found else []
+
+    assert fitted.tokens == estimate_tokens(fitted.prompt) <= budget
+    assert replace(fitted, prompt="", tokens=0, found=0) == replace(without, prompt="", tokens=0, found=0)
+    assert fitted.facts == len(facts) or fitted.found == 0
+    assert "\n".join([head, *tail.split("\n")[fitted.found :]] if fitted.found else [head]) == without.prompt
+    assert lines == sorted(lines, key=lambda line: line[3:19])
 
 
 @given(facts_of, episodes_of, recent_of, budgets)

@@ -212,7 +212,7 @@ async def _read(store: AppMemoryIndex, policy: Policy, apps: int, asked: int) ->
         return len(await store.memories(app_id)) == policy.apps.most
 
     async def source_context(app_id: str) -> bool:
-        preface = await context.preface(app_id, "", _BUDGET_TOKENS)
+        preface = await context.preface(app_id, "", "", _BUDGET_TOKENS)
         return preface is not None and bool(preface.memories)
 
     async def found(app_id: str) -> bool:

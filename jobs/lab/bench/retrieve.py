@@ -126,14 +126,20 @@ class Corpus:
 
 async def fill(store: VectorStore, embedder: Embedder, corpus: Corpus, users: int) -> None:
     """Index users through the memories that the index role writes by, a user at a time."""
-    sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
     for number in range(users):
-        turns, outputs = corpus.user(number)
-        places = [Position("turns", 0, number * TURNS_EACH + n) for n in range(TURNS_EACH)]
-        await sessions.add_turns(turns, embedder.embed([turn.content for turn in turns]), places=places)
-        await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
-        await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
-        await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
+        await index_user(store, embedder, *corpus.user(number), number * TURNS_EACH)
+
+
+async def index_user(
+    store: VectorStore, embedder: Embedder, turns: Sequence[Turn], outputs: Sequence[UserOutput], first_turn: int
+) -> None:
+    """Index a user's turns, placed in the log from `first_turn` on, and what the fold made of them."""
+    sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
+    places = [Position("turns", 0, first_turn + n) for n in range(len(turns))]
+    await sessions.add_turns(turns, embedder.embed([turn.content for turn in turns]), places=places)
+    await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
+    await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
+    await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
 
 
 def user_of(number: int) -> str:

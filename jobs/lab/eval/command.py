@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +30,7 @@ Data = Annotated[Path, typer.Option(help="Conversations with questions and the t
 FormatOfData = Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")]
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _SET = "Labelled messages, JSON lines. None: the set that Turntide brings."
+_TALKS = "Talks with questions, JSON lines. None: the set that Turntide brings."
 _SPLIT = "Rules may be mended by looking at dev; all others are for measuring alone."
 ShowMisses = Annotated[
     bool, typer.Option("--show-misses", help="Also print what was missed or found wrongly, with the messages.")
@@ -246,6 +248,36 @@ def retrieval(
     with progress_bar(f"retrieval, {embedder.value}") as progress:
         report = measure(dialogues, embedder.value, progress)
     _print(output, report, recall_rows(report), lambda printed: show(printed, report))
+
+
+@app.command(
+    epilog=examples(
+        "turntide lab eval context",
+        "turntide lab eval context --embedder minilm --output json",
+        "turntide lab eval context talks.jsonl --one-user --output csv",
+    )
+)
+def context(
+    file: Annotated[Path | None, typer.Argument(help=_TALKS, show_default=False)] = None,
+    *,
+    embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
+    one_user: Annotated[bool, typer.Option("--one-user", help="All talks are one user's, which is harder.")] = False,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure how many questions about talks find their answer in the prompt that memory makes.
+
+    Folds and indexes each talk as its own user's, then asks every question with budgets of 2,000, 1,000 and 500 tokens.
+    Beside the prompt stand the first ten turns of the search, what retrieval gives, and ten turns by words alone.
+    --output csv prints the rows alone. Needs no Kafka; no text is ever printed.
+    """
+    from jobs.lab.eval.context_answers import context_rows, measure, read_talks, show
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    settings, talks = load_settings(vectors={"embedder": embedder.value}), read_talks(file)
+    with progress_bar(f"context, {embedder.value}") as progress:
+        report = asyncio.run(measure(talks, embedder_of(settings), policy_of(settings), progress, one_user=one_user))
+    _print(output, report, context_rows(report), lambda printed: show(printed, report))
 
 
 @app.command(

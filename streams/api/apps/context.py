@@ -10,6 +10,7 @@ from typing import NamedTuple
 from models.events.app import AppMemoryChanged
 from models.policy.app import AppPolicy
 from models.retrieval.context import fit_app_memories, preface_room
+from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.users.messages import AppMemoryAnswer, AssembleContext
 from streams.http.problems import invalid_field
@@ -52,12 +53,15 @@ class AppContext:
         self._memories = memories
         self._policy = policy or AppPolicy()
 
-    async def preface(self, app_id: str | None, user_id: str, token_budget: int) -> Preface | None:
+    async def preface(self, app_id: str | None, user_id: str, query: str, token_budget: int) -> Preface | None:
         """What a prompt begins with: the app's own memories, then those that other apps share with it.
+
+        Where not all have room, those stay that share words with the question, then the most important.
 
         Args:
             app_id: Whose; None for no memories.
             user_id: Whose prompt it is: the user's own space in the app counts, where there are such.
+            query: The question.
             token_budget: Of the whole prompt.
 
         Returns:
@@ -69,16 +73,18 @@ class AppContext:
         if app_id is None:
             return None
         found = await self._found(app_id, user_id)
+        by_importance = sorted(found, key=lambda memory: -memory.importance)
         fitted = fit_app_memories(
             app_id,
             found,
+            by_question(query, by_importance, lambda memory: memory.content),
             most=self._policy.most,
             contents_chars=self._policy.context_chars,
             text_chars=preface_room(token_budget),
         )
         metrics.counter("contexts_total", result="with_memories" if fitted.memories else "without").inc()
-        result = [answered(AppMemoryAnswer, memory) for memory in found[: fitted.memories]]
-        return Preface(fitted.text, result, len(found) - fitted.memories)
+        result = [answered(AppMemoryAnswer, memory) for memory in fitted.memories]
+        return Preface(fitted.text, result, len(found) - len(result))
 
     async def _found(self, app_id: str, user_id: str) -> list[AppMemoryChanged]:
         users = [{"app": "", "user": user_id}[space] for space in self._policy.spaces]

@@ -65,7 +65,7 @@ class Retrieve(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The whole prompt for a question: facts, episodes and the conversation so far, within a token budget."""
+    """The whole prompt for a question within a token budget: facts, episodes, what was said of it, the last turns."""
 
     user_id: UserId
     query: QueryText
@@ -174,6 +174,16 @@ class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
     updated_at: UtcTime
 
 
+class ContextTurn(Struct, frozen=True, kw_only=True):
+    """A turn that a prompt was filled with."""
+
+    score: float
+    """Fused; of a neighbour that of the turn it stands beside. Comparable within one answer only."""
+    turn: TurnAnswer
+    is_neighbour: bool
+    """Whether it was not found itself, and only stands beside a turn that was."""
+
+
 class LeftOut(Struct, frozen=True, kw_only=True):
     """What was found and did not fit into the budget."""
 
@@ -181,6 +191,8 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     episodes: int
     recent: int
     last_turn_cut: bool
+    found: int = 0
+    """Turns that were found, with their neighbours."""
     app_memories: int | UnsetType = UNSET
     """Not there where none were wanted."""
 
@@ -191,8 +203,12 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     prompt: str
     tokens: int
     facts: list[FactAnswer]
+    """Those that share words with the question first, then the most important."""
     episodes: list[EpisodeAnswer]
     recent: list[TurnAnswer]
+    found: list[ContextTurn] = []
+    """What else was said that speaks of the question, best first, each with its neighbours behind it; none that is
+    among `recent`. The prompt has them in order of time."""
     left_out: LeftOut
     app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
     """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not

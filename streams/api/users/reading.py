@@ -13,15 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import UNSET
 
-from models.events import SessionName
+from models.events import SessionName, UserMemoryChanged
 from models.events.user import TurnRef
+from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.context import fit_prompt, format_for_injection
+from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
 from streams.api.sessions.turns import Waiting, is_visible, session_of
@@ -47,6 +47,7 @@ from streams.api.users.messages import (
     episode_answer,
     turn_refs,
 )
+from streams.api.users.prompt_turns import PromptTurns
 from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
 from streams.http.route import Group
@@ -104,6 +105,7 @@ class MemoryReader:
         search: Hybrid search.
         episode_distance: Cosine distance up to which an episode matters: the embedder's own.
         apps: Memories of apps for prompts.
+        policy: Which turns a prompt is filled with.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class MemoryReader:
         *,
         episode_distance: float,
         apps: AppContext,
+        policy: RetrievalPolicy | None = None,
     ) -> None:
         self._users = users
         self._turns = turns
@@ -121,6 +124,8 @@ class MemoryReader:
         self._waiting = Waiting(partial(is_visible, turns, users))
         self._episode_distance = episode_distance
         self._apps = apps
+        self._policy = policy or RetrievalPolicy()
+        self._prompt_turns = PromptTurns(search, turns, self._policy)
 
     @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
     async def retrieve(self, body: Retrieve) -> Retrieved:
@@ -144,7 +149,9 @@ class MemoryReader:
     async def context(self, body: AssembleContext) -> AssembledContext:
         """The whole prompt for a question within a token budget: facts first, then last turns, then episodes.
 
-        If they are wanted, memories of the app come before all of it.
+        What is left of the budget is filled with other turns of the user that speak of the question and what stands
+        beside them, each with when it was said, the newest last. If they are wanted, memories of the app come before
+        all of it.
 
         Raises:
             Problem: 403 another tenant's app; 422 memories of no app in particular; 504 the turn to wait for did not
@@ -154,24 +161,37 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         wanted = wanted_app(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
-        remembered, facts, episodes, recent = await asyncio.gather(
-            self._apps.preface(wanted, whose.user_id, body.token_budget),
+        remembered, facts, episodes, recent, hits = await asyncio.gather(
+            self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
             self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES),
             self._conversation(whose, body.session_id, body.recent_turns),
+            self._prompt_turns.search(body, whose.caller),
         )
+        facts = by_question(body.query, facts, lambda fact: f"{fact.key} {fact.value}")
+        found = await self._prompt_turns.beside(body, whose.caller, hits, recent)
         text = "" if remembered is None else remembered.text
-        fitted = fit_prompt(facts, episodes, recent, token_budget=body.token_budget, preface=text)
+        fitted = fit_prompt(
+            facts,
+            episodes,
+            recent,
+            token_budget=body.token_budget,
+            preface=text,
+            found=[each.turn for each in found],
+            found_chars=self._policy.context_turn_chars,
+        )
         return AssembledContext(
             prompt=fitted.prompt,
             tokens=fitted.tokens,
             facts=facts[: fitted.facts],
             episodes=episodes[: fitted.episodes],
             recent=recent[len(recent) - fitted.recent :],
+            found=found[: fitted.found],
             left_out=LeftOut(
                 facts=len(facts) - fitted.facts,
                 episodes=len(episodes) - fitted.episodes,
                 recent=len(recent) - fitted.recent,
+                found=len(found) - fitted.found,
                 last_turn_cut=fitted.last_turn_cut,
                 app_memories=UNSET if remembered is None else remembered.left_out,
             ),
@@ -284,17 +304,12 @@ class MemoryReader:
             said: Sequence[RememberedTurn] = await self._turns.last_turns(session, last)
         else:
             stats = await self._users.stats(whose.app_id, whose.user_id)
-            said = [] if stats is None else await self._said(stats.app_id, turn_refs(stats.short_term)[-last:])
+            said = [] if stats is None else await self._said(stats, turn_refs(stats.short_term)[-last:])
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
         return [answered(TurnAnswer, each) for each in whose.readable(mine)]
 
-    async def _said(self, app_id: str, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
-        """These turns of an app in their order; those that are not indexed (any more) are left out."""
-        by_session = attrgetter("session_id")
-        wanted = {
-            SessionName(app_id, session_id): [ref.turn for ref in group]
-            for session_id, group in groupby(sorted(refs, key=by_session), key=by_session)
-        }
-        found = await asyncio.gather(*[self._turns.turns_numbered(*each) for each in wanted.items()])
-        turns = {(turn.session_id, turn.turn): turn for each in found for turn in each}
-        return [turns[place] for ref in refs if (place := (ref.session_id, ref.turn)) in turns]
+    async def _said(self, user: UserMemoryChanged, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
+        """These turns of a user in their order; those that are not indexed (any more) are left out."""
+        places = [(SessionName(user.app_id, ref.session_id), ref.turn) for ref in refs]
+        turns = await self._turns.turns_at(user.user_id, places)
+        return [turns[place] for place in places if place in turns]

@@ -1,0 +1,245 @@
+"""`turntide lab eval context`: whether what answers a question is in the prompt that memory makes for it.
+
+Talks of one user each go through the fold of users and into an index of their own (Qdrant Edge), as the roles write
+them; then every question about a talk is asked. It counts as answered where the words of its answer stand in what is
+given. Where a matter changed, the answer is its newest value.
+
+The 64 questions about 8 talks that Turntide brings were written by somebody who did not know the code. They are for
+measuring alone: no constant is chosen by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from jobs.lab.bench.folds import folded_user
+from jobs.lab.bench.retrieve import index_user
+from jobs.lab.eval.dialogues import BEGINS
+from jobs.shared.dialogues import read_labelled
+from jobs.shared.output import Printer, Progress
+from models.events import Role, Turn
+from models.policy import Policy
+from streams.api.assembly import memory_api
+from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
+from streams.api.users.reading import MemoryReader
+from streams.http.security import Caller, reading_for
+from streams.index.collections import TURNS
+from streams.index.edge import EdgeStore
+from streams.index.hybrid_search import HybridSearch, Ranking, Scope
+from streams.ports import Embedder, VectorStore
+from streams.settings.http import HttpSettings
+
+BUDGETS = (2_000, 1_000, 500)
+"""Tokens: the default of `/v1/context`, and parts of it. The talks that Turntide brings take about 900 whole."""
+DEPTH = 10
+"""Turns of a search: its own default."""
+_APP = "eval"
+_APART, _A_DAY = timedelta(minutes=1), timedelta(days=1)
+_WAYS = ("context", "search", "retrieve", "bm25")
+
+
+class AskedQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question about a talk.
+
+    Attributes:
+        answer: Words that an answer has to hold, in whatever case.
+        turn: Where they were said.
+    """
+
+    question: str
+    answer: str
+    turn: int
+
+
+class SaidTurn(Struct, frozen=True, forbid_unknown_fields=True):
+    """A turn of a talk."""
+
+    role: Role
+    content: str
+
+
+class Talk(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one user and an assistant said, and what is asked afterwards."""
+
+    id: str
+    turns: list[SaidTurn]
+    questions: list[AskedQuestion]
+
+
+class ContextScores(Struct, frozen=True, kw_only=True):
+    """Of one talk or all, with one budget: shares of questions whose answer is in what was given.
+
+    Attributes:
+        context: In the prompt of `/v1/context`.
+        search: In the first turns that `/v1/search` finds: a ceiling for as many turns.
+        retrieve: In the text of `/v1/retrieve`.
+        bm25: In as many turns by their words alone.
+        tokens_median: Of the prompts.
+        budget_share: The same as a share of the budget.
+    """
+
+    talk: str
+    budget: int
+    questions: int
+    context: float
+    search: float
+    retrieve: float
+    bm25: float
+    tokens_median: float
+    budget_share: float
+
+
+class ContextReport(Struct, frozen=True, kw_only=True):
+    """What was measured; the rows of `all` stand last in each budget's."""
+
+    embedder: str
+    talks: int
+    users: int
+    turns: int
+    questions: int
+    all: dict[str, ContextScores]
+    """By budget."""
+    rows: list[ContextScores]
+
+
+class _Whose(NamedTuple):
+    """A talk and its user."""
+
+    talk: str
+    user_id: str
+
+
+class _Asked(NamedTuple):
+    """What one question came to."""
+
+    talk: str
+    budget: int
+    given: Mapping[str, bool]
+    tokens: int
+
+
+def read_talks(file: Path | None = None) -> list[Talk]:
+    """Read talks with their questions; None: those that Turntide brings. Errors as of `read_labelled`."""
+    own = files(__package__).joinpath("data/context_questions.jsonl")
+    return read_labelled(file or own, Talk, "talk")
+
+
+async def measure(
+    talks: Sequence[Talk], embedder: Embedder, policy: Policy, progress: Progress, *, one_user: bool = False
+) -> ContextReport:
+    """Index every talk, ask every question with every budget.
+
+    Args:
+        talks: With their questions.
+        embedder: Whose vectors are searched.
+        policy: Of the fold, and of reading.
+        progress: Told of each question.
+        one_user: Whether all talks are one user's, so that each question has to find its talk too.
+    """
+    of = {talk.id: "everybody" if one_user else talk.id for talk in talks}
+    asked: list[_Asked] = []
+    with TemporaryDirectory(prefix="turntide-eval-") as folder:
+        store = EdgeStore(Path(folder), embedder=embedder.name)
+        try:
+            for user_id in dict.fromkeys(of.values()):
+                await _index(store, embedder, policy, user_id, [talk for talk in talks if of[talk.id] == user_id])
+            reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
+            ask = partial(_ask, reader, HybridSearch(store, embedder, policy.retrieval))
+            questions = [
+                (_Whose(*named), each) for named, talk in zip(of.items(), talks, strict=True) for each in talk.questions
+            ]
+            for number, (budget, (whose, each)) in enumerate(product(BUDGETS, questions), 1):
+                asked.append(await ask(whose, each, budget))
+                progress(number, len(BUDGETS) * len(questions))
+        finally:
+            await store.close()
+    of_all = {str(budget): _scores("all", [each for each in asked if each.budget == budget]) for budget in BUDGETS}
+    rows = [
+        row
+        for budget in BUDGETS
+        for row in (
+            *(_scores(talk.id, [each for each in asked if each[:2] == (talk.id, budget)]) for talk in talks),
+            of_all[str(budget)],
+        )
+    ]
+    return ContextReport(
+        embedder=embedder.name,
+        talks=len(talks),
+        users=len({*of.values()}),
+        turns=sum(len(talk.turns) for talk in talks),
+        questions=sum(len(talk.questions) for talk in talks),
+        all=of_all,
+        rows=rows,
+    )
+
+
+async def _index(store: VectorStore, embedder: Embedder, policy: Policy, user_id: str, talks: Sequence[Talk]) -> None:
+    """Fold and index a user's talks, a turn a minute, a day for each talk."""
+    turns = [
+        Turn(
+            session_id=talk.id,
+            user_id=user_id,
+            app_id=_APP,
+            turn=n,
+            role=said.role,
+            content=said.content,
+            timestamp=BEGINS + day * _A_DAY + n * _APART,
+        )
+        for day, talk in enumerate(talks)
+        for n, said in enumerate(talk.turns)
+    ]
+    await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
+
+
+async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _Whose, asked: AskedQuestion, budget: int) -> _Asked:
+    user_id = whose.user_id
+    about = {"user_id": user_id, "app_id": _APP, "query": asked.question}
+    with reading_for(Caller()):
+        context = await reader.context(AssembleContext(**about, token_budget=budget))
+        found = await reader.search(SearchMemory(**about, top_k=DEPTH))
+        retrieved = await reader.retrieve(Retrieve(**about))
+    where = Scope((_APP,), user_id).where()
+    by_words = await plain.events(TURNS, asked.question, where, DEPTH, by=Ranking.KEYWORD)
+    texts = {
+        "context": context.prompt,
+        "search": "\n".join(hit.turn.content for hit in found.turns),
+        "retrieve": retrieved.injection or "",
+        "bm25": "\n".join(turn.content for turn, _ in by_words),
+    }
+    wanted = asked.answer.casefold()
+    return _Asked(whose.talk, budget, {name: wanted in text.casefold() for name, text in texts.items()}, context.tokens)
+
+
+def _scores(talk: str, asked: Sequence[_Asked]) -> ContextScores:
+    tokens, budget = float(median(each.tokens for each in asked)), asked[0].budget
+    shares = {name: mean(each.given[name] for each in asked) for name in _WAYS}
+    used = {"tokens_median": tokens, "budget_share": tokens / budget}
+    return ContextScores(talk=talk, budget=budget, questions=len(asked), **shares, **used)
+
+
+def show(printed: Printer, report: ContextReport) -> None:
+    """Print the shares and what they are of."""
+    printed.rows("Answered by what is given", context_rows(report))
+    printed.message(
+        f"{report.embedder}: {report.questions} questions about {report.talks} talks of {report.users} users, "
+        f"{report.turns} turns together"
+    )
+
+
+def context_rows(report: ContextReport) -> Iterator[dict[str, str]]:
+    """A row for each talk and one for all, for each budget."""
+    for row in report.rows:
+        shares = {name: f"{getattr(row, name):.3f}" for name in _WAYS}
+        named = {"talk": row.talk, "budget": f"{row.budget}", "questions": f"{row.questions}"}
+        used = {"tokens_median": f"{row.tokens_median:.0f}", "budget_share": f"{row.budget_share:.2f}"}
+        yield {**named, **shares, **used}

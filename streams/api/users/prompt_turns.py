@@ -1,0 +1,83 @@
+"""Turns that a prompt is filled with: what a search finds of a user, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from models.events import SessionName
+from models.policy.retrieval import RetrievalPolicy
+from models.retrieval.fusion import Place, beside
+from streams.api.answers import answered
+from streams.api.users.messages import AssembleContext, ContextTurn, TurnAnswer
+from streams.http.security import Caller
+from streams.index.collections import RememberedTurn
+from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
+from streams.index.session_memory import SessionVectorMemory
+
+
+class PromptTurns:
+    """Finds the turns; one search and one reading for each prompt.
+
+    Args:
+        search: Hybrid search.
+        turns: Turns by session and number.
+        policy: How many, and how many beside each.
+    """
+
+    def __init__(self, search: HybridSearch, turns: SessionVectorMemory, policy: RetrievalPolicy) -> None:
+        self._search = search
+        self._turns = turns
+        self._policy = policy
+
+    async def search(self, asked: AssembleContext, asked_by: Caller) -> list[FoundTurn]:
+        """Turns of the user that answer the question, best first: as many as the budget may hold, and the recent ones.
+
+        Raises:
+            Problem: 403, another tenant's app.
+            StoreUnavailable: The store does not answer.
+        """
+        most = self._most(asked)
+        if not most:
+            return []
+        scope = Scope(asked_by.apps_of(asked.app_id), asked.user_id)
+        found = await self._search.turns(asked.query, scope, most + asked.recent_turns)
+        return [each for each in found if _is_of(each.turn, asked.user_id, scope.app_ids)]
+
+    async def beside(
+        self, asked: AssembleContext, asked_by: Caller, found: Iterable[FoundTurn], shown: Iterable[TurnAnswer]
+    ) -> list[ContextTurn]:
+        """Found turns, each followed by its neighbours, without those that the prompt shows already.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        already = {_place(turn) for turn in shown}
+        hits = {_place(each.turn): each for each in found if _place(each.turn) not in already}
+        hits = dict(list(hits.items())[: self._most(asked)])
+        brought = beside(hits, self._policy.context_neighbours)
+        missing = [place for place in brought if place not in hits and place not in already]
+        read = await self._turns.turns_at(asked.user_id, missing)
+        apps = asked_by.apps_of(asked.app_id)
+        mine = {place: turn for place, turn in read.items() if _is_of(turn, asked.user_id, apps)}
+        mine |= {place: each.turn for place, each in hits.items()}
+        return [
+            ContextTurn(
+                score=hits[place if place in hits else hit].score,
+                turn=answered(TurnAnswer, mine[place]),
+                is_neighbour=place not in hits,
+            )
+            for place, hit in brought.items()
+            if place in mine and mine[place].content.strip()
+        ]
+
+    def _most(self, asked: AssembleContext) -> int:
+        return min(self._policy.context_turns, asked.token_budget // self._policy.context_turn_tokens)
+
+
+def _place(turn: RememberedTurn | TurnAnswer) -> Place:
+    return SessionName(turn.app_id, turn.session_id), turn.turn
+
+
+def _is_of(turn: RememberedTurn, user_id: str, apps: tuple[str, ...] | None) -> bool:
+    """Whether a turn is the user's, of an app that is read: what comes back is looked through once more."""
+    return turn.user_id == user_id and (apps is None or turn.app_id in apps)

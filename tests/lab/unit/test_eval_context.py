@@ -1,0 +1,53 @@
+"""The talks that Turntide brings, and that the prompt made for a question holds its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.lab.eval.context_answers import BUDGETS, context_rows, measure, read_talks
+from models.errors import ConfigurationError
+from models.policy import Policy
+from streams.inference.wordllama import WordLlamaEmbedder
+
+LEAST = 0.85
+
+
+def test_the_set_is_what_it_says() -> None:
+    """8 talks of 40 turns, 64 questions, each answered by the turn that it names."""
+    talks = read_talks()
+
+    assert [(len(talk.turns), len(talk.questions)) for talk in talks] == [(40, 8)] * 8
+    assert [] == [
+        (talk.id, each.turn)
+        for talk in talks
+        for each in talk.questions
+        if each.answer.casefold() not in talk.turns[each.turn].content.casefold()
+    ]
+
+
+@pytest.mark.parametrize("one_user", [False, True])
+async def test_the_prompt_holds_the_answer(*, one_user: bool) -> None:
+    """At least for the stated share of the questions, with the default budget, and more than search's first ten."""
+    counted: list[int] = []
+    report = await measure(
+        read_talks(), WordLlamaEmbedder(), Policy(), lambda done, _: counted.append(done), one_user=one_user
+    )
+    of_all = report.all[str(BUDGETS[0])]
+
+    assert of_all.context >= max(LEAST, of_all.search)
+    assert of_all.retrieve < of_all.bm25 < of_all.search
+    assert all(row.tokens_median <= row.budget for row in report.rows)
+    assert (len(counted), len([*context_rows(report)])) == (64 * len(BUDGETS), 9 * len(BUDGETS))
+
+
+def test_another_set_must_have_its_form(tmp_path: Path) -> None:
+    """Which line is wrong is said, and not what stands in it."""
+    file = tmp_path / "talks.jsonl"
+    file.write_text('{"id": "a", "turns": [{"role": "user", "content": "secret"}]}\n')
+
+    with pytest.raises(ConfigurationError) as refused:
+        read_talks(file)
+
+    assert "secret" not in str(refused.value)
