@@ -19,7 +19,7 @@ from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.users.reading import MemoryReader
 from streams.http.problems import FieldError, Problem, ProblemDetails
-from streams.http.route import Accepted, Route, route_of
+from streams.http.route import Accepted, Route, RouteAnswer, route_of
 
 _ANSWER_WITHIN_S = 15.0
 """Longer than the role's own limit, so that its answer says what took so long."""
@@ -85,6 +85,8 @@ class _Remote:
         try:
             if answer.is_success:
                 given = msgspec.json.decode(answer.content, type=route.answers[status])
+                if route.headers:
+                    return RouteAnswer(given, answer.headers)
                 return Accepted(given) if status is HTTPStatus.ACCEPTED else given
             problem = msgspec.json.decode(answer.content, type=ProblemDetails)
         except (msgspec.DecodeError, KeyError) as error:

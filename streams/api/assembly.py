@@ -5,7 +5,7 @@ Whoever serves memory makes it here: the readers below never get the store itsel
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -72,6 +72,7 @@ def memory_api(
     erasures: KafkaEraseRequests | None = None,
     audit: BatchedAudit | None = None,
     live: LivePage | None = None,
+    at_end: Callable[[], bool | None] = lambda: None,
 ) -> MemoryApi:
     """Routes and tools over a store.
 
@@ -85,6 +86,7 @@ def memory_api(
         erasures: Where erasures go; None: likewise.
         audit: Takes records of what is read and done (`audit_log.BatchedAudit`); None: nothing is noted.
         live: The live page; None: it is not served.
+        at_end: Whether the logs of users' memory are read to their end; None: it cannot be told here.
 
     Raises:
         ConfigurationError: There is no such counter of tokens here.
@@ -103,6 +105,7 @@ def memory_api(
         episode_distance=embedder.episode_distance,
         apps=AppContext(apps, policy.apps),
         policy=policy.retrieval,
+        at_end=at_end,
     )
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
     project_reader = ProjectReader(

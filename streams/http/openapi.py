@@ -177,7 +177,9 @@ def _responses(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     also = {kind: {"schema": {"type": "string"}, "example": text} for kind, text in route.also.items()}
     for status, kind in (route.answers or {HTTPStatus.OK: None}).items():
         described = {} if kind is None else {_JSON: {"schema": _schema(kind), "example": example_of(kind)}}
-        yield str(status.value), {"description": status.phrase, "content": described | also}
+        headers = {name: {"description": what, "schema": {"type": "boolean"}} for name, what in route.headers.items()}
+        told = {"headers": headers} if headers else {}
+        yield str(status.value), {"description": status.phrase, **told, "content": described | also}
     if route.reach == "token":
         more = route.errors if route.method == "GET" else (*route.errors, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         meanings = _TEXTS["problems"] | {f"{code:d}": _TEXTS["more_problems"][f"{code:d}"] for code in more}

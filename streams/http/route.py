@@ -66,6 +66,7 @@ class RouteRules(TypedDict, total=False):
     errors: tuple[HTTPStatus, ...]
     kept: bool
     also: Mapping[str, str]
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ class Route:
         errors: Statuses of problems besides those of every route (`streams.http.openapi`).
         kept: Whether its path for older clients is no less right than the others.
         also: Other forms of its answer: an example by media type.
+        headers: Flags that its answer says in headers: what each means, by its name.
     """
 
     group: Group
@@ -109,6 +111,7 @@ class Route:
     errors: tuple[HTTPStatus, ...] = ()
     kept: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def description(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -59,6 +59,12 @@ class SessionVectorMemory:
     async def last_turns(self, session: SessionName, last: int = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
         return (await TURNS.latest(self._store, _of(session), last, by="turn"))[::-1]
+
+    async def newest(
+        self, where: Mapping[str, Condition], limit: int, *, by: Literal["event_offset", "turn"] = "event_offset"
+    ) -> list[RememberedTurn]:
+        """Turns of a user, an app or a session, the latest first; those without the field are left out."""
+        return await TURNS.latest(self._store, where, limit, by=by)
 
     async def turns_numbered(self, session: SessionName, numbers: Iterable[int]) -> list[RememberedTurn]:
         """These turns of the session, in order of number; those that are not here are left out."""

@@ -26,7 +26,7 @@ from models.entities import REGISTRY
 from models.errors import StoreUnavailable
 from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import CONVERSATION_TOPICS, DEAD_LETTERS, ERASURES, TURNS, Topic
+from models.events.topics import CONVERSATION_TOPICS, DEAD_LETTERS, ERASURES, FACTS, TURNS, USER_EPISODES, Topic
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.wire.codec import encode
@@ -54,6 +54,7 @@ from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+_OF_USERS = frozenset({TURNS.name, FACTS.name, USER_EPISODES.name})
 _Answer = TypeVar("_Answer")
 _STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
@@ -101,7 +102,15 @@ class IndexRole(BatchRole):
         self._letters = ProducerOnDemand(settings)
         self._topics_read = {topic.full_name(settings.topic_prefix): topic for topic in self.sources}
         self._writes = (*writes_of(store, embedder, policy), erasing)
-        self._api = memory_api(store, embedder, policy, settings.http, topic_prefix=settings.topic_prefix, **beside)
+        self._api = memory_api(
+            store,
+            embedder,
+            policy,
+            settings.http,
+            topic_prefix=settings.topic_prefix,
+            at_end=self._at_end,
+            **beside,
+        )
         self._topics = TopicMemory(
             store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
         )
@@ -142,6 +151,15 @@ class IndexRole(BatchRole):
     def endpoints(self) -> Sequence[Endpoint]:
         """Tools of assistants."""
         return self._api.endpoints
+
+    def _at_end(self) -> bool | None:
+        """Whether the logs of users' memory are indexed to their end; None where other workers read a part of them."""
+        if not self._caught_up:
+            return False
+        lags = {tp: lag for tp, lag in self._lags().items() if self.short_names[tp.topic] in _OF_USERS}
+        if len(lags) < sum(n for name, n in self._partitions.items() if self.short_names[name] in _OF_USERS):
+            return None
+        return not any(lags.values())
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Embed and upsert; the sessions role makes the dead letters, but of turns whose number is taken.

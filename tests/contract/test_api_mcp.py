@@ -22,6 +22,7 @@ from models.events import Role
 from streams.api.mcp.tools import SHOWN_CHARS, AskedMemory, tools_of
 from streams.api.users.messages import Found
 from streams.http.health import serve
+from streams.http.route import RouteAnswer
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served, bearer, episode, fact, said, settings_of, stats, token_of
 
@@ -143,7 +144,7 @@ async def test_what_is_wrong_is_told_to_the_model(asking: Any) -> None:
 async def test_what_a_tool_is_asked_for_reaches_the_memory_whole(tool: str) -> None:
     """Without the app whoever reads several would be given all of them, and say to one what is known to another."""
     memory = AsyncMock()
-    memory.search.return_value, memory.facts.return_value = Found(turns=[], episodes=[]), []
+    memory.search.return_value, memory.facts.return_value = Found(turns=[], episodes=[]), RouteAnswer([])
     memory.context.return_value.prompt = ""
     (served,) = (each for each in tools_of(AskedMemory(memory, AsyncMock(), AsyncMock())) if each.tool.name == tool)
     named = {"user_id": "u", "app_id": "a", **({} if tool == "list_facts" else {"query": "x"})}

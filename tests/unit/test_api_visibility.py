@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import MagicMock
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from models.errors import StoreUnavailable
 from models.events import Position
 from models.events.topics import TURNS
+from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.api.sessions import turns
 from streams.api.sessions.turns import Waiting, is_visible
+from streams.api.users.freshness import HEADERS
 from streams.api.users.messages import After
 from streams.http.problems import Problem
 from streams.http.security import Caller, reading_for
 from tests.support.api_doubles import Clock, Served, fact, said, stats
 
+FIELDS = ("known", "caught_up")
 AT_OFFSET_7 = Position(TURNS.name, 3, 7)
 
 
@@ -45,6 +51,58 @@ async def test_a_users_turn_is_visible_when_its_memory_has_it(
 
     with reading_for(Caller()):
         assert await is_visible(served.turns, served.users, "a", "s", 0) is expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "at_end", "expected"),
+    [
+        (None, True, ("false", "true")),
+        ("7", True, ("true", "true")),
+        ("7", False, ("true", "false")),
+        ("7", None, ("true", None)),
+        ("6", None, ("true", "false")),
+        ("-", True, ("true", "false")),
+    ],
+    ids=["unknown", "no facts", "not indexed yet", "cannot be told", "not in memory yet", "of a new user"],
+)
+async def test_an_empty_answer_says_why(
+    seen: str | None, at_end: bool | None, expected: tuple[str, str | None]
+) -> None:
+    """Nobody heard of, something on its way, or nothing to tell: headers of lists, fields of objects and tools."""
+    made = Served(at_end=lambda: at_end)
+    if seen is not None:
+        late = replace(said(3, "late"), turn=2)  # never comes into memory
+        places = [AT_OFFSET_7, Position(TURNS.name, 3, 9)]
+        await made.say(said(3, "hello there"), late, said(0, "of b", app="b"), places=[*places, AT_OFFSET_7])
+        made.users.known_users += [] if seen == "-" else [stats(("s", 3), seen={"3": int(seen)})]
+    asked = {"user_id": "u", "app_id": "a", "query": "what"}
+    async with made.client() as client:
+        lists = [await client.get(f"/v1/users/u/{end}?app_id=a") for end in ("facts", "episodes", "recent")]
+        objects = [(await client.get("/v1/users/u/standing?app_id=a")).json()]
+        objects += [(await client.post(f"/v1/{end}", json=asked)).json() for end in ("retrieve", "context", "search")]
+    with reading_for(Caller()):
+        tools = {each.tool.name: each for each in tools_of(AskedMemory(made.reader, MagicMock(), MagicMock()))}
+        given = {"user_id": "u", "app_id": "a"}
+        called = [await tools["list_facts"].call(given)]
+        called += [await tools[name].call(asked) for name in ("search_memory", "get_context")]
+    await made.close()
+
+    told: list[tuple[str | None, ...]] = [tuple(map(each.headers.get, HEADERS)) for each in lists]
+    objects += [msgspec.to_builtins(each.structured) for each in called]
+    told += [tuple(None if each[name] is None else str(each[name]).lower() for name in FIELDS) for each in objects]
+    assert told == [expected] * 10
+    assert ("nobody of that name" in called[0].text) is (expected == ("false", "true"))
+    assert ("yet" in called[0].text) is (expected[1] == "false")
+
+
+async def test_a_session_or_an_app_is_known_by_its_turns(served: Served) -> None:
+    """Where a search names no user; one of another app's id is not meant."""
+    await served.say(said(0, "hello there"))
+    asked: list[dict[str, str]] = [{"session_id": "s"}, {"session_id": "t"}, {"app_id": "a"}, {"app_id": "b"}]
+    async with served.client() as client:
+        answers = [(await client.post("/v1/search", json={"query": "bread", **each})).json() for each in asked]
+
+    assert [(each["turns"], each["known"]) for each in answers] == [([], True), ([], False), ([], True), ([], False)]
 
 
 async def test_waiting_ends_with_the_turn_or_the_time() -> None:

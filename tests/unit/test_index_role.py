@@ -23,7 +23,7 @@ from models.events import (
     Turn,
 )
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import TURNS
+from models.events.topics import FACTS, PROJECTS, TURNS, USER_EPISODES
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
@@ -114,6 +114,29 @@ def changed(offset: int, topic: str) -> TopicChanged:
     told: dict[str, Any] = {"user_id": "u", "app_id": "a", "title": "boats", "active_turns": [1], "compaction": None}
     source = Position("turns", 0, offset)
     return blank(TopicChanged, id=topic, session_id="s", topic_id=topic, source=source, kept=True, **told)
+
+
+@pytest.mark.parametrize(
+    ("lags", "expected"),
+    [
+        ({}, None),
+        ({TURNS.name: 0, FACTS.name: 0}, None),
+        ({TURNS.name: 0, FACTS.name: 0, USER_EPISODES.name: 0, PROJECTS.name: 7}, True),
+        ({TURNS.name: 0, FACTS.name: 3, USER_EPISODES.name: 0}, False),
+    ],
+    ids=["none of its own", "others have some", "all read", "behind"],
+)
+async def test_the_end_of_the_logs_is_told_where_it_is_seen(
+    role: Quiet, lags: dict[str, int], expected: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the topics that users' memory is in; before the index has caught up it is behind."""
+    names = {topic.name: topic.full_name(role.settings.topic_prefix) for topic in IndexRole.sources}
+    monkeypatch.setattr(role, "_partitions", dict.fromkeys(names.values(), 1))
+    monkeypatch.setattr(role, "_lags", lambda: {TP(names[name], 0): lag for name, lag in lags.items()})
+    early = role._at_end()
+    monkeypatch.setattr(role, "_caught_up", True)
+
+    assert (early, role._at_end()) == (False, expected)
 
 
 @pytest.fixture

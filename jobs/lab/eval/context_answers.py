@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -61,7 +61,7 @@ class AskedQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     turn: int
 
 
-class SaidTurn(Struct, frozen=True, forbid_unknown_fields=True):
+class TalkTurn(Struct, frozen=True, forbid_unknown_fields=True):
     """A turn of a talk."""
 
     role: Role
@@ -72,7 +72,7 @@ class Talk(Struct, frozen=True, forbid_unknown_fields=True):
     """What one user and an assistant said, and what is asked afterwards."""
 
     id: str
-    turns: list[SaidTurn]
+    turns: list[TalkTurn]
     questions: list[AskedQuestion]
 
 
@@ -112,7 +112,7 @@ class ContextReport(Struct, frozen=True, kw_only=True):
     rows: list[ContextScores]
 
 
-class _Whose(NamedTuple):
+class _OfTalk(NamedTuple):
     """A talk and its user."""
 
     talk: str
@@ -156,7 +156,9 @@ async def measure(
             reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
             ask = partial(_ask, reader, HybridSearch(store, embedder, policy.retrieval))
             questions = [
-                (_Whose(*named), each) for named, talk in zip(of.items(), talks, strict=True) for each in talk.questions
+                (_OfTalk(*named), each)
+                for named, talk in zip(of.items(), talks, strict=True)
+                for each in talk.questions
             ]
             for number, (budget, (whose, each)) in enumerate(product(BUDGETS, questions), 1):
                 asked.append(await ask(whose, each, budget))
@@ -201,9 +203,9 @@ async def _index(store: VectorStore, embedder: Embedder, policy: Policy, user_id
     await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
 
 
-async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _Whose, asked: AskedQuestion, budget: int) -> _Asked:
+async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _OfTalk, asked: AskedQuestion, budget: int) -> _Asked:
     user_id = whose.user_id
-    about = {"user_id": user_id, "app_id": _APP, "query": asked.question}
+    about: Mapping[str, Any] = {"user_id": user_id, "app_id": _APP, "query": asked.question}
     with reading_for(Caller()):
         context = await reader.context(AssembleContext(**about, token_budget=budget))
         found = await reader.search(SearchMemory(**about, top_k=DEPTH))

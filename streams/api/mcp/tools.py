@@ -20,9 +20,11 @@ from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildContext, FoundItem, SearchProject
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import OfProject
+from streams.api.users.freshness import Freshness
 from streams.api.users.messages import (
     AssembleContext,
     AssembledContext,
+    CaughtUp,
     FactAnswer,
     Found,
     SearchMemory,
@@ -62,6 +64,9 @@ class ListedFacts(Struct, frozen=True):
     """Facts of a user that hold."""
 
     facts: list[FactAnswer]
+    known: bool = True
+    """Whether the user was ever heard of."""
+    caught_up: CaughtUp = None
 
 
 class ToldContext(Struct, frozen=True):
@@ -129,17 +134,19 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
         # One after the other: a store that serves one request at a time gains nothing from two.
         turns = await users.search(_as(SearchMemory, asked, kind="turns"))
         episodes = await users.search(_as(SearchMemory, asked, kind="episodes"))
-        found = Found(turns=list(map(_shown, turns.turns)), episodes=episodes.episodes)
-        return ToolResult(_found_text(found), found)
+        found = structs.replace(episodes, turns=list(map(_shown, turns.turns)))
+        return ToolResult(_found_text(found) or _none(Freshness(found.known, found.caught_up), _NOTHING), found)
 
     async def get_context(asked: Any) -> ToolResult:
         assembled = await users.context(_as(AssembleContext, asked))
         return ToolResult(assembled.prompt, assembled)
 
     async def list_facts(asked: Any) -> ToolResult:
-        facts = await users.facts(_as(UserFacts, asked))
-        lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in facts]
-        return ToolResult("\n".join(lines) or "nothing is known of this user", ListedFacts(facts))
+        answer = await users.facts(_as(UserFacts, asked))
+        fresh = Freshness.of(answer.headers)
+        lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in answer.body]
+        text = "\n".join(lines) or _none(fresh, "nothing is known of this user")
+        return ToolResult(text, ListedFacts(answer.body, fresh.known, fresh.caught_up))
 
     async def project_context(asked: Any) -> ToolResult:
         budget = BudgetOverrides(total_tokens=asked.token_budget)
@@ -257,7 +264,14 @@ def _found_text(found: Found) -> str:
         f"- {t.timestamp:%Y-%m-%d}, session {t.session_id}, turn {t.turn}, {t.role}: {t.content}"
         for t in (hit.turn for hit in found.turns)
     ]
-    return "\n".join(lines) or _NOTHING
+    return "\n".join(lines)
+
+
+def _none(fresh: Freshness, said: str) -> str:
+    """Why nothing is given."""
+    if fresh.caught_up is False:
+        return f"{said} yet: what was said last is not in memory, ask again in a second"
+    return said if fresh.known else f"{said}: nobody of that name was heard of"
 
 
 def _line(found: FoundItem) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from models.events import DEFAULT_APP, SessionName
+from models.events import DEFAULT_APP, SessionName, UserMemoryChanged
 from models.events.base import Role
 from models.events.fields import Identifier
 from streams.api.answers import answered, without
@@ -154,11 +154,14 @@ async def is_visible(
     found = await turns.turns_numbered(await session_of(turns, session_id, app_id), [turn])
     if not found:
         return False
-    said = found[0]
+    return is_remembered(found[0], await users.stats(found[0].app_id, found[0].user_id))
+
+
+def is_remembered(said: RememberedTurn, stands: UserMemoryChanged | None) -> bool:
+    """Whether an indexed turn is in its user's memory, as far as that stands; see `is_visible`."""
     if said.role not in _USERS_ROLES or said.partition is None or said.event_offset is None:
         return True
-    stats = await users.stats(said.app_id, said.user_id)
-    return stats is not None and stats.seen.get(str(said.partition), _NEVER_SEEN) >= said.event_offset
+    return stands is not None and stands.seen.get(str(said.partition), _NEVER_SEEN) >= said.event_offset
 
 
 class Waiting:

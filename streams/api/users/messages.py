@@ -32,6 +32,10 @@ InjectionPoint = Annotated[
     Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
     Meta(description="What the prompt is for (app memory); naming it asks for memories of the app too."),
 ]
+CaughtUp = Annotated[
+    bool | None,
+    Meta(description="Whether all that was sent before is in it; null: the role cannot tell (role `api`)."),
+]
 WithAppMemories = Annotated[
     bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")
 ]
@@ -161,6 +165,9 @@ class Retrieved(Struct, frozen=True, kw_only=True):
     """The nearest first."""
     injection: str | None
     """Both as text for a prompt; None if it was not wanted."""
+    known: bool = True
+    """Whether the user was ever heard of."""
+    caught_up: CaughtUp = None
 
 
 class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
@@ -210,6 +217,9 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     """What else was said that speaks of the question, best first, each with its neighbours behind it; none that is
     among `recent`. The prompt has them in order of time."""
     left_out: LeftOut
+    known: bool = True
+    """Whether the user was ever heard of."""
+    caught_up: CaughtUp = None
     app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
     """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
     there where none were wanted."""
@@ -239,6 +249,9 @@ class Found(Struct, frozen=True, kw_only=True):
 
     turns: list[TurnHit] = []
     episodes: list[EpisodeHit] = []
+    known: bool = True
+    """Whether the user was ever heard of, or else the session or the app."""
+    caught_up: CaughtUp = None
 
 
 class StandingAnswer(Struct, frozen=True, kw_only=True):
@@ -254,6 +267,7 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     short_term: list[TurnRef] = []
     facts: int = 0
     episodes: int = 0
+    caught_up: CaughtUp = None
 
 
 def episode_answer(episode: EpisodeCompressed, distance: float | None = None) -> EpisodeAnswer:

@@ -11,7 +11,7 @@ once more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
 from streams.api.sessions.turns import Waiting, is_visible, session_of
+from streams.api.users.freshness import HEADERS, MemoryProgress
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -50,7 +51,7 @@ from streams.api.users.messages import (
 from streams.api.users.prompt_turns import PromptTurns
 from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
-from streams.http.route import Group
+from streams.http.route import Group, RouteAnswer
 from streams.http.security import Caller, caller
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import HybridSearch, Scope
@@ -72,6 +73,7 @@ class _OfAnApp(Protocol):
 
 
 _Record = TypeVar("_Record", bound=_OfAnApp)
+_Given = TypeVar("_Given")
 
 
 class _Whose(NamedTuple):
@@ -106,6 +108,7 @@ class MemoryReader:
         episode_distance: Cosine distance up to which an episode matters: the embedder's own.
         apps: Memories of apps for prompts.
         policy: Which turns a prompt is filled with.
+        at_end: Whether the logs are read to their end; None: it cannot be told here.
     """
 
     def __init__(
@@ -117,6 +120,7 @@ class MemoryReader:
         episode_distance: float,
         apps: AppContext,
         policy: RetrievalPolicy | None = None,
+        at_end: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._users = users
         self._turns = turns
@@ -125,6 +129,7 @@ class MemoryReader:
         self._episode_distance = episode_distance
         self._apps = apps
         self._policy = policy or RetrievalPolicy()
+        self._progress = MemoryProgress(turns, users, at_end)
         self._prompt_turns = PromptTurns(search, turns, self._policy)
 
     @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
@@ -138,12 +143,13 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
-        facts, episodes = await asyncio.gather(
+        fresh, facts, episodes = await asyncio.gather(
+            self._progress.of_user(whose.app_id, whose.user_id),
             self._facts(whose, body.min_importance),
             self._near_episodes(whose, body.query, distance, body.top_k_episodes),
         )
         injection = format_for_injection(facts, episodes) if body.format else None
-        return Retrieved(structured_facts=facts, episodic_context=episodes, injection=injection)
+        return Retrieved(structured_facts=facts, episodic_context=episodes, injection=injection, **fresh._asdict())
 
     @_USERS.post("/context", "assemble_context", audits="text_read")
     async def context(self, body: AssembleContext) -> AssembledContext:
@@ -161,7 +167,8 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         wanted = wanted_app(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
-        remembered, facts, episodes, recent, hits = await asyncio.gather(
+        fresh, remembered, facts, episodes, recent, hits = await asyncio.gather(
+            self._progress.of_user(whose.app_id, whose.user_id),
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
             self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES),
@@ -198,6 +205,7 @@ class MemoryReader:
             app_memories=UNSET if remembered is None else remembered.memories,
             app_memories_text=UNSET if remembered is None else text,
             injection_point=body.injection_point or UNSET,
+            **fresh._asdict(),
         )
 
     @_USERS.post("/search", "search_memory", audits="text_read")
@@ -218,6 +226,7 @@ class MemoryReader:
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
         scope = Scope(apps, body.user_id, body.session_id)
+        fresh = (await self._progress.of_scope(scope, asked_by.app_of(body.app_id)))._asdict()
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
             return Found(
@@ -225,14 +234,15 @@ class MemoryReader:
                     EpisodeHit(score=score, episode=episode_answer(episode))
                     for episode, score in ranked
                     if asked_by.may_read(episode.app_id)
-                ]
+                ],
+                **fresh,
             )
         found = await self._search.turns(body.query, scope, body.top_k)
         mine = [each for each in found if asked_by.may_read(each.turn.app_id)]
-        return Found(turns=[TurnHit(score=each.score, turn=answered(TurnAnswer, each.turn)) for each in mine])
+        return Found(turns=[TurnHit(score=each.score, turn=answered(TurnAnswer, each.turn)) for each in mine], **fresh)
 
-    @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
-    async def facts(self, asked: UserFacts) -> list[FactAnswer]:
+    @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read", headers=HEADERS)
+    async def facts(self, asked: UserFacts) -> RouteAnswer[list[FactAnswer]]:
         """Facts of a user, those that hold first, the most important first.
 
         Raises:
@@ -242,10 +252,10 @@ class MemoryReader:
         found = await self._users.facts(
             whose.app_id, whose.user_id, category=asked.category, include_past=asked.include_past
         )
-        return [answered(FactAnswer, each) for each in whose.readable(found)]
+        return await self._told(whose, [answered(FactAnswer, each) for each in whose.readable(found)])
 
-    @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read")
-    async def episodes(self, asked: UserEpisodes) -> list[EpisodeAnswer]:
+    @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read", headers=HEADERS)
+    async def episodes(self, asked: UserEpisodes) -> RouteAnswer[list[EpisodeAnswer]]:
         """Episodes of a user, the latest first.
 
         Raises:
@@ -253,16 +263,17 @@ class MemoryReader:
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
         found = await self._users.episodes(whose.app_id, whose.user_id, limit=asked.limit)
-        return list(map(episode_answer, whose.readable(found)))
+        return await self._told(whose, list(map(episode_answer, whose.readable(found))))
 
-    @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read")
-    async def recent(self, asked: RecentTurns) -> list[TurnAnswer]:
+    @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read", headers=HEADERS)
+    async def recent(self, asked: RecentTurns) -> RouteAnswer[list[TurnAnswer]]:
         """The last turns of a user across sessions, in order of arrival: the short-term tier.
 
         Raises:
             Problem: 403 another tenant's app.
         """
-        return await self._conversation(_Whose.asked(asked.user_id, asked.app_id), None, asked.last)
+        whose = _Whose.asked(asked.user_id, asked.app_id)
+        return await self._told(whose, await self._conversation(whose, None, asked.last))
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def stats(self, asked: OfUser) -> StandingAnswer:
@@ -272,12 +283,17 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
+        fresh = (await self._progress.of_user(whose.app_id, whose.user_id))._asdict()
         found = await self._users.stats(whose.app_id, whose.user_id)
         if found is None or not whose.caller.may_read(found.app_id):
-            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, known=False)
-        return answered(StandingAnswer, found, known=True, short_term=turn_refs(found.short_term))
+            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, **fresh)
+        return answered(StandingAnswer, found, short_term=turn_refs(found.short_term), **fresh)
 
     # --- parts
+
+    async def _told(self, whose: _Whose, given: list[_Given]) -> RouteAnswer[list[_Given]]:
+        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
+        return RouteAnswer(given, fresh.headers)
 
     async def _wait(self, after: After | None, app_id: str | None) -> None:
         if after is not None:

@@ -1,0 +1,105 @@
+"""Meaning of an empty answer: nobody of that name, something on its way, or nothing to tell.
+
+| nobody of that name was heard of | known: false |
+|---|---|
+| something that was sent is not indexed yet, or is indexed and not yet in the user's memory | caught up: false |
+| the user is known and memory is up to date: there is nothing | both true |
+
+A process that does not read the logs itself (role `api`) cannot tell that they are read to their end; then it is left
+open, unless it sees that a turn is not in its user's memory yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from models.events import UserMemoryChanged
+from streams.api.sessions.turns import is_remembered
+from streams.index.collections import RememberedTurn
+from streams.index.hybrid_search import Scope
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import UserMemory
+
+_KNOWN, _CAUGHT_UP = "Turntide-Known", "Turntide-Caught-Up"
+HEADERS = {
+    _KNOWN: "Whether the user was ever heard of.",
+    _CAUGHT_UP: "Whether all that was sent before is in the answer; not there where the role cannot tell (role `api`).",
+}
+"""Of answers that are lists; others have fields of the same meaning."""
+_NEWEST = 16
+"""Turns of the highest offsets that are looked at: a user's sessions may lie in several partitions."""
+
+
+class Freshness(NamedTuple):
+    """What an answer is worth.
+
+    Attributes:
+        known: Whether the user, or what else was asked about, was ever heard of.
+        caught_up: Whether all that was sent before is in it; None: cannot be told.
+    """
+
+    known: bool
+    caught_up: bool | None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """As headers of an answer."""
+        told = {_KNOWN: self.known, _CAUGHT_UP: self.caught_up}
+        return {name: str(value).lower() for name, value in told.items() if value is not None}
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> Freshness:
+        """What headers of an answer say; a role of an earlier release says nothing, and seemed to know everybody.
+
+        >>> Freshness.of(Freshness(known=False, caught_up=None).headers)
+        Freshness(known=False, caught_up=None)
+        """
+        caught_up = headers.get(_CAUGHT_UP)
+        return cls(headers.get(_KNOWN) != "false", None if caught_up is None else caught_up == "true")
+
+
+class MemoryProgress:
+    """Compares what is indexed of turns with what is in users' memory.
+
+    Args:
+        turns: Turns by session and number.
+        users: How far users' memories are.
+        at_end: Whether the logs are read to their end; None: it cannot be told here.
+    """
+
+    def __init__(self, turns: SessionVectorMemory, users: UserMemory, at_end: Callable[[], bool | None]) -> None:
+        self._turns = turns
+        self._users = users
+        self._at_end = at_end
+
+    async def of_user(self, app_id: str | None, user_id: str) -> Freshness:
+        """Of a user's memory.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        where = {"user_id": user_id, **({} if app_id is None else {"app_id": app_id})}
+        at_end = self._at_end()  # before looking: what comes meanwhile is no part of the answer
+        newest, stands = await asyncio.gather(self._turns.newest(where, _NEWEST), self._users.stats(app_id, user_id))
+        is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
+        return Freshness(bool(newest) or stands is not None, False if is_behind else at_end)
+
+    async def of_scope(self, scope: Scope, app_id: str | None) -> Freshness:
+        """Of what a search looks through.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        if scope.user_id is not None and scope.session_id is None:
+            return await self.of_user(app_id, scope.user_id)
+        at_end = self._at_end()
+        return Freshness(bool(await self._turns.newest(scope.where(), 1, by="turn")), at_end)
+
+
+def _last_of_each(newest: Iterable[RememberedTurn], stands: UserMemoryChanged | None) -> list[RememberedTurn]:
+    """The last turn of each session; a late one never comes into a user's memory. Of several apps that which stands."""
+    mine = [turn for turn in newest if stands is None or turn.app_id == stands.app_id]
+    last = {(turn.app_id, turn.session_id): turn for turn in sorted(mine, key=lambda turn: turn.turn)}
+    return list(last.values())
