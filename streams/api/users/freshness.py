@@ -5,7 +5,8 @@
 | something that was sent is not indexed yet, or is indexed and not yet in the user's memory | caught up: false |
 | the user is known and memory is up to date: there is nothing | both true |
 
-A process that does not read the logs itself (role `api`) cannot tell that they are read to their end; then it is left
+It is looked at before the answer is read, as far as the process has heard of the logs: of what was sent some
+milliseconds ago it may not know yet. Who needs a certain turn waits for it (`after`). A process that does not read the logs itself (role `api`) cannot tell that they are read to their end; then it is left
 open, unless it sees that a turn is not in its user's memory yet.
 """
 
@@ -25,7 +26,7 @@ from streams.index.user_memory import UserMemory
 _KNOWN, _CAUGHT_UP = "Turntide-Known", "Turntide-Caught-Up"
 HEADERS = {
     _KNOWN: "Whether the user was ever heard of.",
-    _CAUGHT_UP: "Whether all that was sent before is in the answer; not there where the role cannot tell (role `api`).",
+    _CAUGHT_UP: "Whether all that the role has heard of is in the answer; not there where it cannot tell (role `api`).",
 }
 """Of answers that are lists; others have fields of the same meaning."""
 _NEWEST = 16
@@ -37,7 +38,7 @@ class Freshness(NamedTuple):
 
     Attributes:
         known: Whether the user, or what else was asked about, was ever heard of.
-        caught_up: Whether all that was sent before is in it; None: cannot be told.
+        caught_up: Whether all that the process has heard of is in it; None: cannot be told.
     """
 
     known: bool
@@ -81,7 +82,7 @@ class MemoryProgress:
             StoreUnavailable: The store does not answer.
         """
         where = {"user_id": user_id, **({} if app_id is None else {"app_id": app_id})}
-        at_end = self._at_end()  # before looking: what comes meanwhile is no part of the answer
+        at_end = self._at_end()
         newest, stands = await asyncio.gather(self._turns.newest(where, _NEWEST), self._users.stats(app_id, user_id))
         is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
         return Freshness(bool(newest) or stands is not None, False if is_behind else at_end)

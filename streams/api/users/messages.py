@@ -34,7 +34,7 @@ InjectionPoint = Annotated[
 ]
 CaughtUp = Annotated[
     bool | None,
-    Meta(description="Whether all that was sent before is in it; null: the role cannot tell (role `api`)."),
+    Meta(description="Whether all that the role has heard of is in it; null: it cannot tell (role `api`)."),
 ]
 WithAppMemories = Annotated[
     bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")

@@ -73,7 +73,6 @@ class _OfAnApp(Protocol):
 
 
 _Record = TypeVar("_Record", bound=_OfAnApp)
-_Given = TypeVar("_Given")
 
 
 class _Whose(NamedTuple):
@@ -249,10 +248,11 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
+        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
         found = await self._users.facts(
             whose.app_id, whose.user_id, category=asked.category, include_past=asked.include_past
         )
-        return await self._told(whose, [answered(FactAnswer, each) for each in whose.readable(found)])
+        return RouteAnswer([answered(FactAnswer, each) for each in whose.readable(found)], fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read", headers=HEADERS)
     async def episodes(self, asked: UserEpisodes) -> RouteAnswer[list[EpisodeAnswer]]:
@@ -262,8 +262,9 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
+        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
         found = await self._users.episodes(whose.app_id, whose.user_id, limit=asked.limit)
-        return await self._told(whose, list(map(episode_answer, whose.readable(found))))
+        return RouteAnswer(list(map(episode_answer, whose.readable(found))), fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read", headers=HEADERS)
     async def recent(self, asked: RecentTurns) -> RouteAnswer[list[TurnAnswer]]:
@@ -273,7 +274,8 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        return await self._told(whose, await self._conversation(whose, None, asked.last))
+        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
+        return RouteAnswer(await self._conversation(whose, None, asked.last), fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def stats(self, asked: OfUser) -> StandingAnswer:
@@ -290,10 +292,6 @@ class MemoryReader:
         return answered(StandingAnswer, found, short_term=turn_refs(found.short_term), **fresh)
 
     # --- parts
-
-    async def _told(self, whose: _Whose, given: list[_Given]) -> RouteAnswer[list[_Given]]:
-        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
-        return RouteAnswer(given, fresh.headers)
 
     async def _wait(self, after: After | None, app_id: str | None) -> None:
         if after is not None:
