@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -14,7 +15,10 @@ from streams.api.erase.routes import ErasureStanding
 from streams.api.projects.messages import ProjectContext
 from streams.api.users.messages import AssembledContext, Found, Retrieve
 from streams.http.openapi import example_of
+from streams.http.pages import source
 from tests.support.api_doubles import Log, Served
+
+TOOLS = tomllib.loads(source("streams/api/mcp/tools.toml"))
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +35,12 @@ def operations(contract: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for path, methods in contract["paths"].items()
         for method, operation in methods.items()
     }
+
+
+def body_of(operation: dict[str, Any]) -> str:
+    """Name of the schema of what is sent; empty for nothing."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
 
 
 def answered(operation: dict[str, Any]) -> list[dict[str, Any]]:
@@ -64,6 +74,38 @@ def test_every_operation_is_described(contract: dict[str, Any]) -> None:
 
     assert unguarded == {"GET /livez", "GET /readyz", "GET /metrics"}
     assert contract["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_calls_say_what_counts_as_accessed(contract: dict[str, Any]) -> None:
+    """Those that take `record_access` say so; others that give memories of a project deny it, and so does a search."""
+    told = {each["operationId"]: each["description"] for each in operations(contract).values()}
+    recording = [
+        each["operationId"]
+        for each in operations(contract).values()
+        if "record_access" in str(contract["components"]["schemas"].get(body_of(each), {}))
+    ]
+
+    assert recording == ["assemble_project_context", "retrieve_project_memory", "search_project"]
+    assert all("counts as accessed, unless `record_access` is false" in told[each] for each in recording)
+    assert {each for each, text in told.items() if "Nothing counts as accessed" in text} == {
+        *("search_memory", "list_project_memories", "get_project_memory", "list_valid_memories"),
+        *("list_project_episodes", "get_narrative_arc", "export_project_items"),
+        *("get_graph", "list_neighbours", "list_dependents", "find_path"),
+    }
+    assert all("counts as accessed" in TOOLS[each]["about"] for each in ("project_context", "search_project"))
+
+
+def test_lists_say_by_headers_what_objects_have_as_fields(contract: dict[str, Any]) -> None:
+    """Published lists stay lists."""
+    told = {
+        each["operationId"]: each["responses"].get("200", {}).get("headers", {})
+        for each in operations(contract).values()
+    }
+
+    assert {name for name, headers in told.items() if headers} == {
+        *("list_user_facts", "list_user_episodes", "list_recent_turns")
+    }
+    assert [*told["list_user_facts"]] == ["Turntide-Known", "Turntide-Caught-Up"]
 
 
 def test_errors_are_problems(contract: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ class ProjectGraph(OfReader):
 
     @PROJECTS.get("/graph", "get_graph", audits="text_read")
     async def graph(self, asked: WholeGraph) -> GraphAnswer:
-        """Memories with relationships, and these; those of the newest memories first."""
+        """Memories with relationships, and these; those of the newest memories first. Nothing counts as accessed."""
         view = await self._reader.view(AskedProject(asked))
         edges = [edge for edge, _ in zip(_edges(view), range(asked.limit), strict=False)]
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
@@ -59,20 +59,23 @@ class ProjectGraph(OfReader):
 
     @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read")
     async def near(self, asked: Neighbours) -> RelatedMemories:
-        """Memories a few relationships away, the nearest first."""
+        """Memories a few relationships away, the nearest first. Nothing counts as accessed."""
         view = await _view(self._reader, AskedProject(asked), asked.memory_id)
         found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
         return self._related(view, asked.memory_id, found)
 
     @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read")
     async def depending(self, asked: OfNode) -> RelatedMemories:
-        """What depends on a memory, directly or by way of others."""
+        """What depends on a memory, directly or by way of others. Nothing counts as accessed."""
         view = await _view(self._reader, AskedProject(asked), asked.memory_id)
         return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
 
     @PROJECTS.get("/graph/path", "find_path", audits="text_read")
     async def way(self, asked: BetweenNodes) -> PathAnswer:
-        """The shortest way from one memory to another, in whichever direction its relationships lead."""
+        """The shortest way from one memory to another, in whichever direction its relationships lead.
+
+        Nothing counts as accessed.
+        """
         view = await _view(self._reader, AskedProject(asked), asked.source_id, asked.target_id)
         found = path(view.graph, asked.source_id, asked.target_id)
         edges = [

@@ -94,7 +94,7 @@ class ProjectItems(OfReader):
 
     @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
     async def memories(self, asked: ListMemories) -> MemoryPage:
-        """Memories of a project, the newest first, page by page."""
+        """Memories of a project, the newest first, page by page. Nothing counts as accessed."""
         view = await self._reader.view(AskedProject(asked))
         wanted = (
             each
@@ -112,7 +112,7 @@ class ProjectItems(OfReader):
 
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
     async def memory(self, asked: OfProjectMemory) -> ProjectMemoryAnswer:
-        """One memory, with its history and what leads to it."""
+        """One memory, with its history and what leads to it. Nothing counts as accessed."""
         view = await self._reader.view(AskedProject(asked))
         found = view.memories.get(asked.memory_id)
         if found is None:
@@ -131,7 +131,7 @@ class ProjectItems(OfReader):
     async def valid_at(self, asked: ValidAt) -> ValidMemories:
         """What held at a time, and if asked by what was known at another: two time axes.
 
-        What a consolidation put away is left out of the present only.
+        What a consolidation put away is left out of the present only. Nothing counts as accessed.
         """
         view = await self._reader.view(AskedProject(asked))
         when = asked.at or self._reader.now()
@@ -167,7 +167,7 @@ class ProjectItems(OfReader):
 
     @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
     async def episodes(self, asked: ListEpisodes) -> Episodes:
-        """Key moments, in order of time."""
+        """Key moments, in order of time. Nothing counts as accessed."""
         view = await self._reader.view(AskedProject(asked))
         found = [
             each
@@ -180,7 +180,10 @@ class ProjectItems(OfReader):
 
     @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
     async def arc(self, asked: OfArc) -> ArcAnswer:
-        """The narrative arc of a conversation or of the whole project: by thirds, and the key moments."""
+        """The narrative arc of a conversation or of the whole project: by thirds, and the key moments.
+
+        Nothing counts as accessed.
+        """
         view = await self._reader.view(AskedProject(asked))
         if asked.conversation_id is not None:
             conversation_of(view, asked.conversation_id)

@@ -83,6 +83,8 @@ class ProjectReader:
     async def retrieve(self, asked: OfProject, body: RetrieveMemories) -> FoundItems:
         """The memories and episodes that matter to a question, with what their relevance is made of.
 
+        Each counts as accessed, unless `record_access` is false.
+
         Raises:
             StoreUnavailable: The store does not answer.
         """
@@ -91,6 +93,8 @@ class ProjectReader:
     @PROJECTS.post("/search", "search_project", audits="text_read")
     async def search(self, asked: OfProject, body: SearchProject) -> FoundItems:
         """Memories, episodes and chunks that speak of something, best first.
+
+        Each memory and episode counts as accessed, unless `record_access` is false.
 
         Raises:
             StoreUnavailable: The store does not answer.
@@ -104,6 +108,8 @@ class ProjectReader:
     @PROJECTS.post("/context", "assemble_project_context", audits="text_read")
     async def context(self, asked: OfProject, body: BuildContext) -> ProjectContext:
         """What a language model is to be told, within a token budget; warnings name what is not in.
+
+        Each memory and episode that is in counts as accessed, unless `record_access` is false.
 
         Raises:
             Problem: 422 the budget does not hold the system prompt.

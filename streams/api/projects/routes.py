@@ -69,7 +69,10 @@ class ProjectFiles:
 
     @PROJECTS.get("/export", "export_project_items", audits="text_read")
     async def export(self, asked: ExportItems) -> ExportPage:
-        """A page of a project's items as they are kept, of one kind; with conversations their messages at hand."""
+        """A page of a project's items as they are kept, of one kind; with conversations their messages at hand.
+
+        Nothing counts as accessed.
+        """
         named = AskedProject(asked)
         page = _page(await self._reader.view(named), asked.kind, asked.after, asked.limit)
         if page.conversations:

@@ -139,14 +139,14 @@ class TopicReader:
 
     @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
     async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
-        """Topics of the session most like `q` by title and summary, best first."""
+        """Topics of the session most like `q` by title and summary, best first. A read is no access of a topic."""
         session = await session_of(self._memory, asked.session_id, asked.app_id)
         found = await self._memory.find_similar(asked.q, session, asked.top_k, include_gone=asked.include_gone)
         return self._answers(found)
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")
     async def context(self, asked: OfTopic) -> list[ChatMessage]:
-        """Summary and messages at hand of a topic, as chat messages, oldest first."""
+        """Summary and messages at hand of a topic, as chat messages, oldest first. A read is no access of it."""
         found = await _found(self._memory, asked)
         if found is None:
             return []

@@ -6,8 +6,9 @@
 | the user is known and memory is up to date: there is nothing | both true |
 
 It is looked at before the answer is read, as far as the process has heard of the logs: of what was sent some
-milliseconds ago it may not know yet. Who needs a certain turn waits for it (`after`). A process that does not read the logs itself (role `api`) cannot tell that they are read to their end; then it is left
-open, unless it sees that a turn is not in its user's memory yet.
+milliseconds ago it may not know yet. Who needs a certain turn waits for it (`after`). A process that does not read the
+logs itself (role `api`) cannot tell that they are read to their end; then it is left open, unless it sees that a turn
+is not in its user's memory yet.
 """
 
 from __future__ import annotations

@@ -211,6 +211,8 @@ class MemoryReader:
     async def search(self, body: SearchMemory) -> Found:
         """Turns or episodes of a user, a session or an app, by words and likeness together, best first.
 
+        Nothing counts as accessed: only memory of projects counts that.
+
         Raises:
             Problem: 403 another tenant's app; 422 neither a user nor a session nor an app is named.
             AmbiguousApp: Several apps have the session.
