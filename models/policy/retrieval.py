@@ -42,8 +42,8 @@ class RetrievalPolicy(PolicySection, frozen=True, kw_only=True):
     """Best turns that a prompt is filled with, at most; 0 for none. As many as a search gives at most: what lies beyond
     has nothing to do with the question."""
     context_turn_tokens: Annotated[int, Meta(ge=1, le=10_000)] = 50
-    """Of a usual turn in a prompt, with its time and its neighbours' share: only so many are looked for as the budget
-    may hold. Turns of public chats take 20 to 60."""
+    """Of a usual turn in a prompt, with its time: only so many are looked for as the budget may hold. Turns of public
+    chats take 20 to 60; twice as much looks for half as many and costs the same time."""
     context_neighbours: Annotated[int, Meta(ge=0, le=16)] = 1
     """Turns on each side that come into a prompt with one that was found: the answer to a question, and what it
     answers."""

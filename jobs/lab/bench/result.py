@@ -37,7 +37,6 @@ from jobs.lab.bench.measuring import envelope, own_environment
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
-_OTHER_EMBEDDER = "-minilm"
 PAGE = "README.md"
 BEFORE = "stream-before"
 """An earlier `stream`, for the column of costs before."""
@@ -67,6 +66,7 @@ class SectionLayout(Struct, frozen=True, forbid_unknown_fields=True):
 
 LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_bytes(), type=dict[str, SectionLayout])
 """Section → its layout."""
+_SECTIONS = {file: section for section, layout in LAYOUTS.items() for file in layout.commands}
 COMMANDS = {file: command for layout in LAYOUTS.values() for file, command in layout.commands.items()}
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 
@@ -111,7 +111,7 @@ class Result(Struct, frozen=True):
 
 def result_of(name: str, measured: Measured, before: Measured | None = None) -> Result:
     """The result that a command printed, by its section or file; `before` is an earlier `stream`."""
-    kind = name.removesuffix(_OTHER_EMBEDDER)
+    kind = _SECTIONS.get(name, name)
     layout, whole = LAYOUTS[kind], {**measured, "before": before}
     if kind in DERIVED:
         whole |= DERIVED[kind](whole)

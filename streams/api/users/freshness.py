@@ -30,7 +30,7 @@ HEADERS = {
     _CAUGHT_UP: "Whether all that the role has heard of is in the answer; not there where it cannot tell (role `api`).",
 }
 """Of answers that are lists; others have fields of the same meaning."""
-_NEWEST = 16
+_NEWEST = 8
 """Turns of the highest offsets that are looked at: a user's sessions may lie in several partitions."""
 
 

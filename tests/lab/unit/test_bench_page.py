@@ -179,6 +179,7 @@ ARCHIVE = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}
         # Facts and statements: held to what the rules were not mended by, not to all messages together.
         ("eval-facts", FOUND | {"by_split": {"test": {"precision": 0.8, "recall": 0.75}}}, [False, True], "all, test"),
         ("eval-extraction", {"all": FOUND | {"f1": 0.95}, "held_out": FOUND}, [False], "all, held out"),
+        ("eval-context-one-user", {"users": 1, "all": {"2000": {"context": 0.8}}}, [False], "2,000"),
         # Each embedder has its goal: MiniLM must find more than wordllama.
         ("eval-retrieval", {"embedder": "wordllama", **RECALLS}, [True, True], "1-4"),
         ("eval-retrieval", {"embedder": "minilm", **RECALLS}, [False, True], "1-4"),
