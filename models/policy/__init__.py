@@ -265,6 +265,8 @@ class Policy(PolicySection, frozen=True, kw_only=True):
     """Of what is done offline; it is no part of the policy's digest."""
     masking: MaskingPolicy = MaskingPolicy()
     """Of words that are kept in archive and index; likewise."""
+    prompts: PromptPolicy = PromptPolicy()
+    """Of what readers are given; likewise."""
 
     @property
     def late_panes(self) -> int:

@@ -1,4 +1,4 @@
-"""Rules of hybrid search. Part of `models.policy`, which has the whole.
+"""Rules of hybrid search and of what prompts are filled with. Part of `models.policy`, which has the whole.
 
 Measured by `turntide lab eval retrieval` on five conversations of LoCoMo; every one of them is a wide plateau: of 60
 combinations around the defaults the worst has a recall@10 (questions 1-4) 3 points below the best with wordllama and
@@ -38,14 +38,19 @@ class RetrievalPolicy(PolicySection, frozen=True, kw_only=True):
     """Best turns that are read to see who speaks; more change nothing."""
     session_sum_weight: Ratio = 0.1
     """A session's score is that of its best turn plus this share of the sum over its turns."""
-    context_turns: Annotated[int, Meta(ge=0, le=1_000)] = 100
-    """Best turns that a prompt is filled with, at most; 0 for none. As many as a search gives at most: what lies beyond
-    has nothing to do with the question."""
-    context_turn_tokens: Annotated[int, Meta(ge=1, le=10_000)] = 50
+
+
+class PromptPolicy(PolicySection, frozen=True, kw_only=True):
+    """Turns that a prompt of user memory is filled with."""
+
+    turns: Annotated[int, Meta(ge=0, le=1_000)] = 100
+    """Best turns, at most; 0 for none. As many as a search gives at most: what lies beyond has nothing to do with the
+    question."""
+    turn_tokens: Annotated[int, Meta(ge=1, le=10_000)] = 50
     """Of a usual turn in a prompt, with its time: only so many are looked for as the budget may hold. Turns of public
     chats take 20 to 60; twice as much looks for half as many and costs the same time."""
-    context_neighbours: Annotated[int, Meta(ge=0, le=16)] = 1
+    neighbours: Annotated[int, Meta(ge=0, le=16)] = 1
     """Turns on each side that come into a prompt with one that was found: the answer to a question, and what it
     answers."""
-    context_turn_chars: Annotated[int, Meta(ge=40, le=100_000)] = 800
+    turn_chars: Annotated[int, Meta(ge=40, le=100_000)] = 800
     """Characters of a turn that was found: a pasted page must not take the place of all others."""

@@ -104,7 +104,7 @@ def memory_api(
         search,
         episode_distance=embedder.episode_distance,
         apps=AppContext(apps, policy.apps),
-        policy=policy.retrieval,
+        policy=policy.prompts,
         at_end=at_end,
     )
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)

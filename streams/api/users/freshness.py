@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from models.events import UserMemoryChanged
 from streams.api.sessions.turns import is_remembered
+from streams.http.security import caller
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import Scope
 from streams.index.session_memory import SessionVectorMemory
@@ -83,8 +84,10 @@ class MemoryProgress:
             StoreUnavailable: The store does not answer.
         """
         where = {"user_id": user_id, **({} if app_id is None else {"app_id": app_id})}
-        at_end = self._at_end()
-        newest, stands = await asyncio.gather(self._turns.newest(where, _NEWEST), self._users.stats(app_id, user_id))
+        at_end, reads = self._at_end(), caller().may_read
+        found, stats = await asyncio.gather(self._turns.newest(where, _NEWEST), self._users.stats(app_id, user_id))
+        newest = [turn for turn in found if reads(turn.app_id)]
+        stands = stats if stats is not None and reads(stats.app_id) else None
         is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
         return Freshness(bool(newest) or stands is not None, False if is_behind else at_end)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from models.events import SessionName
-from models.policy.retrieval import RetrievalPolicy
+from models.policy.retrieval import PromptPolicy
 from models.retrieval.fusion import Place, beside
 from streams.api.answers import answered
 from streams.api.users.messages import AssembleContext, ContextTurn, TurnAnswer
@@ -24,7 +24,7 @@ class PromptTurns:
         policy: How many, and how many beside each.
     """
 
-    def __init__(self, search: HybridSearch, turns: SessionVectorMemory, policy: RetrievalPolicy) -> None:
+    def __init__(self, search: HybridSearch, turns: SessionVectorMemory, policy: PromptPolicy) -> None:
         self._search = search
         self._turns = turns
         self._policy = policy
@@ -54,7 +54,7 @@ class PromptTurns:
         already = {_place(turn) for turn in shown}
         hits = {_place(each.turn): each for each in found if _place(each.turn) not in already}
         hits = dict(list(hits.items())[: self._most(asked)])
-        brought = beside(hits, self._policy.context_neighbours)
+        brought = beside(hits, self._policy.neighbours)
         missing = [place for place in brought if place not in hits and place not in already]
         read = await self._turns.turns_at(asked.user_id, missing)
         apps = asked_by.apps_of(asked.app_id)
@@ -71,7 +71,7 @@ class PromptTurns:
         ]
 
     def _most(self, asked: AssembleContext) -> int:
-        return min(self._policy.context_turns, asked.token_budget // self._policy.context_turn_tokens)
+        return min(self._policy.turns, asked.token_budget // self._policy.turn_tokens)
 
 
 def _place(turn: RememberedTurn | TurnAnswer) -> Place:

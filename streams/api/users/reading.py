@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from models.events import SessionName, UserMemoryChanged
 from models.events.user import TurnRef
-from models.policy.retrieval import RetrievalPolicy
+from models.policy.retrieval import PromptPolicy
 from models.retrieval.context import fit_prompt, format_for_injection
 from models.retrieval.lexical import by_question
 from streams.api.answers import answered
@@ -118,7 +118,7 @@ class MemoryReader:
         *,
         episode_distance: float,
         apps: AppContext,
-        policy: RetrievalPolicy | None = None,
+        policy: PromptPolicy | None = None,
         at_end: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._users = users
@@ -127,7 +127,7 @@ class MemoryReader:
         self._waiting = Waiting(partial(is_visible, turns, users))
         self._episode_distance = episode_distance
         self._apps = apps
-        self._policy = policy or RetrievalPolicy()
+        self._policy = policy or PromptPolicy()
         self._progress = MemoryProgress(turns, users, at_end)
         self._prompt_turns = PromptTurns(search, turns, self._policy)
 
@@ -184,7 +184,7 @@ class MemoryReader:
             token_budget=body.token_budget,
             preface=text,
             found=[each.turn for each in found],
-            found_chars=self._policy.context_turn_chars,
+            found_chars=self._policy.turn_chars,
         )
         return AssembledContext(
             prompt=fitted.prompt,
