@@ -24,7 +24,7 @@ from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
 from models.text.features import QUESTION_OPENING, features_of, is_refusal, rewrites_rules
-from models.text.summary import SENTENCE, Said, ends_of, sentences_in
+from models.text.summary import SENTENCE, Said, ends_of, names_something, sentences_in
 from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set, words_of, words_of_each
 
@@ -98,11 +98,7 @@ def notables_of(
     likely: dict[int, None] = {}
     for place, sentence, words in sentences_in([turn.content for turn in turns]) if said is None else said:
         rules = RULES.get(turns[place].role)
-        # Most sentences are not notable, and a close look costs more than their turn's fold.
-        if rules is None or rules.keys().isdisjoint(words) or place in likely or sentence[-1] == "?":
-            continue
-        folded = fold_text(sentence)
-        if any(rule.loose.search(folded) for rule in _rules_for(words, rules)):
+        if rules is not None and place not in likely and _may_be_notable(sentence, words, rules):
             likely[place] = None
     found: list[NotableSentence] = []
     for place in likely:
@@ -110,6 +106,23 @@ def notables_of(
         refused = notables and place + 1 < len(turns) and refuses(turns[place + 1])
         found += [notable for notable in notables if not (refused and asks_for(notable))]
     return found
+
+
+def _may_be_notable(sentence: str, words: Sequence[str], rules: Rules) -> bool:
+    # Most sentences are not notable, and a close look costs more than their turn's fold.
+    if rules.keys().isdisjoint(words) or sentence[-1] == "?":
+        return False
+    folded = fold_text(sentence)
+    return any(rule.loose.search(folded) for rule in _rules_for(words, rules))
+
+
+def tells_something(sentence: str, words: Sequence[str]) -> bool:
+    """Whether a sentence with these folded words names something, or may be notable if a user says it.
+
+    >>> [tells_something(said, said.lower().split()) for said in ("we decided to sail", "and so on")]
+    [True, False]
+    """
+    return names_something(sentence, words) or _may_be_notable(sentence, words, RULES[Role.USER])
 
 
 def refuses(turn: BufferedTurn) -> bool:

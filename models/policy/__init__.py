@@ -62,8 +62,12 @@ class MemoryPolicy(PolicySection, frozen=True, kw_only=True):
     """Longest sentence of a summary; bounds the state."""
     summary_chars: Annotated[int, Meta(ge=40, le=20_000)] = 2_000
     """Longest summary taken from a slower summariser; bounds the state."""
-    episode_sentences: Annotated[int, Meta(ge=1, le=50)] = 4
-    """Sentences of an episode's summary, chosen from those of its segments."""
+    episode_sentences: Annotated[int, Meta(ge=1, le=50)] = 5
+    """Sentences of an episode's summary, chosen from those of its segments: one of each equal part of the session."""
+    past_segments: Annotated[int, Meta(ge=0, le=64)] = 16
+    """Segments that have left the working memory of which a line is kept for the episode …"""
+    past_segment_chars: Annotated[int, Meta(ge=40, le=500)] = 120
+    """… and its length; together they bound the state at 2.5 KB."""
     key_topics: Annotated[int, Meta(ge=1, le=20)] = 5
     """Key topics of a segment or an episode."""
     recent_vectors: Annotated[int, Meta(ge=2, le=256)] = 32

@@ -53,7 +53,8 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     message_chars: Annotated[int, Meta(ge=100, le=16_000)] = 16_000
     """Longest message kept in a topic; the archive has all of it. Bounds the state."""
     summary_sentences: Annotated[int, Meta(ge=1, le=10)] = 3
-    """Sentences of a topic's summary."""
+    """Sentences of a topic's summary that say most. Behind them come others that tell a name, a number, a decision or a
+    preference, as many as have room in so many sentences of full length (280 characters)."""
     codec: Literal["gzip", "deflate"] = "gzip"
     """How older messages are packed: `gzip` is the source's, JSON → gzip → base64; `deflate` has a shared dictionary
     and no base64."""

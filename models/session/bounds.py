@@ -68,7 +68,7 @@ class Footprint:
         named = policy.profile.topics_per_turn + len(policy.risk.risky_topics)
         self._turn = 2 * named * _TOPIC + _TURN_FIXED
         self._segment = memory.key_topics * _TOPIC + memory.segment_turns * _SLOT + 2 * KIB
-        self._vectors = memory.recent_vectors
+        self._vectors, self._past_segments = memory.recent_vectors, memory.past_segments
         # The judgement is one part, written whole.
         self._judgement = 0
         if policy.escalation.model_in_force is not None:
@@ -98,7 +98,7 @@ class Footprint:
         """A session that closes: a tombstone for each part, and the small head."""
         head, parts = state.head, 3
         if isinstance(head, Open):
-            parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs)
+            parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs) + self._past_segments
         else:
             parts += state.lasting_parts
         return parts * record_bytes(key) + _PANE * len(head.windows.panes)

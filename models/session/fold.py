@@ -235,7 +235,7 @@ class _SessionStep:
         segment = compact(turns, self.policy, said)
         if self.policy.apps.enabled:
             self.state.note(turns, said, self.policy)
-        self.state.working_memory.append(segment, self.policy.memory.segments)
+        self.state.add_segment(segment, self.policy)
         self.head.open_turns = []
         self.emission.segment(segment)
 
@@ -254,7 +254,8 @@ class _SessionStep:
         self.compact_open_turns()
         if policy.topics.enabled:
             self.state.topics(policy).close(emission)
-        episode = close_episode(self.state.working_memory.all(), head.repeated_topics, policy)
+        past, segments = self.state.past_segments.all(), self.state.working_memory.all()
+        episode = close_episode(past, segments, head.repeated_topics, policy)
         emission.episode(reason, episode)
         if policy.apps.enabled:
             emission.conversation_ended(reason, episode)

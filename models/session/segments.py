@@ -1,5 +1,8 @@
 """Layer 2, the working memory: summaries of the last turns, five by five (risk memory).
 
+A segment that leaves the working memory leaves a line (`PastSegments`), so that a long session's episode speaks for
+all of it.
+
 A segment is `segment_turns` counted turns. Which ones: the open segment takes counted turns as they come, also one
 that comes late; full, it is ordered by turn number and compacted. So every counted turn is in exactly one segment and
 compaction never waits; in order these are the ranges (0, 4), (5, 9), (10, 14) with both ends inside.
@@ -52,6 +55,8 @@ class SegmentRef(Struct, frozen=True, array_like=True, gc=False):
     last_turn: int
 
 
+_PAST = "l"
+"""With what names of parts begin that keep a line each."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(KeptSegment).decode
 
@@ -92,8 +97,9 @@ class WorkingMemory:
         self.refs = refs
         self._parts = parts
 
-    def append(self, segment: KeptSegment, capacity: int) -> None:
-        """Add a segment; the oldest beyond `capacity` gives way."""
+    def append(self, segment: KeptSegment, capacity: int) -> list[KeptSegment]:
+        """Add a segment; the oldest beyond `capacity` give way. Gives those."""
+        left = [self.read(ref) for ref in self.refs[: max(0, len(self.refs) + 1 - capacity)]]
         while len(self.refs) > capacity:
             self._parts.drop(f"s{self.refs.pop(0).slot}")
         if len(self.refs) == capacity:
@@ -102,6 +108,7 @@ class WorkingMemory:
             slot = max((ref.slot for ref in self.refs), default=-1) + 1
         self.refs.append(SegmentRef(slot, segment.first_turn, segment.last_turn))
         self._parts.put(f"s{slot}", _encode(segment))
+        return left
 
     def find(self, first_turn: int, last_turn: int) -> SegmentRef | None:
         """The kept segment with this range, or None."""
@@ -127,21 +134,86 @@ class WorkingMemory:
         return [self.read(ref) for ref in self.refs]
 
 
-def close_episode(segments: Sequence[KeptSegment], repeated_topics: Mapping[str, int], policy: Policy) -> Summary:
-    """Summary of a whole session from the summaries of its last segments, with the topics most turns named.
+class PastSegment(Struct, frozen=True, array_like=True, gc=False):
+    """What is kept of a segment that left the working memory."""
+
+    first_turn: int
+    risk_mean: float
+    summary: str
+    """The sentence of its summary that says most."""
+
+
+_decode_past = msgspec.msgpack.Decoder(PastSegment).decode
+
+
+class PastSegments:
+    """Lines of segments that left the working memory, a part each; changed in place.
+
+    There are as many as the policy says: of more the one goes whose neighbours are nearest to each other, a risky one
+    later. So they stay spread over the whole session, and a segment that leaves writes one line and no more.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def all(self) -> list[PastSegment]:
+        """By turn."""
+        return [line for line, _ in self._named()]
+
+    def add(self, segment: KeptSegment, policy: Policy) -> None:
+        """Keep a line of a segment."""
+        memory, named = policy.memory, self._named()
+        passage = Passage(segment.summary, segment.risk_mean)
+        said = summarise([passage], sentences=1, sentence_chars=memory.past_segment_chars, key_topics=0)
+        line = PastSegment(segment.first_turn, segment.risk_mean, said.text)
+        used = {name for _, name in named}
+        new = next(name for slot in range(len(named) + 1) if (name := f"{_PAST}{slot}") not in used)
+        named = sorted([*named, (line, new)], key=_turn_of)
+        while len(named) > memory.past_segments:
+            _, name = named.pop(_missed_least([line for line, _ in named], segment.last_turn))
+            self._parts.drop(name)
+        if any(name == new for _, name in named):
+            self._parts.put(new, _encode(line))
+
+    def _named(self) -> list[tuple[PastSegment, str]]:
+        parts = ((self._parts.get(name), name) for name in self._parts.names(_PAST))
+        return sorted(((_decode_past(data), name) for data, name in parts if data is not None), key=_turn_of)
+
+
+def _turn_of(named: tuple[PastSegment, str]) -> int:
+    return named[0].first_turn
+
+
+def _missed_least(lines: Sequence[PastSegment], last_turn: int) -> int:
+    """Place of the line without which the others are spread best; the first stays as long as there is another."""
+    turns = [*(line.first_turn for line in lines), last_turn + 1]
+    gaps = [(turns[n + 1] - turns[n - 1]) * (1 + lines[n].risk_mean) for n in range(1, len(lines))]
+    return 1 + gaps.index(min(gaps)) if gaps else 0
+
+
+def close_episode(
+    past: Sequence[PastSegment], segments: Sequence[KeptSegment], repeated_topics: Mapping[str, int], policy: Policy
+) -> Summary:
+    """Summary of a whole session from those of its segments, with the topics most turns named.
+
+    It has a sentence of each equal part of the session, as many parts as sentences, before it has two of any.
 
     Args:
+        past: Of segments that left the working memory.
         segments: The working memory, oldest first: with defaults the last 50 turns.
         repeated_topics: Topic to turns, of the whole session.
         policy: Sizes.
     """
-    memory = policy.memory
+    memory, said = policy.memory, [*past, *segments]
+    first = min((each.first_turn for each in said), default=0)
+    turns = 1 + max((segment.last_turn for segment in segments), default=0) - first
     summary = summarise(
-        [Passage(segment.summary, segment.risk_mean) for segment in segments],
+        [Passage(each.summary, each.risk_mean) for each in said],
         sentences=memory.episode_sentences,
         sentence_chars=memory.sentence_chars,
         key_topics=memory.key_topics,
         risky=policy.risk.risky_topics,
+        runs=[(each.first_turn - first) * memory.episode_sentences // turns for each in said],
     )
     frequent = sorted(repeated_topics, key=lambda topic: -repeated_topics[topic])
     return Summary(summary.text, frequent[: memory.key_topics] or summary.key_topics)

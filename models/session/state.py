@@ -5,6 +5,7 @@
 | `head` | counters, windows, mode, alert, indexes of the other parts | with every input |
 | `b0` … | exact content of the last turns, one each | by its turn |
 | `s0` … | segments of the working memory, one each | by every fifth turn |
+| `l0` … | lines of segments that left it, one each | by every fifth turn of a long session |
 | `v0` … | int8 vectors of the last user turns, one each | by its turn |
 | `e` | signals and judgement, where a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
 | `t…` | topics (`session.topics.state`) | by their messages |
@@ -32,7 +33,7 @@ from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.escalation import Escalating
 from models.risk.signals import Behaviour
 from models.risk.windows import WindowState
-from models.session.segments import SegmentRef, WorkingMemory
+from models.session.segments import KeptSegment, PastSegments, SegmentRef, WorkingMemory
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.state.buffer import BufferedTurn, TurnBuffer
@@ -162,7 +163,7 @@ class SessionState:
         self._vectors: VectorRing | None = None
         self._topics: ConversationTopics | None = None
         self._escalating: Escalating | None = None
-        self._noted_bytes = 0
+        self._noted_bytes = self._noted_parts = 0
 
     @classmethod
     def blank(cls) -> SessionState:
@@ -221,6 +222,11 @@ class SessionState:
         """Layer 2; empty for a closed session."""
         return WorkingMemory(self.head.segment_refs if isinstance(self.head, Open) else [], self.parts)
 
+    @property
+    def past_segments(self) -> PastSegments:
+        """What is left of segments that left layer 2; nothing of a closed session."""
+        return PastSegments(self.parts)
+
     def vectors(self, capacity: int) -> VectorRing:
         """The recent vectors, decoded once."""
         if self._vectors is None:
@@ -251,13 +257,24 @@ class SessionState:
 
     def note(self, turns: Sequence[BufferedTurn], said: Sequence[Said], policy: Policy) -> None:
         """Take what is worth remembering of a segment's turns, whose sentences are given."""
-        self._noted_bytes += Notables(self.parts, policy.apps).add(turns, said)
+        noted = Notables(self.parts, policy.apps).add(turns, said)
+        self._noted_bytes, self._noted_parts = self._noted_bytes + noted, self._noted_parts + (noted > 0)
+
+    def add_segment(self, segment: KeptSegment, policy: Policy) -> None:
+        """Take a segment into layer 2; one that leaves it leaves a line."""
+        left = self.working_memory.append(segment, policy.memory.segments)
+        size, parts = self.parts.written_bytes, self.parts.written_parts
+        for each in left:
+            self.past_segments.add(each, policy)
+        self._noted_bytes += self.parts.written_bytes - size
+        self._noted_parts += self.parts.written_parts - parts
 
     def take_written(self) -> tuple[int, int]:
-        """Bytes and parts that topics and notable sentences wrote since the last call."""
+        """Bytes and parts that topics, notable sentences and lines of segments wrote since the last call."""
         size, parts = (0, 0) if self._topics is None else self._topics.store.take_written()
-        noted, self._noted_bytes = self._noted_bytes, 0
-        return size + noted, parts + (noted > 0)
+        size, parts = size + self._noted_bytes, parts + self._noted_parts
+        self._noted_bytes = self._noted_parts = 0
+        return size, parts
 
     @property
     def lasting_parts(self) -> int:

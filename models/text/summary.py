@@ -1,10 +1,10 @@
-"""Extractive summaries: the sentences of a passage that carry its topics, its rising risk and its requests."""
+"""Extractive summaries: the sentences of a passage that carry what was told, its topics, rising risk and requests."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -25,6 +25,9 @@ _TAIL_CHARS = 200
 """Of each passage: its opening and its end, which keeps the cost of a segment of long answers bounded."""
 _FEWEST_WORDS = 3
 _REQUEST_BONUS = 0.6
+_TOLD_BONUS = 1.0
+"""Of a sentence that tells a name or a number: a third of what the highest risk adds."""
+_NAME_OR_NUMBER = re.compile(r"\d|(?<=[a-z,] )[A-Z]\w")
 _RISK_BONUS = 3.0
 """At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (risk memory)."""
 Said = tuple[int, str, list[str]]
@@ -32,10 +35,11 @@ Said = tuple[int, str, list[str]]
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """A piece of conversation to choose sentences from; `risk` 0-1."""
+    """A piece of conversation to choose sentences from; `risk` 0-1. All that a `told` one says tells something."""
 
     content: str
     risk: float = 0.0
+    told: bool = False
 
 
 class Summary(Struct, frozen=True, gc=False):
@@ -47,11 +51,23 @@ class Summary(Struct, frozen=True, gc=False):
 
 class _Sentence(Struct, frozen=True, gc=False):
     place: int
+    passage: int
     text: str
     topics: frozenset[str]
     bonus: float
     root: float
     """Of its length in topics and one: a long sentence must earn its place."""
+    told: bool
+    """Whether it tells something that only it says."""
+
+
+def names_something(sentence: str, words: Sequence[str]) -> bool:  # noqa: ARG001 - others look at its words
+    """Whether a sentence that is no question holds a number, or a word with a capital inside.
+
+    >>> [names_something(said, ()) for said in ("She is 9 metres long.", "It is near Oslo.", "Noted.", "In Oslo?")]
+    [True, True, False, False]
+    """
+    return _NAME_OR_NUMBER.search(sentence) is not None and not sentence.endswith("?")
 
 
 def ends_of(content: str) -> str:
@@ -72,20 +88,32 @@ def sentences_in(contents: Sequence[str]) -> list[Said]:
     return list(zip(places, parts, words_of_each(parts), strict=True))
 
 
-def _sentences(passages: Sequence[Passage], risky: tuple[str, ...], said: Sequence[Said]) -> list[_Sentence]:
+def _sentences(
+    passages: Sequence[Passage],
+    risky: tuple[str, ...],
+    said: Sequence[Said],
+    tells: Callable[[str, Sequence[str]], bool],
+) -> list[_Sentence]:
     found: list[_Sentence] = []
     topic_of = topic_names(risky)
+    heard: set[str] = set()
     for place, part, words in said:
-        if len(words) >= _FEWEST_WORDS:
+        if len(words) >= _FEWEST_WORDS and part not in heard:
+            heard.add(part)
             topics = frozenset(map(topic_of, words))
             request = part.endswith("?") or words[0] in _REQUEST_WORDS
-            bonus = passages[place].risk * _RISK_BONUS + _REQUEST_BONUS * request
-            found.append(_Sentence(len(found), part, topics, bonus, (1 + len(topics)) ** 0.5))
+            told = passages[place].told or tells(part, words)
+            bonus = passages[place].risk * _RISK_BONUS + _REQUEST_BONUS * request + _TOLD_BONUS * told
+            found.append(_Sentence(len(found), place, part, topics, bonus, (1 + len(topics)) ** 0.5, told))
     return found
 
 
 def _clip(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
+
+
+def _length(sentence: _Sentence, chars: int) -> int:
+    return 1 + min(len(sentence.text.strip()), chars)
 
 
 def _most_shared(weight: dict[str, int], limit: int) -> list[str]:
@@ -107,12 +135,15 @@ def summarise(
     key_topics: int,
     risky: tuple[str, ...] = (),
     said: Sequence[Said] | None = None,
+    tells: Callable[[str, Sequence[str]], bool] = names_something,
+    told_chars: int = 0,
+    runs: Sequence[int] = (),
 ) -> Summary:
     """Choose the sentences that say most of the passages (risk memory, layer 2).
 
     A sentence's worth is the frequency of its topics over its length's root (SumBasic, Nenkova and Vanderwende 2005,
-    without its squaring), more for requests and for risky turns. A topic once said counts no more, so the second
-    sentence adds what the first left out.
+    without its squaring), more for requests, risky turns, names and numbers. A topic once said counts no more, so the
+    second sentence adds what the first left out.
 
     Args:
         passages: In order, oldest first.
@@ -121,18 +152,33 @@ def summarise(
         key_topics: How many topics at most.
         risky: Stems that count as one topic in all inflections.
         said: The passages' sentences (`sentences_in`), where the caller has them already.
+        tells: Whether a sentence, with its folded words, tells something that must not be lost.
+        told_chars: Behind these come other sentences that tell something, as many as have room in so many characters.
+        runs: Of each passage the run that it belongs to: each run gets a sentence before any gets a second.
     """
-    found = _sentences(passages, risky, sentences_in([each.content for each in passages]) if said is None else said)
+    said = sentences_in([each.content for each in passages]) if said is None else said
+    found = _sentences(passages, risky, said, tells)
     weight = dict(Counter(chain.from_iterable([sentence.topics for sentence in found])))
     weight[""] = 0
     named = _most_shared(weight, key_topics)
     weight_of = weight.__getitem__
     chosen: list[_Sentence] = []
+    heard: set[int] = set()
     while found and len(chosen) < sentences:
         worths = [sum(map(weight_of, s.topics)) / s.root + s.bonus for s in found]
-        best = found.pop(worths.index(max(worths)))
+        if runs and (fresh := [n for n, s in enumerate(found) if runs[s.passage] not in heard]):
+            best = found.pop(max(fresh, key=worths.__getitem__))
+            heard.add(runs[best.passage])
+        else:
+            best = found.pop(worths.index(max(worths)))
         chosen.append(best)
         weight.update(dict.fromkeys(best.topics, 0))
+    room = told_chars - sum([_length(s, sentence_chars) for s in chosen])
+    told = [s for s in found if s.told] if room > 0 else []
+    for each in sorted(told, key=lambda s: -(sum(map(weight_of, s.topics)) / s.root + s.bonus)):
+        if (length := _length(each, sentence_chars)) <= room:
+            chosen.append(each)
+            room -= length
     chosen.sort(key=lambda s: s.place)
     if not chosen:
         brief = " ".join(" ".join(p.content[:sentence_chars].split()) for p in passages)

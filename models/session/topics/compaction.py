@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from models.events import TopicCompaction
+from models.language.notable import tells_something
 from models.policy.topic import TopicPolicy
 from models.session.topics.packing import json_bytes
 from models.session.topics.state import Announcer, BlockRef, TopicChange, TopicSummary, entry_of, in_time_order
@@ -112,11 +113,13 @@ def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage])
     if before is not None and not passages:
         return before
     made = summarise(
-        [*([] if before is None else [Passage(before.text)]), *passages],
+        [*([] if before is None else [Passage(before.text, told=before.summarised_by != EXTRACTIVE)]), *passages],
         sentences=store.policy.summary_sentences,
         sentence_chars=SENTENCE_CHARS,
         key_topics=0,
         risky=store.risky,
+        tells=tells_something,
+        told_chars=store.policy.summary_sentences * (SENTENCE_CHARS + 1),
     )
     summary = TopicSummary(made.text, EXTRACTIVE)
     store.put_summary(slot, summary)
