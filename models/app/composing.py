@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -11,8 +10,9 @@ from msgspec import Struct
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.events.base import Role
 from models.language.contradiction import conflicts, sentences_of
-from models.language.likeness import EMPTY_WORDS, about, adds_nothing, content_words
-from models.language.notable import clipped, corrects, is_barred
+from models.language.days import names_a_day
+from models.language.likeness import adds_nothing, content_words
+from models.language.notable import DONE, clipped, corrects, is_barred, use_of
 from models.language.retelling import retold
 from models.policy.app import AppPolicy
 from models.text.features import features_of, is_refusal
@@ -26,19 +26,9 @@ class Draft(Struct, frozen=True):
     tags: list[str]
 
 
-_KIND_IMPORTANCE = {
-    NotableKind.DECISION: 0.3,
-    NotableKind.PREFERENCE: 0.25,
-    NotableKind.OUTCOME: 0.2,
-    NotableKind.FACT: 0.15,
-}
-_LEAST, _EACH_FURTHER_KIND, _OF_WEIGHT, _OF_LENGTH, _MIDDLE_TURNS = 0.2, 0.08, 0.2, 0.15, 20
+_LEAST, _OF_USE, _EACH_FURTHER_KIND, _OF_WEIGHT, _OF_LENGTH, _MIDDLE_TURNS = 0.2, 0.4, 0.05, 0.15, 0.1, 20
 _TAG_CHARS = 32
 _MOST_TOPIC_TAGS = 3
-_PERSON_BEHIND = re.compile(
-    r"(?:'s)? (?:should|would|will|says?|said|asks?|asked|wants?|wanted|told|owes?|pays?|paid)\b"
-)
-"""Behind a word that opens a sentence: it names somebody."""
 _FEWEST_WORDS, _FEWEST_CHARS = 4, 60
 """Of a summary that tells something: "Hi" and "Nice to meet you!" do not."""
 
@@ -46,33 +36,34 @@ _FEWEST_WORDS, _FEWEST_CHARS = 4, 60
 class _NotableLine(Struct, frozen=True, gc=False):
     text: str
     notable: NotableSentence
+    use: float
+    """0-1, later on: of what is ahead all."""
 
 
 def compose(ended: ConversationEnded, policy: AppPolicy) -> Draft | None:
     """A memory of an ended conversation, or None if nothing was said that could be one.
 
-    The weightiest notable sentences that fit, a decision, preference, fact and outcome before a second of any, told by
-    a third person in the order they were said. What was said later contradicts what was said before: the later counts.
-    Without notable sentences the summary speaks.
+    The notable sentences that fit, a decision, preference, fact and outcome before a second of any, and those of most
+    weight and use; told by a third person in the order they were said. What was said later contradicts what was said
+    before: the later counts. Without notable sentences the summary speaks.
     """
-    chosen = _chosen(_lines(ended.notables), policy)
+    chosen = _chosen(_lines(ended), policy)
     if not chosen:
         content = _from_summary(ended, policy)
-        return Draft(content, importance_of([], ended.turn_count), tags_of(ended, [], policy)) if content else None
-    notables = [line.notable for line in chosen if not _declines(line.notable)]
+        return Draft(content, _importance_of([], ended.turn_count), tags_of(ended, [], policy)) if content else None
+    told = [line for line in chosen if not _declines(line.notable)]
     content = " ".join(line.text for line in chosen)
-    if len(chosen) == 1 or len(notables) < len(chosen):
-        content = _with_topics(content, ended, policy)
-    return Draft(content, importance_of(notables, ended.turn_count), tags_of(ended, notables, policy))
+    tags = tags_of(ended, [line.notable for line in told], policy)
+    return Draft(content, _importance_of(told, ended.turn_count), tags)
 
 
-def importance_of(notables: Sequence[NotableSentence], turn_count: int) -> float:
-    """0-1: from the kinds that are told, how sure they are, and how long the conversation was."""
-    kinds = {notable.kind for notable in notables}
+def _importance_of(told: Sequence[_NotableLine], turn_count: int) -> float:
+    """0-1: from what is of use later on, how sure it is, how many kinds are told, how long the conversation was."""
     value = _LEAST + _OF_LENGTH * turn_count / (turn_count + _MIDDLE_TURNS)
-    if kinds:
-        value += max(_KIND_IMPORTANCE[kind] for kind in kinds) + _EACH_FURTHER_KIND * (len(kinds) - 1)
-        value += _OF_WEIGHT * sum(notable.weight for notable in notables) / len(notables)
+    if told:
+        value += _OF_USE * max(line.use for line in told)
+        value += _EACH_FURTHER_KIND * (len({line.notable.kind for line in told}) - 1)
+        value += _OF_WEIGHT * sum(line.notable.weight for line in told) / len(told)
     return round(min(max(value, 0.0), 1.0), 3)
 
 
@@ -83,16 +74,19 @@ def tags_of(ended: ConversationEnded, notables: Sequence[NotableSentence], polic
     return list(dict.fromkeys([*topics[:_MOST_TOPIC_TAGS], *kinds, *topics]))[: policy.tags]
 
 
-def _lines(notables: Sequence[NotableSentence]) -> list[_NotableLine]:
+def _lines(ended: ConversationEnded) -> list[_NotableLine]:
     """Told by a third person, in order of turn; of what contradicts itself the later."""
     lines: list[_NotableLine] = []
-    for notable in sorted(notables, key=lambda each: each.turn):
+    said = ended.ended_at.date()
+    for notable in sorted(ended.notables, key=lambda each: each.turn):
         text = retold(notable.text, notable.role)
         if text and not text.endswith("?"):
             if _declines(notable) and any(_declines(line.notable) for line in lines):
                 continue
             lines = [line for line in lines if not (conflicts(line.text, text) or _replaces(notable, line.notable))]
-            lines.append(_NotableLine(text, notable))
+            use, day = use_of(notable.text, notable.role), names_a_day(notable.text, said)
+            use = 1.0 if use > DONE and day is not None and day >= said else use
+            lines.append(_NotableLine(text, notable, use))
     return lines
 
 
@@ -111,19 +105,21 @@ def _chosen(lines: list[_NotableLine], policy: AppPolicy) -> list[_NotableLine]:
     left, chosen = list(lines), list[_NotableLine]()
     while left and len(chosen) < policy.sentences:
         chosen_kinds = {line.notable.kind for line in chosen}
-        best = max(
-            left, key=lambda line: (line.notable.kind not in chosen_kinds, line.notable.weight, line.notable.turn)
-        )
+        best = max(left, key=lambda line: (line.notable.kind not in chosen_kinds, *_rank(line)))
         left.remove(best)
         length = sum(len(line.text) + 1 for line in chosen) + len(best.text)
         said = any(adds_nothing(best.text, line.text) for line in chosen)
         if length <= policy.content_chars and not said:
             chosen.append(best)
     if not chosen and lines:
-        best = max(lines, key=lambda line: (line.notable.weight, line.notable.turn))
-        chosen = [_NotableLine(_shortened(best.text, policy.content_chars), best.notable)]
+        best = max(lines, key=_rank)
+        chosen = [msgspec.structs.replace(best, text=_shortened(best.text, policy.content_chars))]
     place = {id(line): number for number, line in enumerate(lines)}
     return sorted(chosen, key=lambda line: place.get(id(line), 0))
+
+
+def _rank(line: _NotableLine) -> tuple[float, int]:
+    return line.notable.weight + line.use, line.notable.turn
 
 
 def _shortened(text: str, chars: int) -> str:
@@ -132,36 +128,8 @@ def _shortened(text: str, chars: int) -> str:
     return f"{text[:clause]}…" if clause > chars // 2 else clipped(text, chars)
 
 
-def _with_topics(content: str, ended: ConversationEnded, policy: AppPolicy) -> str:
-    opening = _about(ended)
-    fits = len(sentences_of(content)) < policy.sentences and len(opening) + 1 + len(content) <= policy.content_chars
-    return f"{opening} {content}" if opening and fits else content
-
-
-def _about(ended: ConversationEnded) -> str:
-    said = " ".join([*(notable.text for notable in ended.notables), ended.summary])
-    topics = [topic[:_TAG_CHARS] for topic in ended.key_topics if topic not in EMPTY_WORDS]
-    return about([_as_written(topic, said) for topic in topics[:_MOST_TOPIC_TAGS]])
-
-
-def _as_written(topic: str, said: str) -> str:
-    """A topic with a capital if it is always written with one, and not only where a sentence opens.
-
-    >>> _as_written("noor", "Noor should pay. We asked Noor."), _as_written("share", "Share it. A share each.")
-    ('Noor', 'share')
-    """
-    named: list[str] = []
-    for found in re.finditer(rf"\b{re.escape(topic)}s?\b", said, re.IGNORECASE):
-        if not found[0][0].isupper():
-            return topic
-        opens = said[: found.start()].rstrip(" '\"")[-1:] in {"", ".", "!", "?", ":", "\n"}
-        if not opens or _PERSON_BEHIND.match(said, found.end()):
-            named.append(found[0])
-    return min(named, key=len, default=topic)[:_TAG_CHARS]
-
-
 def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
-    sentences = [_about(ended)] if ended.key_topics else []
+    sentences: list[str] = []
     known_words: set[str] = set()
     for sentence in sentences_of(ended.summary):
         # Of what was asked, supposed or tried nothing comes back as an instruction in another conversation.
@@ -171,6 +139,8 @@ def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
         line = sentence if sentence[-1] in ".!…" else f"{sentence}."
         if len(sentences) < policy.sentences and len(" ".join([*sentences, line])) <= policy.content_chars:
             sentences.append(line)
+        elif not sentences:
+            sentences = [_shortened(line, policy.content_chars)]
     if len(known_words) < _FEWEST_WORDS and len(ended.summary) < _FEWEST_CHARS:
         return ""
-    return clipped(" ".join(sentences), policy.content_chars)
+    return " ".join(sentences)

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import chain, combinations, zip_longest
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from models.app.worth import is_of_use, worth
 from models.events.app import MemoryToKeep
 from models.language.contradiction import NOTHING_KNOWN, Facts, contradicts, sentences_of
-from models.language.likeness import about, adds_nothing, contained, likeness, topics_in
+from models.language.likeness import adds_nothing, contained, likeness, topics_in
 from models.policy.app import AppPolicy
 
 _DAY = timedelta(days=1)
 _BOTH, _FEWEST_SHARED = 2, 2
-_MOST_TOPICS = 6
 
 
 class MemorySubject(NamedTuple):
@@ -58,13 +58,13 @@ def decide(
     """The default decider: merge the two that say most of the same, else let the one go that is worth least.
 
     Two also go together if they are of the same user, and of a subject that no other memory has (`_related`). A
-    memory's worth is its importance, halved with every half-life since its last change. Pinned ones are left alone.
+    memory's worth is its importance, less with its age: slower if it is still of use (`worth`). Pinned ones stay.
 
     Args:
         memories: All but the new one.
         new: The one too many.
         now: Time of the decision; what changed later than that is as if it changed now.
-        policy: Similarity from which two are merged, half-life, longest memory.
+        policy: Similarity from which two are merged, half-lives, longest memory.
         known: Facts of sentences that were found before (`conflicts`).
         subjects: By number of a memory, whose it is and what it is about.
 
@@ -82,7 +82,7 @@ def decide(
                 merged_memory_id=newer.memory_id,
                 reason=f"memories {older.memory_id} and {newer.memory_id} {why}",
             )
-    ranked = sorted(free, key=lambda memory: (_worth(memory, now, policy), memory.updated_at, memory.memory_id))
+    ranked = sorted(free, key=lambda memory: (worth(memory, now, policy), memory.updated_at, memory.memory_id))
     return _deleted(ranked, now, policy)
 
 
@@ -121,19 +121,14 @@ def _related(
 
 def _deleted(ranked: Sequence[MemoryToKeep], now: datetime, policy: AppPolicy) -> CompactionDecision:
     weakest = ranked[0]
-    age, lasting = max(now - weakest.updated_at, timedelta()) / _DAY, policy.half_life / _DAY
+    age = max(now - weakest.updated_at, timedelta()) / _DAY
     reason = (
         f"memory {weakest.memory_id} is worth least: importance {weakest.importance:.2f}, unchanged for {age:.1f} "
-        f"days, half-life {lasting:g} days, worth {_worth(weakest, now, policy):.3f}"
+        f"days, worth {worth(weakest, now, policy):.3f}"
     )
     if len(ranked) > 1:
-        reason += f"; the next, memory {ranked[1].memory_id}, {_worth(ranked[1], now, policy):.3f}"
+        reason += f"; the next, memory {ranked[1].memory_id}, {worth(ranked[1], now, policy):.3f}"
     return CompactionDecision(action="delete", target_memory_id=weakest.memory_id, new_content=None, reason=reason)
-
-
-def _worth(memory: MemoryToKeep, now: datetime, policy: AppPolicy) -> float:
-    age: float = max(now - memory.updated_at, timedelta()) / policy.half_life
-    return float(memory.importance * 0.5**age)
 
 
 def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: Mapping[str, Facts]) -> str:
@@ -148,24 +143,15 @@ def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: 
     fresh = [sentence for sentence in fresh if not any(adds_nothing(sentence, other) for other in kept)]
     own = len(kept)
     while kept and (len(kept) + len(fresh) > policy.sentences or _length(kept + fresh) > policy.most_content_chars):
-        kept.remove(min(kept, key=len))
+        kept.remove(min(kept, key=lambda sentence: (is_of_use(sentence), len(sentence))))
     if (own and not kept) or _length(kept + fresh) > policy.most_content_chars:
         return ""
-    opening = about(_topics_of(first, second))
-    fits = len(kept) + len(fresh) < policy.sentences and _length([opening, *kept, *fresh]) <= policy.most_content_chars
-    return " ".join([opening, *kept, *fresh] if opening and fits else kept + fresh)
+    return " ".join(kept + fresh)
 
 
 def _sentences_of(memory: MemoryToKeep) -> list[str]:
-    """Its sentences, but for what the conversation was about."""
+    """Its sentences; releases up to 0.2 began with one that only said what the conversation was about."""
     return [sentence for sentence in sentences_of(memory.content) if not topics_in(sentence)]
-
-
-def _topics_of(*memories: MemoryToKeep) -> list[str]:
-    """What their conversations were about, as far as they say so, by turns."""
-    named = [topics_in(sentence) for memory in memories for sentence in sentences_of(memory.content)]
-    by_turns = chain.from_iterable(zip_longest(*named, fillvalue=""))
-    return [topic for topic in dict.fromkeys(by_turns) if topic][:_MOST_TOPICS]
 
 
 def _once(sentences: Sequence[str], known: Mapping[str, Facts]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from models.app.memory_set import MemorySet
 from models.app.outputs import AppEmission, Made
 from models.app.rules import CompactionDecision, decide, oldest, refusal
 from models.app.state import SpaceState, UnansweredRequest
+from models.app.worth import is_of_use
 from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
 from models.events.base import NAME_CHARS
 from models.language.contradiction import conflicts, sentences_of
@@ -245,7 +246,7 @@ class Worker:
         self._memories.change(slot, remade, "remade")
 
     def _continued(self, before: str, now: str) -> str:
-        """What was said before and what was said since; where not both fit, the later."""
+        """What was said before and since; where not both fit, the later, and of the earlier what is most of use."""
         later = sentences_of(now)
         kept = [
             one for one in sentences_of(before) if not any(one == other or conflicts(one, other) for other in later)
@@ -253,7 +254,7 @@ class Worker:
         kept += later
         most = self._policy.most_content_chars
         while len(kept) > len(later) and (len(kept) > self._policy.sentences or len(" ".join(kept)) > most):
-            del kept[0]
+            del kept[min(range(len(kept) - len(later)), key=lambda place: is_of_use(kept[place]))]
         return now if len(kept) == len(later) else " ".join(kept)
 
     # --- compaction

@@ -120,7 +120,7 @@ def _facts_in(sentence: str, known: Mapping[str, Facts]) -> Facts:
 
 @lru_cache(maxsize=256)
 def _found_in(sentence: str) -> Facts:
-    return {f"{fact.category} {fact.key}": fact.value for fact in extract(_as_said(sentence)).facts}
+    return {f"{fact.category} {fact.key}": fact.value for fact in extract(as_said(sentence)).facts}
 
 
 def _has_one_value(claim: _Claim) -> bool:
@@ -209,7 +209,7 @@ _AS_SAID = [
 ]
 
 
-def _as_said(sentence: str) -> str:
+def as_said(sentence: str) -> str:
     """As the user would have said it: that is what facts are found in."""
     for claim, said in _AS_SAID:
         sentence = claim.sub(said, sentence)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from models.text.tables import PatternTables
@@ -65,7 +64,8 @@ def likeness(one: str, other: str) -> float:
     """0-1: the mean of what two texts share of both (Dice) and of what the shorter has in the longer.
 
     How somebody stands to a thing does not count: "prefers tea" is not half of "prefers coffee". Nor does what a
-    conversation was about (`about`), unless a text tells nothing else: then that is compared, and one word does not do.
+    conversation was about (`topics_in`), unless a text tells nothing else: then that is compared, and one word does not
+    do.
 
     >>> likeness("User prefers meetings after 2pm.", "User prefers meetings after 2pm.")
     1.0
@@ -90,18 +90,8 @@ def _subjects(text: str) -> frozenset[str]:
     return content_words(_ABOUT.sub("", text)) - _RELATIONS
 
 
-def about(topics: Sequence[str]) -> str:
-    """The sentence that says what a conversation was about, and nothing else; empty without topics.
-
-    >>> about(["boat", "Oslo", "ferry"])
-    'Conversation about boat, Oslo and ferry.'
-    """
-    named = f"{', '.join(topics[:-1])} and {topics[-1]}" if len(topics) > 1 else "".join(topics)
-    return f"Conversation about {named}." if named else ""
-
-
 def topics_in(sentence: str) -> list[str]:
-    """What a sentence made by `about` names; nothing of any other.
+    """What a sentence names with which memories of releases up to 0.2 began; nothing of any other.
 
     >>> topics_in("Conversation about boat, Oslo and ferry."), topics_in("User owns a boat.")
     (['boat', 'Oslo', 'ferry'], [])

@@ -4,8 +4,8 @@ They are looked for when a segment is compacted, so that a turn costs nothing mo
 conversation ends. English; in another language nothing is found, and the summary speaks for the conversation.
 
 Questions, suppositions, what others say, code, pasted text, secrets and orders to the assistant about its own rules are
-none, and what is not decided is no decision. A row of the table `notable` begins with kind, weight and the words of
-which a sentence holds one; a weight below zero marks what stands though hedged: "it crashes if I scroll".
+none, and what is not decided is no decision. A row of the table `notable` begins with kind, weight, use later on, and
+the words of which a sentence holds one; a weight below zero marks what stands though hedged: "it crashes if I scroll".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -30,6 +31,8 @@ from models.text.words import fold_text, word_set, words_of, words_of_each
 
 _RE = PatternTables("statements_patterns").section("notable")
 
+DONE = 0.3
+"""Up to this use later on a row is for what is done: a day that such a sentence names is not ahead."""
 PART = "n"
 """Of a session's state: its notable sentences."""
 _FEWEST_WORDS, _MOST_WORDS = 3, 60
@@ -55,6 +58,8 @@ class NotableRule(msgspec.Struct, frozen=True):
     """The first that matches counts."""
     kind: NotableKind
     weight: float
+    use: float
+    """0-1: how much such a sentence is of use later on; what is done and over is of little."""
     pattern: re.Pattern[str]
     """Searched in the sentence, folded and without what leads into it."""
     loose: re.Pattern[str]
@@ -70,9 +75,9 @@ def _by_word(tables: PatternTables, role: Role) -> Rules:
     start = tables.piece("START")
     found: dict[str, list[NotableRule]] = defaultdict(list)
     for place, row in enumerate(tables.rows(role)):
-        kind, weight, words = row.cells
+        kind, weight, use, words = row.cells
         loose = re.compile(row.pattern.pattern.replace(start, r"\b").replace("^", r"\b"))
-        rule = NotableRule(place, NotableKind(kind), abs(weight), row.pattern, loose, weight < 0)
+        rule = NotableRule(place, NotableKind(kind), abs(weight), use, row.pattern, loose, weight < 0)
         for word in dict.fromkeys(word.partition("_")[0] for word in tables.words(words)):
             found[word].append(rule)
     return dict(found)
@@ -123,6 +128,17 @@ def tells_something(sentence: str, words: Sequence[str]) -> bool:
     [True, False]
     """
     return names_something(sentence, words) or _may_be_notable(sentence, words, RULES[Role.USER])
+
+
+@lru_cache(maxsize=1_024)
+def use_of(sentence: str, role: Role) -> float:
+    """0-1: how much what a notable sentence says is of use later on; 0 for any other.
+
+    >>> [use_of(said, Role.USER) for said in ("I prefer tea.", "I bought a kettle.", "It rains.")]
+    [0.9, 0.2, 0.0]
+    """
+    rule = _followed(led_off(sentence), _rules_for(words_of(fold_text(sentence)), RULES.get(role, {})))
+    return 0.0 if rule is None else rule.use
 
 
 def refuses(turn: BufferedTurn) -> bool:
@@ -228,6 +244,8 @@ class Notables:
     def add(self, turns: Sequence[BufferedTurn], said: Sequence[Said] | None = None) -> int:
         """Take what is notable in these turns (`notables_of`); beyond the bound the lightest go, of equals the earlier.
 
+        A sentence weighs more by its use later on: a deadline stays before one more thing that was done.
+
         Returns:
             Bytes that were written; none where nothing is notable.
         """
@@ -236,8 +254,10 @@ class Notables:
             refused = turns[0].turn - 1
             known = {text: each for text, each in known.items() if each.turn != refused or not asks_for(each)}
         known.update({notable.text: notable for notable in found})
-        best = sorted(known.values(), key=lambda notable: (-notable.weight, -notable.turn))[: self._policy.notables]
-        best.sort(key=lambda notable: notable.turn)
+        best = sorted(known.values(), key=lambda notable: notable.turn)
+        if len(best) > self._policy.notables:
+            best.sort(key=lambda notable: (-notable.weight - use_of(notable.text, notable.role), -notable.turn))
+            best = sorted(best[: self._policy.notables], key=lambda notable: notable.turn)
         encoded = _encode([(n.kind, n.role, n.turn, n.text, n.weight) for n in best])
         if encoded == self._parts.get(PART):
             return 0

@@ -87,7 +87,13 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
     redundant_similarity: Ratio = 0.5
     """From this similarity of their words two memories are merged rather than the weakest deleted."""
     half_life: timedelta = timedelta(days=30)
-    """In which a memory's weight for the decider falls by half, from its last change."""
+    """In which the worth of a memory of what was decided or done falls by half, from its last change."""
+    lasting_half_life: timedelta = timedelta(days=180)
+    """The same for what lasts: a season of purchases does not push out a preference."""
+    lasting_use: Ratio = 0.7
+    """From this use later on (table `notable`) a sentence says what lasts."""
+    over_worth: Ratio = 0.4
+    """What is left of a memory's worth once the day is over that it named."""
     results: Annotated[int, Meta(ge=1, le=64)] = 16
     """Outcomes of admins' commands that a space remembers."""
     energy: EnergyPolicy = EnergyPolicy()
@@ -98,4 +104,5 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
         require(fits, f"most times most_content_chars exceeds {MOST_SPACE_CHARS}: a compaction is one record")
         require(self.most_pinned <= self.most - 2, "most_pinned must leave two memories that can be compacted")
         require(self.answer_within > ZERO and self.half_life > ZERO, "answer_within and half_life must be positive")
+        require(self.half_life <= self.lasting_half_life, "lasting_half_life must not be less than half_life")
         require(len(set(self.spaces)) == len(self.spaces), "spaces names one twice")

@@ -204,7 +204,8 @@ def close_episode(
         repeated_topics: Topic to turns, of the whole session.
         policy: Sizes.
     """
-    memory, said = policy.memory, [*past, *segments]
+    memory = policy.memory
+    said: list[PastSegment | KeptSegment] = [*past, *segments]
     first = min((each.first_turn for each in said), default=0)
     turns = 1 + max((segment.last_turn for segment in segments), default=0) - first
     summary = summarise(

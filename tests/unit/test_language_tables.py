@@ -15,8 +15,8 @@ from models.text.words import words_of
 
 OF_FACTS = ("orders", "identity", "limits", "likings")
 """Their patterns are matched from the start, whatever the case."""
-OTHERS = (("mentions",), ("wordings", "decisions", "statements"), ("notable",), ("narrative",))
-FOUND_BY = {"mentions": 0, "user": 2, "assistant": 2}
+OTHERS = (("mentions",), ("wordings", "decisions", "statements"), ("notable",), ("narrative",), ("days",))
+FOUND_BY = {"mentions": 0, "user": 3, "assistant": 3}
 """Cell with the words that a table's rows are found by; elsewhere the first of statements."""
 
 ROWS = [

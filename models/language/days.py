@@ -1,0 +1,45 @@
+"""Days that a sentence names, by the table `days`: "Nov 1", "12 May 2027", "by 2026-06-30", "in September". English."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Iterator
+from datetime import date, timedelta
+from functools import lru_cache
+from re import Match
+
+from models.text.tables import PatternTables
+
+_PATTERNS = [row.pattern for row in PatternTables("days").rows("days")]
+_JUST_BEFORE = timedelta(days=60)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+@lru_cache(maxsize=1_024)
+def names_a_day(sentence: str, said: date) -> date | None:
+    """The last of the days that a sentence names; None if it names none.
+
+    Without a year it is the next such day, unless one was in the 60 days before it was said. A month alone means its
+    last day.
+
+    >>> names_a_day("The deadline is Nov 1.", date(2026, 9, 10)), names_a_day("It may be 3.", date(2026, 9, 10))
+    (datetime.date(2026, 11, 1), None)
+    """
+    found = (day for pattern in _PATTERNS for each in pattern.finditer(sentence) if (day := _day(each, said)))
+    return max(found, default=None)
+
+
+def _day(found: Match[str], said: date) -> date | None:
+    named = found.groupdict()
+    month = int(named.get("number") or 0) or 1 + _MONTHS.index(named["month"][:3].lower())
+    years = [int(named["year"])] if named["year"] else [said.year - 1, said.year, said.year + 1]
+    days = _days(years, month, named.get("day"))
+    return next(days, None) if named["year"] else next((day for day in days if day >= said - _JUST_BEFORE), None)
+
+
+def _days(years: list[int], month: int, day: str | None) -> Iterator[date]:
+    for year in years:
+        last = monthrange(year, month)[1]
+        number = last if day is None else int(day)
+        if 1 <= number <= last:
+            yield date(year, month, number)
