@@ -51,8 +51,9 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
 
     enabled: bool = True
     """Whether ended conversations become memories at all."""
-    spaces: Annotated[tuple[Space, ...], Meta(min_length=1, max_length=2)] = ("app",)
-    """Whose memories a conversation becomes: the app's (app memory), or those of its user in the app (its phase 3)."""
+    spaces: Annotated[tuple[Space, ...], Meta(min_length=1, max_length=2)] = ("user",)
+    """Whose memories a conversation becomes, and a prompt begins with: those of its user in the app (app memory, phase
+    3), or the app's. An app's are shown to all its users: what one said in private is told to the others."""
     most: Annotated[int, Meta(ge=2, le=50)] = 10
     """Memories of a space (app memory); one more is compacted."""
     sentences: Annotated[int, Meta(ge=1, le=8)] = 4

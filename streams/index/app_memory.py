@@ -98,9 +98,9 @@ class AppMemoryIndex:
         key = space_key(app_id, user_id)
         return (await SPACES.read(self._store, [key], {"app_id": app_id})).get(key)
 
-    async def spaces(self, limit: int) -> list[AppMemoriesChanged]:
-        """Standings of all spaces, at most `limit`."""
-        return await SPACES.latest(self._store, {}, limit)
+    async def spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
+        """Standings of all spaces, or of an app's, at most `limit`."""
+        return await SPACES.latest(self._store, {} if app_id is None else {"app_id": app_id}, limit)
 
     async def _latest(self, where: dict[str, Condition]) -> list[AppMemoryChanged]:
         memories = await MEMORIES.latest(self._store, where, _MOST_MEMORIES)

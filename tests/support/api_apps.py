@@ -106,9 +106,9 @@ class Apps(AppMemoryIndex):
         """As the real one."""
         return next((each for each in self.all_stats if (each.app_id, each.user_id) == (app_id, user_id)), None)
 
-    async def spaces(self, limit: int) -> list[AppMemoriesChanged]:
+    async def spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
         """As the real one."""
-        return self.all_stats[:limit]
+        return [each for each in self.all_stats if app_id in {None, each.app_id}][:limit]
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """As the real one."""

@@ -14,7 +14,7 @@ from models.errors import DeliveryFailed
 from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from streams.api.commands import AUDIT
-from tests.support.api_apps import AT, Apps, Erasures, Sessions, memory
+from tests.support.api_apps import AT, Apps, Erasures, Sessions, memory, space
 from tests.support.api_doubles import Served
 from tests.support.http_api import api_of, client_of
 
@@ -103,14 +103,27 @@ async def test_what_the_fold_refuses_is_told(
 
 
 @pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])
-async def test_an_app_whose_users_have_spaces_is_not_purged_by_its_own(method: str, place: str) -> None:
-    """Nobody is told that an app's memories are gone while its users' stay; of a named user they go."""
-    apps = Apps([memory(1, "Anna is vegan.", user="anna")])
-    routes = admin_routes(apps, AppPolicy(spaces=("user",)), apps, Erasures(), Sessions())
+@pytest.mark.parametrize(("whose", "left"), [("", ["Bo is bald."]), ("?user_id=anna", ["All.", "Cy.", "Bo is bald."])])
+async def test_an_app_is_purged_with_its_users(method: str, place: str, whose: str, left: list[str]) -> None:
+    """Nobody is told that an app's memories are gone while its users' stay; of a named user only those go."""
+    users = [memory(1, "Anna is vegan.", user="anna"), memory(1, "All."), memory(1, "Cy.", user="cy")]
+    apps = Apps([*users, memory(1, "Bo is bald.", user="anna", app="b")], [space("a", user) for user in ("anna", "cy")])
+    routes = admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions())
     body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
     async with client_of(api_of(routes)) as client:
-        whole = await client.request(method, f"/apps/a/{place}", **body)
-        one = await client.request(method, f"/apps/a/{place}?user_id=anna", **body)
+        gone = await client.request(method, f"/apps/a/{place}{whose}", **body)
 
-    assert (whole.status_code, whole.json()["errors"][0]["field"]) == (422, "user_id")
-    assert (one.status_code, one.json()["deletedCount"]) == (200, 1)
+    assert (gone.status_code, gone.json()["deletedCount"]) == (200, 4 - len(left))
+    assert [each.content for each in apps.known] == left
+
+
+@pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])
+async def test_an_app_of_too_many_users_is_not_purged_in_part(method: str, place: str) -> None:
+    """It is said what to do instead, and nothing is written."""
+    apps = Apps([memory(1, "All.")], [space("a", f"u{n}") for n in range(101)])
+    routes = admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions())
+    body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
+    async with client_of(api_of(routes)) as client:
+        refused = await client.request(method, f"/apps/a/{place}", **body)
+
+    assert (refused.status_code, refused.json()["errors"][0]["field"], apps.sent) == (422, "user_id", [])

@@ -27,13 +27,14 @@ Use these memories to provide context-aware responses."""
 
 @pytest.fixture
 def served(served: Served) -> Served:
-    """Two memories of app `a`, one that `b` shares with it, one of `b` alone."""
+    """Two memories of a user of app `a`, one that `b` shares with it, one of `b` alone, and one of all users of `a`."""
     served.users.known_facts.append(fact("name", "Alex"))
     served.apps.known += [
-        memory(1, "User prefers calls after 2pm."),
-        memory(2, "User prefers calls before noon.", updated_at=AT + timedelta(days=1)),
-        memory(5, "Orders have eight digits.", app="b", shared_with=["a"], updated_at=AT + timedelta(days=9)),
-        memory(6, "Only for b.", app="b"),
+        memory(1, "User prefers calls after 2pm.", user="u"),
+        memory(2, "User prefers calls before noon.", user="u", updated_at=AT + timedelta(days=1)),
+        memory(5, "Orders have eight digits.", app="b", user="u", shared_with=["a"], updated_at=AT + timedelta(days=9)),
+        memory(6, "Only for b.", app="b", user="u"),
+        memory(7, "Of all users of a."),
     ]
     return served
 
@@ -107,7 +108,7 @@ async def test_prompts_with_and_without_are_counted() -> None:
         return [counted("contexts_total", result=each) for each in ("with_memories", "without")]
 
     before = counts()
-    chooses = AppContext(Apps([memory(1, "x")]))
+    chooses = AppContext(Apps([memory(1, "x", user="u")]))
     for app in ("a", "nobody", None):
         await chooses.preface(app, "u", "", 2_000)
 

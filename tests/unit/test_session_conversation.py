@@ -43,7 +43,7 @@ def test_an_end_tells_what_was_notable() -> None:
     (event,), (episode,) = ends(session), [o for o in session.outputs if isinstance(o, EpisodeClosed)]
 
     assert [0, 2, 3, 6] == [notable.turn for notable in event.notables]
-    assert_fields(event, space="app", reason="bye", first_turn=0, last_turn=6, turn_count=7, turns=[])
+    assert_fields(event, space="user", reason="bye", first_turn=0, last_turn=6, turn_count=7, turns=[])
     assert (episode.summary, episode.key_topics, episode.source) == (event.summary, event.key_topics, event.source)
     assert (NOON, NOON + timedelta(minutes=6)) == (event.started_at, event.ended_at)
 

@@ -58,7 +58,7 @@ async def measure(
     """
     settings = load_settings()
     policy, embedder = policy_of(settings), embedder_of(settings)
-    policy = replace(policy, apps=replace(policy.apps, ask=False))
+    policy = replace(policy, apps=replace(policy.apps, ask=False, spaces=("app",)))
     say(f"folding {turns:,} turns of the demo's conversations, {rounds} times")
     arrivals = arrivals_of(turns, policy, embedder)
     share, ended = share_of_work(arrivals, policy, rounds=rounds)

@@ -6,6 +6,7 @@ written is in the log when it is answered, and as a rule also what came of it: w
 
 from __future__ import annotations
 
+from asyncio import gather
 from collections.abc import Callable, Sized
 from datetime import datetime
 from http import HTTPStatus
@@ -55,6 +56,8 @@ from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.settings.http import TokenRole
 
 _How = Literal["list", "one", "search", "export"]
+_MOST_USERS, _AT_ONCE = 100, 8
+"""Users whose memories one request purges, and how many of them at once."""
 
 
 class OfSpace(Struct, frozen=True, kw_only=True):
@@ -193,22 +196,24 @@ class AppMemoryAdmin:
 
     @APPS.delete("/{app_id:path}/memories", "purge_app_memories", audits="acted", kept=True)
     async def purge(self, asked: OfSpace) -> Purged | Accepted[Pending]:
-        """Delete all memories of an app, and conversations that wait to become one."""
-        space = AskedSpace(asked)
-        self._require_whole(space)
-        result = await self._done(space, MemoriesPurged)
-        return result if isinstance(result, Accepted) else Purged(success=True, deleted_count=result.count)
+        """Delete all memories of an app, its users' too, or of one user; and conversations that wait to become one."""
+        space, deleted = AskedSpace(asked), await self._purged_users(asked)
+        result = deleted if isinstance(deleted, Accepted) else await self._done(space, MemoriesPurged)
+        if isinstance(deleted, Accepted) or isinstance(result, Accepted):
+            return result
+        return Purged(success=True, deleted_count=deleted + result.count)
 
     @APPS.post("/{app_id:path}/uninstall", "uninstall_app", audits="acted")
     async def uninstall(self, asked: OfSpace, body: UninstallApp) -> Uninstalled | Accepted[Pending]:
         """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
         space = AskedSpace(asked)
-        if body.purge_memories:
-            self._require_whole(space)
+        deleted = await self._purged_users(asked) if body.purge_memories else 0
+        if isinstance(deleted, Accepted):
+            return deleted
         result = await self._done(space, AppUninstalled, purge_memories=body.purge_memories)
         if isinstance(result, Accepted):
             return result
-        deleted = result.count if body.purge_memories else 0
+        deleted += result.count if body.purge_memories else 0
         return Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
 
     @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
@@ -255,15 +260,27 @@ class AppMemoryAdmin:
         found = await self._memories.memories(space.app_id, space.user_id)
         return next((memory_answer(each) for each in found if each.memory_id == memory_id), None)
 
-    def _require_whole(self, space: AskedSpace) -> None:
-        """An app's own space is not all of its memories where users have spaces: nobody is to think so.
+    async def _purged_users(self, asked: OfSpace) -> int | Accepted[Pending]:
+        """How many memories of an app's users went, where none of them is named.
 
         Raises:
-            Problem: 422, no user is named.
+            Problem: 422, they are too many for one request: nobody is to think that all went.
         """
-        if "user" in self._policy.spaces and not space.user_id:
-            detail = "users have memories of their own here: name one (GET /apps lists them), or POST /v1/erase the app"
+        found = [] if asked.user_id else await self._memories.spaces(_MOST_USERS + 2, asked.app_id)
+        users = sorted({each.user_id for each in found} - {""})
+        if len(users) > _MOST_USERS:
+            detail = f"the app has memories of more than {_MOST_USERS} users: name one, or POST /v1/erase the app"
             raise invalid_field("user_id", detail)
+        spaces = [AskedSpace(structs.replace(asked, user_id=user)) for user in users]
+        deleted = 0
+        for first in range(0, len(spaces), _AT_ONCE):
+            for result in await gather(
+                *[self._done(each, MemoriesPurged) for each in spaces[first : first + _AT_ONCE]]
+            ):
+                if isinstance(result, Accepted):
+                    return result
+                deleted += result.count
+        return deleted
 
 
 def _require_fit(asked: EditMemory, space: AskedSpace, policy: AppPolicy) -> None:

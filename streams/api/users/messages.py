@@ -30,7 +30,10 @@ TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
 SearchKind = Literal["turns", "episodes"]
 InjectionPoint = Annotated[
     Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
-    Meta(description="What the prompt is for (app memory); naming it asks for memories of the app too."),
+    Meta(
+        description="What the prompt is for (app memory); naming it asks for memories of the user's conversations in "
+        "the app too. What other users said is among them only if the policy shares it (`apps.spaces`)."
+    ),
 ]
 CaughtUp = Annotated[
     bool | None,

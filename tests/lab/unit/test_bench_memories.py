@@ -20,6 +20,9 @@ from models.policy import Policy
 from models.policy.app import AppPolicy
 from streams.inference.wordllama import WordLlamaEmbedder
 
+SHARED = Policy(apps=AppPolicy(spaces=("app",)))
+"""Memories of an app, as the bench measures them."""
+
 
 @pytest.fixture(scope="module")
 def embedder() -> WordLlamaEmbedder:
@@ -30,13 +33,13 @@ def embedder() -> WordLlamaEmbedder:
 @pytest.fixture(scope="module")
 def ended(embedder: WordLlamaEmbedder) -> list[ConversationEnded]:
     """Conversations of the demo that ended."""
-    return share_of_work(arrivals_of(1_000, Policy(), embedder), Policy(), rounds=1)[1]
+    return share_of_work(arrivals_of(1_000, SHARED, embedder), SHARED, rounds=1)[1]
 
 
 @pytest.fixture(scope="module")
 def walked(ended: list[ConversationEnded]) -> AppMemoryWork:
     """A hundred ends on each of two apps."""
-    return walk(ended, Policy(), apps=2)
+    return walk(ended, SHARED, apps=2)
 
 
 def test_each_conversation_that_came_to_its_end_has_ended(ended: list[ConversationEnded]) -> None:
@@ -55,7 +58,7 @@ def test_a_hundred_ends_are_ten_memories(walked: AppMemoryWork) -> None:
 
 def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(ended: list[ConversationEnded]) -> None:
     """Made by the fold like all others: each app's first ten conversations, each a memory of its own."""
-    made = walk(ended, Policy(), apps=3, ends=10).memories
+    made = walk(ended, SHARED, apps=3, ends=10).memories
 
     assert {(each.app_id, each.memory_id) for each in made} == {(app_of(n), m + 1) for n in range(3) for m in range(10)}
     assert all(change.active and change.content for change in made)

@@ -17,6 +17,8 @@ from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 
+OF_USER = {"user_id": "u"}
+"""Whose turns they are, and so whose memories."""
 _SAID = (
     "I prefer meetings after 2pm on weekdays.",
     "We decided to move the shop to Bergen in May.",
@@ -51,15 +53,17 @@ async def converse(stack: Stack, app_id: str, said: Iterable[str]) -> None:
 async def memories(http: httpx.AsyncClient, app_id: str, *, created: int = 0) -> list[dict[str, Any]]:
     """Memories of the app, once so many were made of all time."""
     while True:
-        if (await http.get(f"/apps/{app_id}/memories/stats")).json().get("created", 0) >= created:
-            found: list[dict[str, Any]] = (await http.get(f"/apps/{app_id}/memories")).json()["memories"]
+        if (await http.get(f"/apps/{app_id}/memories/stats", params=OF_USER)).json().get("created", 0) >= created:
+            found: list[dict[str, Any]] = (await http.get(f"/apps/{app_id}/memories", params=OF_USER)).json()[
+                "memories"
+            ]
             return found
         await asyncio.sleep(0.1)  # poll the index
 
 
 async def prompt(http: httpx.AsyncClient, app_id: str, **more: Any) -> str:
     """The prompt that is assembled for a question in the app."""
-    asked = {"user_id": "somebody", "app_id": app_id, "query": "When do we meet?", **more}
+    asked = {**OF_USER, "app_id": app_id, "query": "When do we meet?", **more}
     answered: str = (await http.post("/v1/context", json=asked)).json()["prompt"]
     return answered
 
@@ -78,19 +82,20 @@ async def test_creates_memory_when_conversation_ends(stack: Stack) -> None:
 
 
 async def test_includes_memories_in_context_of_their_app_alone(stack: Stack) -> None:
-    """Whatever the point at which a prompt is assembled; app A's memory is not in app B's context, nor in its list."""
+    """Whatever the point at which a prompt is assembled; not in app B's context or list, nor in another user's."""
     async with stack.client() as http:
         await converse(stack, "includes", _SAID[:1])
         await memories(http, "includes", created=1)
         points = ("unanswered_conversation", "conversation_review", "conversation_selection")
         told = [await prompt(http, "includes", injection_point=point) for point in points]
         isolated = await prompt(http, "isolates", app_memories=True)
+        private = await prompt(http, "includes", injection_point=points[0], user_id="somebody-else")
         listed = await memories(http, "isolates")
 
     for each in told:
         assert each.startswith("(memories for app: includes)\nThe following are memories from previous conversat")
         assert "2pm" in each
-    assert "2pm" not in isolated
+    assert "2pm" not in isolated + private
     assert listed == []
 
 
@@ -99,7 +104,7 @@ async def test_compacts_memories_when_limit_reached(stack: Stack) -> None:
     async with stack.client() as http:
         await converse(stack, "compacts", _SAID)
         found = await memories(http, "compacts", created=len(_SAID))
-        stats = (await http.get("/apps/compacts/memories/stats")).json()
+        stats = (await http.get("/apps/compacts/memories/stats", params=OF_USER)).json()
 
     assert (len(found), stats["compactions"]) == (10, len(_SAID) - 10)
 
