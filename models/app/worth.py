@@ -1,4 +1,4 @@
-"""What a memory is worth: what is still of use counts before what is only recent (app memory, Memory Compaction).
+"""Worth of a memory: what is still of use counts before what is only recent (app memory, Memory Compaction).
 
 | a memory that | ages |
 |---|---|
