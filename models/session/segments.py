@@ -19,7 +19,7 @@ from msgspec import Struct
 from models.policy import Policy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from models.text.summary import EXTRACTIVE, Passage, Said, Summary, summarise
+from models.text.summary import EXTRACTIVE, Passage, Said, Summary, names_something, summarise
 from models.text.words import estimate_tokens, utf8_bytes
 
 
@@ -74,6 +74,7 @@ def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] 
         key_topics=memory.key_topics,
         risky=policy.risk.risky_topics,
         said=said,
+        tells=names_something,
     )
     risks = [turn.risk for turn in turns if turn.risk is not None]
     times = [turn.timestamp for turn in turns]
@@ -164,7 +165,8 @@ class PastSegments:
         """Keep a line of a segment."""
         memory, named = policy.memory, self._named()
         passage = Passage(segment.summary, segment.risk_mean)
-        said = summarise([passage], sentences=1, sentence_chars=memory.past_segment_chars, key_topics=0)
+        chars = memory.past_segment_chars
+        said = summarise([passage], sentences=1, sentence_chars=chars, key_topics=0, tells=names_something)
         line = PastSegment(segment.first_turn, segment.risk_mean, said.text)
         used = {name for _, name in named}
         new = next(name for slot in range(len(named) + 1) if (name := f"{_PAST}{slot}") not in used)
@@ -214,6 +216,7 @@ def close_episode(
         sentence_chars=memory.sentence_chars,
         key_topics=memory.key_topics,
         risky=policy.risk.risky_topics,
+        tells=names_something,
         runs=[(each.first_turn - first) * memory.episode_sentences // turns for each in said],
     )
     frequent = sorted(repeated_topics, key=lambda topic: -repeated_topics[topic])

@@ -26,12 +26,14 @@ _TAIL_CHARS = 200
 _FEWEST_WORDS = 3
 _REQUEST_BONUS = 0.6
 _TOLD_BONUS = 1.0
-"""Of a sentence that tells a name or a number: a third of what the highest risk adds."""
+"""Of a sentence that tells something: a third of what the highest risk adds."""
 _NAME_OR_NUMBER = re.compile(r"\d|(?<=[a-z,] )[A-Z]\w")
 _RISK_BONUS = 3.0
 """At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (risk memory)."""
 Said = tuple[int, str, list[str]]
 """A sentence: the place of its passage, its text, and its words, folded."""
+Tells = Callable[[str, Sequence[str]], bool]
+"""Something that is looked for in a sentence with these folded words."""
 
 
 class Passage(Struct, frozen=True, gc=False):
@@ -92,7 +94,7 @@ def _sentences(
     passages: Sequence[Passage],
     risky: tuple[str, ...],
     said: Sequence[Said],
-    tells: Callable[[str, Sequence[str]], bool],
+    tells: Tells | None,
 ) -> list[_Sentence]:
     found: list[_Sentence] = []
     topic_of = topic_names(risky)
@@ -102,7 +104,7 @@ def _sentences(
             heard.add(part)
             topics = frozenset(map(topic_of, words))
             request = part.endswith("?") or words[0] in _REQUEST_WORDS
-            told = passages[place].told or tells(part, words)
+            told = passages[place].told or (tells is not None and tells(part, words))
             bonus = passages[place].risk * _RISK_BONUS + _REQUEST_BONUS * request + _TOLD_BONUS * told
             found.append(_Sentence(len(found), place, part, topics, bonus, (1 + len(topics)) ** 0.5, told))
     return found
@@ -135,15 +137,15 @@ def summarise(
     key_topics: int,
     risky: tuple[str, ...] = (),
     said: Sequence[Said] | None = None,
-    tells: Callable[[str, Sequence[str]], bool] = names_something,
+    tells: Tells | None = None,
     told_chars: int = 0,
     runs: Sequence[int] = (),
 ) -> Summary:
     """Choose the sentences that say most of the passages (risk memory, layer 2).
 
     A sentence's worth is the frequency of its topics over its length's root (SumBasic, Nenkova and Vanderwende 2005,
-    without its squaring), more for requests, risky turns, names and numbers. A topic once said counts no more, so the
-    second sentence adds what the first left out.
+    without its squaring), more for requests, for risky turns, and for what it `tells`. A topic once said counts no
+    more, so the second sentence adds what the first left out.
 
     Args:
         passages: In order, oldest first.
@@ -152,7 +154,7 @@ def summarise(
         key_topics: How many topics at most.
         risky: Stems that count as one topic in all inflections.
         said: The passages' sentences (`sentences_in`), where the caller has them already.
-        tells: Whether a sentence, with its folded words, tells something that must not be lost.
+        tells: Whether a sentence tells something that should not be lost; none: nothing weighs more for that.
         told_chars: Behind these come other sentences that tell something, as many as have room in so many characters.
         runs: Of each passage the run that it belongs to: each run gets a sentence before any gets a second.
     """

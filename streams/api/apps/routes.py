@@ -198,10 +198,10 @@ class AppMemoryAdmin:
     async def purge(self, asked: OfSpace) -> Purged | Accepted[Pending]:
         """Delete all memories of an app, its users' too, or of one user; and conversations that wait to become one."""
         space, deleted = AskedSpace(asked), await self._purged_users(asked)
-        result = deleted if isinstance(deleted, Accepted) else await self._done(space, MemoriesPurged)
-        if isinstance(deleted, Accepted) or isinstance(result, Accepted):
-            return result
-        return Purged(success=True, deleted_count=deleted + result.count)
+        if isinstance(deleted, Accepted):
+            return deleted
+        result = await self._done(space, MemoriesPurged)
+        return result if isinstance(result, Accepted) else Purged(success=True, deleted_count=deleted + result.count)
 
     @APPS.post("/{app_id:path}/uninstall", "uninstall_app", audits="acted")
     async def uninstall(self, asked: OfSpace, body: UninstallApp) -> Uninstalled | Accepted[Pending]:
