@@ -69,7 +69,7 @@ def names_something(sentence: str, words: Sequence[str]) -> bool:  # noqa: ARG00
     >>> [names_something(said, ()) for said in ("She is 9 metres long.", "It is near Oslo.", "Noted.", "In Oslo?")]
     [True, True, False, False]
     """
-    return _NAME_OR_NUMBER.search(sentence) is not None and not sentence.endswith("?")
+    return sentence[-1] != "?" and _NAME_OR_NUMBER.search(sentence) is not None
 
 
 def ends_of(content: str) -> str:
@@ -112,10 +112,6 @@ def _sentences(
 
 def _clip(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
-
-
-def _length(sentence: _Sentence, chars: int) -> int:
-    return 1 + min(len(sentence.text.strip()), chars)
 
 
 def _most_shared(weight: dict[str, int], limit: int) -> list[str]:
@@ -175,10 +171,10 @@ def summarise(
             best = found.pop(worths.index(max(worths)))
         chosen.append(best)
         weight.update(dict.fromkeys(best.topics, 0))
-    room = told_chars - sum([_length(s, sentence_chars) for s in chosen])
+    room = told_chars - sum([1 + min(len(s.text), sentence_chars) for s in chosen])
     told = [s for s in found if s.told] if room > 0 else []
     for each in sorted(told, key=lambda s: -(sum(map(weight_of, s.topics)) / s.root + s.bonus)):
-        if (length := _length(each, sentence_chars)) <= room:
+        if (length := 1 + min(len(each.text), sentence_chars)) <= room:
             chosen.append(each)
             room -= length
     chosen.sort(key=lambda s: s.place)
