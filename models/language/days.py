@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import MAXYEAR, MINYEAR, date, timedelta
 from functools import lru_cache
 from re import Match
 
@@ -32,14 +31,10 @@ def names_a_day(sentence: str, said: date) -> date | None:
 def _day(found: Match[str], said: date) -> date | None:
     named = found.groupdict()
     month = int(named.get("number") or 0) or 1 + _MONTHS.index(named["month"][:3].lower())
-    years = [int(named["year"])] if named["year"] else [said.year - 1, said.year, said.year + 1]
-    days = _days(years, month, named.get("day"))
-    return next(days, None) if named["year"] else next((day for day in days if day >= said - _JUST_BEFORE), None)
-
-
-def _days(years: list[int], month: int, day: str | None) -> Iterator[date]:
-    for year in years:
+    years = range(max(said.year - 1, MINYEAR), min(said.year + 2, MAXYEAR))
+    for year in [int(named["year"])] if named["year"] else years:
         last = monthrange(year, month)[1]
-        number = last if day is None else int(day)
-        if 1 <= number <= last:
-            yield date(year, month, number)
+        number = int(named.get("day") or last)
+        if 1 <= number <= last and (named["year"] or said - date(year, month, number) <= _JUST_BEFORE):
+            return date(year, month, number)
+    return None

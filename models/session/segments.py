@@ -170,7 +170,7 @@ class PastSegments:
         line = PastSegment(segment.first_turn, segment.risk_mean, said.text)
         used = {name for _, name in named}
         new = next(name for slot in range(len(named) + 1) if (name := f"{_PAST}{slot}") not in used)
-        named = sorted([*named, (line, new)], key=_turn_of)
+        named = sorted([*named, (line, new)], key=lambda each: each[0].first_turn)
         while len(named) > memory.past_segments:
             _, name = named.pop(_missed_least([line for line, _ in named], segment.last_turn))
             self._parts.drop(name)
@@ -179,11 +179,8 @@ class PastSegments:
 
     def _named(self) -> list[tuple[PastSegment, str]]:
         parts = ((self._parts.get(name), name) for name in self._parts.names(_PAST))
-        return sorted(((_decode_past(data), name) for data, name in parts if data is not None), key=_turn_of)
-
-
-def _turn_of(named: tuple[PastSegment, str]) -> int:
-    return named[0].first_turn
+        found = [(_decode_past(data), name) for data, name in parts if data is not None]
+        return sorted(found, key=lambda each: each[0].first_turn)
 
 
 def _missed_least(lines: Sequence[PastSegment], last_turn: int) -> int:

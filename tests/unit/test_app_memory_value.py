@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 import msgspec
 import pytest
@@ -99,6 +99,12 @@ def test_days_without_a_year_are_the_next_of_their_name(said: str, day: str | No
     found = names_a_day(said, NOON.date())
 
     assert (None if found is None else found.isoformat()) == day
+
+
+@pytest.mark.parametrize("said", [date.min, date.max])
+def test_a_clock_that_stands_at_an_end_of_time_stops_nothing(said: date) -> None:
+    """A day is read, or none."""
+    assert names_a_day("The deadline is Nov 1, or 29 February.", said) is not None
 
 
 @pytest.mark.parametrize(
