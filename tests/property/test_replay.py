@@ -45,7 +45,7 @@ class Changelog:
     def append(self, records: Sequence[Record]) -> int:
         """Append; returns the offset of the first."""
         first = self.end
-        self.records += [Stored(first + n, *record) for n, record in enumerate(records)]
+        self.records += [Stored(first + n, *record[:3]) for n, record in enumerate(records)]
         self.end += len(records)
         return first
 
