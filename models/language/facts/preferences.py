@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from models.events.user import ExtractedFact
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
@@ -55,30 +57,40 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
         about: All that was said: some kinds only count of answers.
     """
     thing = bare(said)
-    first = thing.split(" ")[0].lower().strip("'\"")
+    name = thing.split(" ")[0]
+    first = name.lower().strip("'\"")
     if (zone := _RE.ZONE.match(thing)) and len(zone[0]) + _SLACK_CHARS >= len(thing):
         return "timezone", zone[0]
-    if names := languages_in(said):
+    if names := languages_in(said, alone=True):
         return "language", " and ".join(names)
-    if (editor := _EDITOR.match(thing)) or first in vocabulary.EDITORS:
-        return "editor", editor[0] if editor else thing.split(" ")[0]
-    if first in vocabulary.OPERATING_SYSTEMS:
+    stands = _RE.BEHIND_NAME.match(thing, len(name)) is not None
+    if (editor := _EDITOR.match(thing)) or (stands and first in vocabulary.EDITORS):
+        return "editor", editor[0] if editor else name
+    if stands and first in vocabulary.OPERATING_SYSTEMS:
         return "operating_system", thing
-    for key, pattern, whole, of_answers in _KINDS:
-        if (found := pattern.search(said)) and (not of_answers or _RE.ANSWERS.search(about)):
+    if _RE.CODING.search(said) or _RE.CODING_ALONE.search(about):
+        return "coding_style", said
+    of_answers = _RE.ANSWERS.search(about) is not None
+    for key, pattern, whole, alone in _KINDS:
+        if (found := pattern.search(said)) and (of_answers or (alone and _is_all(found, said))):
             return key, said if whole else found[1]
     return None
 
 
+def _is_all(found: re.Match[str], said: str) -> bool:
+    """Whether nothing is said but this: "tables", not "wooden tables"."""
+    before = _RE.BEFORE_MANNER.fullmatch(said, 0, found.start())
+    return before is not None and _RE.BEHIND_NAME.match(said, found.end()) is not None
+
+
 _KINDS = (
-    ("theme", THEME, False, False),
-    ("response_format", FORMAT, True, False),
-    ("coding_style", _RE.CODING, True, False),
-    ("units", UNIT, False, False),
-    ("response_length", LENGTH, False, True),
-    ("tone", TONE, False, True),
+    ("theme", THEME, False, True),
+    ("response_format", FORMAT, True, True),
+    ("units", UNIT, False, True),
+    ("response_length", LENGTH, False, False),
+    ("tone", TONE, False, False),
 )
-"""Key, pattern, whether all that was said is the value, whether it must be about answers."""
+"""Key, pattern, whether all that was said is the value, whether it also counts where nothing speaks of answers."""
 
 
 _STATED = 0.9
@@ -102,7 +114,17 @@ def preferred(text: str, statement: Statement, confidence: float, *, generic: bo
         ]
     if not generic or _ONE_OF_SEVERAL.search(said):
         return []
-    return _liked(re.sub(r"^the ", "", whole, flags=re.IGNORECASE), statement, "likes", confidence)
+    when = _RE.QUALIFIER.search(text)
+    thing = re.sub(r"^the ", "", _RE.QUALIFIER.split(whole)[0], flags=re.IGNORECASE)
+    liked = _liked(thing, statement, "likes", confidence)
+    limited = when is not None and not when["q"].startswith(whole)
+    return [replace(each, value=_qualified(when)) if when and limited else each for each in liked]
+
+
+def _qualified(when: re.Match[str]) -> str:
+    """What limits a liking, without what is liked: "after 2pm on weekdays"."""
+    first, _, rest = _RE.NEXT_THING.split(when["q"])[0].partition(" ")
+    return f"{first} {phrase(rest, 12)}"
 
 
 def _liked(text: str, statement: Statement, value: str, confidence: float = _LIKED) -> list[ExtractedFact]:
@@ -116,6 +138,8 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
         for thing in things(_RE.LIKED_END.split(text)[0])
         if not (_RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing))
     ]
+    if (when := _RE.QUALIFIER.search(text)) and _RE.AT_A_TIME.search(when["q"]):
+        value = f"{value} {_qualified(when)}"
     return [
         each for thing in liked for each in fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
     ]

@@ -27,6 +27,8 @@ Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
 _PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
 _NO_NAME = PatternTables("words").word_set("NO_NAME")
+_BEHIND_NAME = PatternTables("facts_patterns").section("preferences").BEHIND_NAME
+_ONE_OF = re.compile(r"an? ", re.IGNORECASE)
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
 
@@ -166,11 +168,20 @@ def _place_part(part: str) -> str:
     return " ".join(_RE.PLACE_STOP.sub("", phrase(part)).split()[:MAX_PLACE_WORDS])
 
 
-def languages_in(text: str) -> list[str]:
-    """Names of languages, programming or natural, at the start of a phrase and behind "and"."""
+def languages_in(text: str, *, alone: bool = False) -> list[str]:
+    """Names of languages, programming or natural, at the start of a phrase and behind "and".
+
+    Many are ordinary words too: `alone` takes none that tells more of a thing.
+
+    >>> languages_in("Go and Rust for tools", alone=True), languages_in("go karts", alone=True)
+    (['Go', 'Rust'], [])
+    """
     found: list[str] = []
     for part in re.split(r"\s*(?:,|/|\band\b|&)\s*", text)[:5]:
-        word = bare(part.strip(" \"'")).split(" ")[0].strip(".!\"'")
+        word, _, rest = bare(part.strip(" \"'")).partition(" ")
+        word = word.strip(".!\"'")
+        if alone and (_ONE_OF.match(part) or (rest and _BEHIND_NAME.match(f" {rest}") is None)):
+            break
         if word.lower() in vocabulary.PROGRAMMING_LANGUAGES or word.lower() in vocabulary.NATURAL_LANGUAGES:
             found.append(word)
         else:
