@@ -13,6 +13,7 @@
 | a value after a retraction | stored, whatever the retracted one's confidence was |
 | anything said before the active value became valid | nothing: a late answer does not undo what was said since |
 | anything said before it was taken back | nothing, also where it was taken back before it was known |
+| a value that is denied ("in Leipzig now, not Hamburg") | retracted wherever it stands; where the message says another value, updated |
 | a retraction in a message that says the active value | nothing: it is not this value that is meant |
 | a session is erased | what it said goes with its past, past values go that became valid in its time, and retractions |
 
@@ -148,10 +149,15 @@ class Facts:
         taken_back = TakenBack(retraction.category, retraction.key, retraction.value, said.at)
         self._remember(taken_back)
         stands = {(fact.category, fact.key, fact.value.casefold()) for fact in found}
+        # A value that is denied wherever it stands ("not Hamburg") ends there by what takes its place.
+        named = retraction.key is None and retraction.value is not None
+        replaced = {(fact.category, fact.key) for fact in found} if named else set()
         return [
             self._put(category, key, _ended(fact, said), "retracted")
             for category, key, fact in self._active_named(taken_back)
-            if fact.valid_from <= said.at and (category, key, fact.value.casefold()) not in stands
+            if fact.valid_from <= said.at
+            and (category, key) not in replaced
+            and (category, key, fact.value.casefold()) not in stands
         ]
 
     def _remember(self, taken_back: TakenBack) -> None:

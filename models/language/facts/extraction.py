@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import identity, limits, orders, preferences, vocabulary
 from models.language.facts.attribution import own_words, plain, supposed_from
 from models.language.facts.identity import pet_key
-from models.language.facts.statements import TABLES, Statement, statements_of
+from models.language.facts.statements import FIRST_PERSON_FORMS, TABLES, Statement, statements_of
 from models.language.facts.values import CONSTRAINT, IDENTITY, Build, Finding, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS
 from models.text.tables import PatternRow, PatternTables
@@ -54,7 +55,17 @@ class FactRule(Struct, frozen=True):
     build: Build
 
 
-_READERS = identity.READERS | limits.READERS | preferences.READERS | orders.READERS
+def _relative(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    """What a relative of the user must avoid or suffers from is a fact of that person: `daughter_allergy_peanuts`."""
+    verb, said = match["verb"].lower(), match["v"]
+    own = f"I'm {said}" if verb in {"is", "are"} else f"I {FIRST_PERSON_FORMS.get(verb, verb.removesuffix('s'))} {said}"
+    for each in _said(replace(statement, text=own)):
+        if isinstance(each, ExtractedFact) and each.key.startswith(_OF_HEALTH):
+            yield replace(each, key=slug(f"{match['who']}_{each.key}"))
+
+
+_OF_HEALTH = ("allergy_", "medical_", "avoids_", "diet", "accessibility")
+_READERS = identity.READERS | limits.READERS | preferences.READERS | orders.READERS | named(_relative)
 _OPENED: dict[str, list[FactRule]] = defaultdict(list)
 """By a statement's first word; behind "I" by its first two."""
 _ANYWHERE: list[tuple[str, FactRule]] = []
@@ -72,6 +83,7 @@ def _add(rows: Iterable[PatternRow]) -> None:
 
 
 _add(TABLES["orders"].rows("taken_back"))
+_add(TABLES["limits"].rows("relatives"))
 for _name in ("identity", "limits", "likings"):
     _add(TABLES[_name].rows("rules"))
 _add(TABLES["orders"].rows("orders"))
@@ -181,8 +193,10 @@ def _name_beside(match: re.Match[str], statement: Statement) -> Iterable[Extract
 
 
 def _allergy_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
+    who = match.groupdict().get("who")
     to = match["w"] or " ".join(word for word in match["v"].split() if word.lower() not in _NO_ALLERGY)
-    return [] if "'s" in to or not to else fact(CONSTRAINT, f"allergy_{slug(to)}", "allergic", statement, 0.85, _HEALTH)
+    key = f"{who} allergy {to}" if who else f"allergy {to}"
+    return [] if "'s" in to or not slug(to) else fact(CONSTRAINT, key, "allergic", statement, 0.85, _HEALTH)
 
 
 def _condition_beside(match: re.Match[str], statement: Statement) -> Iterable[ExtractedFact]:
@@ -210,5 +224,9 @@ def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
         meant = sentence[: supposed_from(sentence.lower())]
         matches = [(match, read) for pattern, read in readings for match in pattern.finditer(meant)]
         if matches and not _RE.TAKING_BACK.search(meant):
+            ends: set[int] = set()  # "my son's nut allergy" is not the user's too
             for match, read in matches:
+                if match.end() in ends:
+                    continue
+                ends.add(match.end())
                 yield from (fact for fact in read(match, statement) if isinstance(fact, ExtractedFact))

@@ -146,11 +146,22 @@ def _moved(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return [*found, Retraction(category=IDENTITY, key="address")] if found else []
 
 
+_NOT_THERE = re.compile(r",? (?:and )?(?:not|no longer) (?:in )?(?=[A-Z\u00c0-\u00de])")
+_NOW = re.compile(r"\b(?:now|these days)\b", re.IGNORECASE)
+
+
 def _living(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = match["v"]
     if re.match(r"\d+[\w-]* [A-Z]", text):
         return fact(IDENTITY, "address", text, statement, 0.9)
-    return fact(IDENTITY, "location", place_of(text, statement), statement, 0.95)
+    left = _NOT_THERE.search(text)
+    put_right = True if left or _NOW.search(text) else None
+    found: list[Finding] = [
+        *fact(IDENTITY, "location", place_of(text, statement), statement, 0.95, corrects=put_right)
+    ]
+    gone = place_of(text[left.end() :], statement) if left and found else ""
+    # Whatever was taken for the place where they are at home: "I'm from Hamburg" names it too.
+    return [*found, Retraction(category=IDENTITY, value=gone)] if gone else found
 
 
 def _origin(match: re.Match[str], statement: Statement) -> Iterable[Finding]:

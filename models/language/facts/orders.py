@@ -52,8 +52,9 @@ def taken_back(noun_phrase: str) -> list[Finding]:
         if noun in _NOUNS:
             category, _, key = _NOUNS[noun].partition(".")
             found.append(Retraction(category=FactCategory(category), key=key))
-        elif allergy := re.match(r"([\w-]+(?: [\w-]+)?) allergy$|allerg(?:y|ies) to ([\w ]+)$", noun):
-            found.append(Retraction(category=CONSTRAINT, key=f"allergy_{slug(allergy[1] or allergy[2])}"))
+        elif allergy := re.match(r"(\w+'s? )?(?:([\w-]+(?: [\w-]+)?) allergy|allerg(?:y|ies) to ([\w ]+))$", noun):
+            whose = (allergy[1] or "").strip().removesuffix("'").removesuffix("'s")
+            found.append(Retraction(category=CONSTRAINT, key=slug(f"{whose} allergy {allergy[2] or allergy[3]}")))
         elif favourite := re.match(r"favourite ([\w -]+)$", noun):
             found.append(Retraction(category=PREFERENCE, key=f"favourite_{slug(favourite[1])}"))
         elif (kind := noun.removesuffix("'s name")) in vocabulary.PETS:

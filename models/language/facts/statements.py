@@ -86,7 +86,7 @@ _HEDGE_WORDS = word_set(
 _FORGETTING = re.compile(r"(?:please )?(?:forget|delete|erase|remove|clear)\b", re.IGNORECASE)
 _NOUN = re.compile(r"my [\w'-]+(?: [\w'-]+)?", re.IGNORECASE)
 _FREQUENCY = re.compile(r"(?:always|never)\b", re.IGNORECASE)
-_FIRST_PERSON_FORMS = {"has": "have", "doesn't": "don't", "does": "do", "can't": "can't"}
+FIRST_PERSON_FORMS = {"has": "have", "doesn't": "don't", "does": "do", "can't": "can't", "avoids": "avoid"}
 _TODAY = re.compile(r"\b(?:today|tonight|right now|this time|this once|for now|at the moment|just now|this week)\b")
 
 
@@ -181,7 +181,7 @@ def _in_first_person(form: str) -> str:
     verb = role["verb"].strip().lower()
     if verb in {"is", "'s"}:
         return f"I'm {role['rest']}"
-    return f"I {_FIRST_PERSON_FORMS.get(verb, verb.removesuffix('s'))} {role['rest']}"
+    return f"I {FIRST_PERSON_FORMS.get(verb, verb.removesuffix('s'))} {role['rest']}"
 
 
 def _pieces(clause: str) -> Iterator[str]:

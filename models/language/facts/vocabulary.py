@@ -38,6 +38,7 @@ WORDS: Mapping[str, Iterable[str]] = {
     "UNIT": UNITS,
     "DIET": _LISTS.word_set("DIETS"),
     "PARTNER": RELATIONSHIPS,
+    "RELATIVE": RELATIONSHIPS | _LISTS.word_set("RELATIVES"),
     "PET": PETS,
     "MEDICAL": _LISTS.word_set("MEDICAL"),
     "ILLNESS": _LISTS.word_set("MEDICAL") - {"add", "pots", "ms", "eds"},
