@@ -5,7 +5,7 @@
 | one denies what the other says in otherwise the same words | "eats no raw meat" beside "eats meat" |
 | other numbers, dates, times in otherwise the same words | one says more than the other; numbers of orders, tickets … |
 | another value of a fact that `facts.extraction` knows | two likes, two allergies; "Oslo" beside "Oslo, Norway" |
-| another value of what has only one: a deadline, a plan … | |
+| another value of what has only one: a deadline, a plan, a date or place (`matters`) … | |
 
 Two statements of a project are also opposed if one denies all words of what the other affirms in its main clause:
 "must not use MongoDB in production" leaves "use MongoDB for sessions" alone, "PostgreSQL, not MongoDB" denies nothing.
@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from models.language.facts.extraction import extract
 from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
+from models.language.matters import matter_of, revalues
 from models.text.summary import SENTENCE
 from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set
@@ -78,6 +79,7 @@ def conflicts(one: str, other: str, known: Mapping[str, Facts] = NOTHING_KNOWN) 
         claim = _claim(sentence)
         # Only sentences of the same words can be of the same, unless it is by their facts.
         near = (claim.words and claim.words <= theirs) or (claim.attribute is not None and claim.attribute[0] <= theirs)
+        near = near or bool(matter_of(sentence))
         apart = contradicts if near else _facts_differ
         if (near or _facts_in(sentence, known)) and any(apart(sentence, each, known) for each in others):
             return True
@@ -92,6 +94,8 @@ def facts_of(content: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> list[F
 def contradicts(a: str, b: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
     """`conflicts` of two sentences."""
     one, other = _claim(a), _claim(b)
+    if revalues(a, b):
+        return True
     if one.words and one.words == other.words:
         if one.values == other.values:
             return one.denies != other.denies

@@ -8,7 +8,7 @@ import msgspec
 
 from models.events.project import ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource
-from models.project.intervals import by_begin, group_of
+from models.project.intervals import by_begin, group_of, groups_of
 from models.project.kept_memories import decay_at
 from models.project.secondary_index import IndexedMemories, operation
 from models.project.shards import StoredMemory
@@ -52,7 +52,7 @@ class Forgetting(IndexedMemories):
     def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
         memory = kept.memory
-        group = self._group(memory)
+        group, names = self._group(memory), groups_of(memory)
         named = [edge.target_id for edge in memory.relationships if edge.type == SUPERSEDES]
         closed = [self._changes.get(each) for each in dict.fromkeys([*named, *(each.memory.id for each in group)])]
         self._index.delist(kept)
@@ -67,12 +67,12 @@ class Forgetting(IndexedMemories):
                 ended = msgspec.structs.replace(found, memory=left, ends=left.valid_until)
                 self._changes.put(ended, "superseded")
                 continue
-            if group_of(found.memory) != group_of(memory):  # superseded by hand
+            if group_of(found.memory) not in names:  # superseded by hand
                 self._intervals.settle([found], self._group(found.memory))
                 continue
             conflicting = {kept.memory.id: kept for kept in group if kept.memory.id != found.memory.id}
             next_one = self._changes.get(memory.closed_by) if memory.closed_by else None
-            if next_one is not None and group_of(next_one.memory) == group_of(memory):
+            if next_one is not None and group_of(next_one.memory) in names:
                 conflicting.setdefault(next_one.memory.id, next_one)
             self._intervals.settle([found], sorted(conflicting.values(), key=by_begin))
 

@@ -5,7 +5,8 @@
 | decisions of one subject; preferences of one user and subject | rivals: the newer supersedes the older |
 | … of which one or both are denials | rivals if one denies what the other says: "no MongoDB" leaves "PostgreSQL" |
 | … that were said at the same moment | no rivals: one message may decide two things of a subject |
-| constraints, goals, facts, entities, procedures | never rivals: several of one subject hold side by side |
+| a decision, constraint, goal or fact of a date, a sum or a place, with another value of the same (`matters`) | rivals |
+| other constraints, goals, facts; entities, procedures | never rivals: several of one subject hold side by side |
 | any two that cannot both be followed (`stance.contradicting`), valid at once | contradict, and both stay valid |
 | … but preferences of different users | nothing |
 | another subject, or none | nothing: unrelated memories never retire each other |
@@ -30,6 +31,7 @@ import msgspec
 
 from models.events.project_items import SUPERSEDES, MemoryType, ProjectMemory
 from models.language.contradiction import contradicting, denies, opposed
+from models.language.matters import has_one_value, other_value
 from models.project.edges import Edges, relationship
 from models.project.kept_memories import MemoryChanges, holder, revised
 from models.project.shards import StoredMemory
@@ -37,6 +39,8 @@ from models.project.validity import is_valid
 
 SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})
 """Types of which a newer memory of the same subject closes the older one."""
+_VALUED: Final = (MemoryType.DECISION, MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT)
+"""Types that can each say which date, sum or place something has."""
 
 
 def group_of(memory: ProjectMemory) -> str:
@@ -49,10 +53,21 @@ def group_named(memory_type: MemoryType, subject: str, holder_id: str) -> str:
     return f"{memory_type.value}/{holder_id}/{subject}"
 
 
+def groups_of(memory: ProjectMemory) -> list[str]:
+    """Names of all lists whose memories may be rivals of one; its own first, none without rivals."""
+    if not memory.subject:
+        return []
+    valued = memory.type in _VALUED and has_one_value(memory.subject)
+    types = dict.fromkeys([memory.type, *(_VALUED if valued else [])])
+    return [group_named(each, memory.subject, holder(memory)) for each in types if valued or each in SUPERSEDING]
+
+
 def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
     """True if one closes the other, both of one group."""
-    if newer.type not in SUPERSEDING or newer.valid_from <= older.valid_from:
+    if newer.valid_from <= older.valid_from:
         return False
+    if newer.type is not older.type or newer.type not in SUPERSEDING:
+        return has_one_value(newer.subject) and other_value(newer.content, older.content)
     if denies(newer.content) or denies(older.content):
         return opposed(newer.content, older.content)
     return True
@@ -91,28 +106,28 @@ class Intervals:
         self._edges = edges
 
     def group(self, memory: ProjectMemory, *, back_to: datetime | None = None) -> list[StoredMemory]:
-        """Memories that are or were of its type, subject and holder, without itself; oldest first.
+        """Memories that may be its rivals, by subject, type and holder (`groups_of`), without itself; oldest first.
 
         Args:
             memory: Need not be kept yet.
             back_to: Look for those that are listed no longer, back to this time and to what ended there.
         """
-        name = group_of(memory)
-        listed = self._changes.memories.subject(name) if name and memory.type in SUPERSEDING else []
+        names = groups_of(memory)
+        listed = [each for name in names for each in self._changes.memories.subject(name)]
         known = {each: kept for each in listed if (kept := self._changes.get(each)) is not None}
         latest = list(known.values())
         while back_to is not None and latest:
-            latest = self._superseded(name, [each for each in latest if each.memory.valid_from >= back_to], known)
+            latest = self._superseded(names, [each for each in latest if each.memory.valid_from >= back_to], known)
             known |= {kept.memory.id: kept for kept in latest}
         return sorted((kept for kept in known.values() if kept.memory.id != memory.id), key=by_begin)
 
-    def _superseded(self, name: str, members: Iterable[StoredMemory], known: Container[str]) -> list[StoredMemory]:
-        """Further members of a group, which these ones supersede."""
+    def _superseded(self, names: Container[str], members: Iterable[StoredMemory], known: Container[str]) -> list[StoredMemory]:
+        """Further members of groups, which these ones supersede."""
         found = {
             edge.target_id: None for each in members for edge in each.memory.relationships if edge.type == SUPERSEDES
         }
         others = (self._changes.get(target_id) for target_id in found if target_id not in known)
-        return [kept for kept in others if kept is not None and group_of(kept.memory) == name]
+        return [kept for kept in others if kept is not None and group_of(kept.memory) in names]
 
     def enlist(self, kept: StoredMemory) -> None:
         """Take a memory into the list of its group, at its time."""
@@ -122,7 +137,8 @@ class Intervals:
         if kept.memory.type not in SUPERSEDING:
             self._changes.listed(name, kept, self._changes.policy.rivals)
             return
-        members = sorted([*self.group(kept.memory), kept], key=by_begin)
+        alike = [each for each in self.group(kept.memory) if each.memory.type is kept.memory.type]
+        members = sorted([*alike, kept], key=by_begin)
         ids = [each.memory.id for each in members][-self._changes.policy.rivals :]
         self._changes.memories.set_subject(name, ids)
 
@@ -135,7 +151,7 @@ class Intervals:
         ids = [each for each in listed if each != memory.id]
         if memory.type in SUPERSEDING:
             members = [kept for each in listed if (kept := self._changes.get(each)) is not None]
-            following = max(self._superseded(name, members, listed), key=by_begin, default=None)
+            following = max(self._superseded([name], members, listed), key=by_begin, default=None)
             ids = ids if following is None else [following.memory.id, *ids]
         self._changes.memories.set_subject(name, ids)
 

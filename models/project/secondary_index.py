@@ -172,5 +172,5 @@ def _user(memory: ProjectMemory) -> str:
 
 def _succeed(one: ProjectMemory, other: ProjectMemory) -> bool:
     """Whether one supersedes the other: then it does not contradict it."""
-    same = one.subject and (one.type, one.subject, holder(one)) == (other.type, other.subject, holder(other))
+    same = one.subject and (one.subject, holder(one)) == (other.subject, holder(other))
     return bool(same) and (supersedes(one, other) or supersedes(other, one))

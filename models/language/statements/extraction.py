@@ -26,6 +26,7 @@ from msgspec import Struct
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.facts.attribution import plain
+from models.language.matters import matter_of
 from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
@@ -100,6 +101,8 @@ MAX_FOUND = 32
 """Of one message."""
 MAX_CONTENT_CHARS = 300
 _FEWEST_WORDS, _MOST_WORDS = 2, 60
+_VALUED = frozenset({MemoryType.DECISION, MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT})
+"""Of a matter that has a date, a sum or a place."""
 _OF_ASSISTANTS = frozenset({MemoryType.DECISION, MemoryType.GOAL})
 """What an assistant may say for the team; anything else of it is advice."""
 _NO_NAMES = word_set(
@@ -237,6 +240,8 @@ def _of_sentence(sentence: str, role: Role) -> Iterator[ExtractedStatement]:
             if role is Role.ASSISTANT:
                 doubts.append("assistant")
             of = about(clause.lower, rule.type, opener=clause.opener)
+            if not of.subject and rule.type in _VALUED:
+                of = of._replace(subject=matter_of(clause.text))
             yield _found(clause.text, rule.type, rule.confidence, of, doubts)
             break
 
