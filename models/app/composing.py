@@ -12,6 +12,7 @@ from models.events.base import Role
 from models.language.contradiction import conflicts, sentences_of
 from models.language.days import names_a_day
 from models.language.likeness import adds_nothing, content_words
+from models.language.matters import is_revision, revised
 from models.language.notable import DONE, clipped, corrects, is_barred, use_of
 from models.language.retelling import retold
 from models.policy.app import AppPolicy
@@ -83,11 +84,23 @@ def _lines(ended: ConversationEnded) -> list[_NotableLine]:
         if text and not text.endswith("?"):
             if _declines(notable) and any(_declines(line.notable) for line in lines):
                 continue
+            if is_revision(notable.text):
+                lines = _put_right(lines, notable.text)
+                continue
             lines = [line for line in lines if not (conflicts(line.text, text) or _replaces(notable, line.notable))]
             use, day = use_of(notable.text, notable.role), names_a_day(notable.text, said)
             use = 1.0 if use > DONE and day is not None and day >= said else use
             lines.append(_NotableLine(text, notable, use))
     return lines
+
+
+def _put_right(lines: list[_NotableLine], said: str) -> list[_NotableLine]:
+    """The last line with a value of the kind has the new one: "change of plan, February 14 instead" names no matter."""
+    place = next((n for n in reversed(range(len(lines))) if revised(lines[n].text, said)), None)
+    if place is None:
+        return lines
+    right = msgspec.structs.replace(lines[place], text=revised(lines[place].text, said))
+    return [*lines[:place], right, *lines[place + 1 :]]
 
 
 def _declines(notable: NotableSentence) -> bool:

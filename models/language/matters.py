@@ -1,7 +1,7 @@
-"""Dates, sums and places: a matter has one of each at a time, and what is said later counts.
+"""Dates, sums and places: a matter has one of each at a time, and what is said later counts. English, by rules.
 
 A sentence names its matter ("the launch moved to 14 February" is of the "launch date"), or gives the last value of its
-kind another one and names nothing: "change of plan, 14 February instead". English, by rules.
+kind another one and names nothing: "change of plan, 14 February instead".
 """
 
 from __future__ import annotations
@@ -13,31 +13,23 @@ from typing import NamedTuple
 from models.language.statements.subjects import TECHNOLOGIES
 from models.text.tables import PatternTables
 
-_RE = PatternTables("matters_patterns").section("matters")
+_MONTHS = (
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sept sep oct nov dec"
+)
+_RE = PatternTables("matters_patterns", words={"MONTH": _MONTHS.split()}).section("matters")
 _KINDS = {"date": _RE.DATE, "cost": _RE.MONEY, "place": _RE.PLACE, "number": _RE.NUMBER}
-_OF_ITS_OWN = frozenset({"deadline", "budget"})
-
-
-_SUBJECT = re.compile(r"\b(?:date|place|cost|deadline|budget)\b")
-
-
-def has_one_value(subject: str) -> bool:
-    """Whether a subject is a date, a sum or a place: several statements of it cannot hold side by side.
-
-    >>> has_one_value("launch date"), has_one_value("database")
-    (True, False)
-    """
-    return _SUBJECT.search(subject) is not None
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
+_WORD = re.compile(r"\d[\d.,]*|[^\W\d]{3}")
 
 
 class StatedValue(NamedTuple):
-    """A date, sum or place of a sentence, and where it stands."""
+    """A date, sum or place, where it stands, and what it is compared by: "14 Feb" is "February 14th"."""
 
     kind: str
     start: int
     end: int
     words: frozenset[str]
-    """Compared by: "14 Feb" is "February 14th"."""
 
 
 @lru_cache(maxsize=1024)
@@ -46,8 +38,8 @@ def value_in(sentence: str) -> StatedValue | None:
     for kind, pattern in _KINDS.items():
         found = pattern.search(sentence)
         if found and found[0].lower() not in TECHNOLOGIES:
-            words = re.findall(r"\d[\d.,]*|[^\W\d]{3}", re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", found[0].lower()))
-            return StatedValue(kind, found.start(), found.end(), frozenset(words))
+            words = frozenset(_WORD.findall(_ORDINAL.sub("", found[0].lower())))
+            return StatedValue(kind, found.start(), found.end(), words)
     return None
 
 
@@ -66,20 +58,8 @@ def matter_of(sentence: str) -> str:
         return ""
     named = found.groupdict()
     what = next(named[name] for name in ("what", "noted", "moved", "does") if named[name]).lower().removesuffix(" date")
-    matter = what if what.split()[-1] in _OF_ITS_OWN else f"{what} {value.kind}"
+    matter = what if what.endswith(("deadline", "budget")) else f"{what} {value.kind}"
     return matter if named["of"] in {None, "project"} else f"{matter} for {named['of'].lower()}"
-
-
-def revalues(later: str, earlier: str) -> bool:
-    """Whether two sentences give one matter values that are not the same.
-
-    >>> revalues("The launch moved to 14 February.", "We decided to launch on February 28.")
-    True
-    """
-    matter = matter_of(later)
-    if not matter or matter != matter_of(earlier):
-        return False
-    return other_value(later, earlier)
 
 
 def other_value(one: str, other: str) -> bool:
@@ -91,10 +71,9 @@ def other_value(one: str, other: str) -> bool:
 def is_revision(said: str) -> bool:
     """Whether a sentence only says that a date, sum or place is another one by now, not of what."""
     value = value_in(said)
-    if value is None:
-        return False
-    before, behind = _RE.BARE.fullmatch(said, 0, value.start), _RE.BEHIND.fullmatch(said, value.end)
-    return before is not None and behind is not None and bool(before["mark"] or before["moved"] or behind["mark"])
+    before = None if value is None else _RE.BARE.fullmatch(said, 0, value.start)
+    behind = None if value is None else _RE.BEHIND.fullmatch(said, value.end)
+    return bool(before and behind and (before["mark"] or before["moved"] or behind["mark"]))
 
 
 def revised(earlier: str, said: str) -> str:
@@ -107,8 +86,8 @@ def revised(earlier: str, said: str) -> str:
     if new is None or old is None or not is_revision(said):
         return ""
     start, end = old.start, old.end
-    if new.kind == "number" and old.kind == "cost" and (number := _RE.NUMBER.search(earlier, old.start)):
-        start, end = number.span()
+    if (new.kind, old.kind) == ("number", "cost") and (amount := _RE.NUMBER.search(earlier, start)):
+        start, end = amount.span()
     elif new.kind != old.kind:
         return ""
     return earlier[:start] + said[new.start : new.end] + earlier[end:]

@@ -23,6 +23,7 @@ takes the place of one that leaves the list.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Final
@@ -31,7 +32,7 @@ import msgspec
 
 from models.events.project_items import SUPERSEDES, MemoryType, ProjectMemory
 from models.language.contradiction import contradicting, denies, opposed
-from models.language.matters import has_one_value, other_value
+from models.language.matters import other_value
 from models.project.edges import Edges, relationship
 from models.project.kept_memories import MemoryChanges, holder, revised
 from models.project.shards import StoredMemory
@@ -41,6 +42,8 @@ SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})
 """Types of which a newer memory of the same subject closes the older one."""
 _VALUED: Final = (MemoryType.DECISION, MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT)
 """Types that can each say which date, sum or place something has."""
+_OF_ONE_VALUE = re.compile(r"\b(?:date|place|cost|deadline|budget)\b")
+"""Subjects of which several statements cannot hold side by side."""
 
 
 def group_of(memory: ProjectMemory) -> str:
@@ -57,7 +60,7 @@ def groups_of(memory: ProjectMemory) -> list[str]:
     """Names of all lists whose memories may be rivals of one; its own first, none without rivals."""
     if not memory.subject:
         return []
-    valued = memory.type in _VALUED and has_one_value(memory.subject)
+    valued = memory.type in _VALUED and _OF_ONE_VALUE.search(memory.subject) is not None
     types = dict.fromkeys([memory.type, *(_VALUED if valued else [])])
     return [group_named(each, memory.subject, holder(memory)) for each in types if valued or each in SUPERSEDING]
 
@@ -67,7 +70,7 @@ def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
     if newer.valid_from <= older.valid_from:
         return False
     if newer.type is not older.type or newer.type not in SUPERSEDING:
-        return has_one_value(newer.subject) and other_value(newer.content, older.content)
+        return _OF_ONE_VALUE.search(newer.subject) is not None and other_value(newer.content, older.content)
     if denies(newer.content) or denies(older.content):
         return opposed(newer.content, older.content)
     return True

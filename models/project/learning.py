@@ -16,10 +16,12 @@ from datetime import datetime
 
 import msgspec
 
-from models.events import ItemCause, MemorySource, PendingFact, ProjectTurnAdded
+from models.events import ItemCause, MemorySource, PendingFact, ProjectTurnAdded, Role
 from models.events.ids import sortable_id
 from models.events.project import CommandOutcome
-from models.language.statements.extraction import ExtractedStatement, extract
+from models.language.matters import is_revision, revised
+from models.language.statements.extraction import SEED_DECISION, ExtractedStatement, extract
+from models.language.statements.spoken import sentences_of
 from models.policy import Policy
 from models.project.kept_memories import New, canonical, holder_of
 from models.project.long_term import LongTerm
@@ -64,10 +66,31 @@ class Learning:
             said_at=turn.timestamp,
         )
         said: dict[str, None] = {}
-        for found in extract(content, turn.role, context=context):
+        revisions = self._revisions(turn, content)
+        stated = extract(content, turn.role, context=context)
+        for found in [*revisions, *(each for each in stated if not (revisions and is_revision(each.content)))]:
             if not self._state.is_full and (memory_id := self._learn(found, source)):
                 said[memory_id] = None
         return list(said)
+
+    def _revisions(self, turn: ProjectTurnAdded, content: str) -> list[ExtractedStatement]:
+        """What a bare "change of plan, February 14 instead" says: the conversation's last statement of a value of this
+        kind, with the new one.
+        """
+        talk = self._state.conversation(turn.session_id)
+        said = [each for each in sentences_of(content) if is_revision(each)] if turn.role is Role.USER else []
+        if not said or talk is None:
+            return []
+        named = (self._state.memories.get(each) for each in reversed(talk.head.conversation.active_facts))
+        known = [kept.memory for kept in named if kept is not None]
+        found = []
+        for sentence in said:
+            for memory in known:
+                if now := revised(memory.content, sentence):
+                    fields = same_fields(memory, ExtractedStatement, "content", "confidence")
+                    found.append(ExtractedStatement(**fields, content=now, confidence=SEED_DECISION))
+                    break
+        return found
 
     def _learn(self, found: ExtractedStatement, source: MemorySource) -> str:
         """The memory that it made or strengthened, if any."""
