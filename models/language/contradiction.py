@@ -33,7 +33,7 @@ _WORDS = PatternTables("words")
 _NO = _WORDS.word_set("NEGATIONS")
 _SHADES = word_set("always usually often still already ever longer anymore any now currently generally normally mostly")
 """Words in which two sentences may differ and still be of the same."""
-_TIMES = _WORDS.word_set("TIMES")
+_TIMES = _WORDS.word_set("TIMES", "MONTHS") - {"may"}
 _NUMBERED = _WORDS.word_set("NUMBERED")
 _ONE_VALUED = _WORDS.word_set("ONE_VALUED")
 _ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))

@@ -1,7 +1,6 @@
 """Dates, sums and places: a matter has one of each at a time, and what is said later counts. English, by rules.
 
-A sentence names its matter ("the launch moved to 14 February" is of the "launch date"), or gives the last value of its
-kind another one and names nothing: "change of plan, 14 February instead".
+A sentence names its matter ("the launch moved to May"), or revises the last value of its kind: "no, May 14 instead".
 """
 
 from __future__ import annotations
@@ -13,11 +12,8 @@ from typing import NamedTuple
 from models.language.statements.subjects import TECHNOLOGIES
 from models.text.tables import PatternTables
 
-_MONTHS = (
-    "january february march april may june july august september october november december "
-    "jan feb mar apr jun jul aug sept sep oct nov dec"
-)
-_RE = PatternTables("matters_patterns", words={"MONTH": _MONTHS.split()}).section("matters")
+_MONTHS = PatternTables("words").word_set("MONTHS")
+_RE = PatternTables("matters_patterns", words={"MONTH": _MONTHS}).section("matters")
 _KINDS = {"date": _RE.DATE, "cost": _RE.MONEY, "place": _RE.PLACE, "number": _RE.NUMBER}
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _WORD = re.compile(r"\d[\d.,]*|[^\W\d]{3}")

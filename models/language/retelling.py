@@ -108,12 +108,16 @@ def _third(said: str, name: str, other: str) -> str:
     """
     turned: list[str] = []
     called, owning = {"i": name, "you": other}, set[str]()
+    anybody = other == "the assistant" and _RE.ANYBODY.search(said) is not None
     end = 0
     for found in _RE.PRONOUN.finditer(said):
         before, word, short = said[: found.start()], found["word"].lower(), found["short"] or ""
         turned.append(said[end : found.start()])
         end = found.end()
         whose = "i" if word in _OWN else "you"
+        if anybody and whose == "you":
+            turned.append(found["word"] + short)
+            continue
         who = _placed(called[whose], before)
         if word in {"my", "your"}:
             turned.append("their" if who == "they" or whose in owning else f"{who}'s")

@@ -5,7 +5,7 @@
 | decisions of one subject; preferences of one user and subject | rivals: the newer supersedes the older |
 | … of which one or both are denials | rivals if one denies what the other says: "no MongoDB" leaves "PostgreSQL" |
 | … that were said at the same moment | no rivals: one message may decide two things of a subject |
-| a decision, constraint, goal or fact of a date, a sum or a place, with another value of the same (`matters`) | rivals |
+| a decision, constraint, goal or fact of a date, sum or place, with another value of the same (`matters`) | rivals |
 | other constraints, goals, facts; entities, procedures | never rivals: several of one subject hold side by side |
 | any two that cannot both be followed (`stance.contradicting`), valid at once | contradict, and both stay valid |
 | … but preferences of different users | nothing |
@@ -124,7 +124,9 @@ class Intervals:
             known |= {kept.memory.id: kept for kept in latest}
         return sorted((kept for kept in known.values() if kept.memory.id != memory.id), key=by_begin)
 
-    def _superseded(self, names: Container[str], members: Iterable[StoredMemory], known: Container[str]) -> list[StoredMemory]:
+    def _superseded(
+        self, names: Container[str], members: Iterable[StoredMemory], known: Container[str]
+    ) -> list[StoredMemory]:
         """Further members of groups, which these ones supersede."""
         found = {
             edge.target_id: None for each in members for edge in each.memory.relationships if edge.type == SUPERSEDES

@@ -74,9 +74,7 @@ class Learning:
         return list(said)
 
     def _revisions(self, turn: ProjectTurnAdded, content: str) -> list[ExtractedStatement]:
-        """What a bare "change of plan, February 14 instead" says: the conversation's last statement of a value of this
-        kind, with the new one.
-        """
+        """What a bare "change of plan, February 14 instead" says: the last statement of such a value, with this one."""
         talk = self._state.conversation(turn.session_id)
         said = [each for each in sentences_of(content) if is_revision(each)] if turn.role is Role.USER else []
         if not said or talk is None:

@@ -13,7 +13,7 @@
 | a value after a retraction | stored, whatever the retracted one's confidence was |
 | anything said before the active value became valid | nothing: a late answer does not undo what was said since |
 | anything said before it was taken back | nothing, also where it was taken back before it was known |
-| a value that is denied ("in Leipzig now, not Hamburg") | retracted wherever it stands; where the message says another value, updated |
+| a value that is denied ("in Leipzig now, not Hamburg") | ends wherever it stands; where another is said, as updated |
 | a retraction in a message that says the active value | nothing: it is not this value that is meant |
 | a session is erased | what it said goes with its past, past values go that became valid in its time, and retractions |
 

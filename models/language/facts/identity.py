@@ -156,9 +156,7 @@ def _living(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
         return fact(IDENTITY, "address", text, statement, 0.9)
     left = _NOT_THERE.search(text)
     put_right = True if left or _NOW.search(text) else None
-    found: list[Finding] = [
-        *fact(IDENTITY, "location", place_of(text, statement), statement, 0.95, corrects=put_right)
-    ]
+    found: list[Finding] = [*fact(IDENTITY, "location", place_of(text, statement), statement, 0.95, corrects=put_right)]
     gone = place_of(text[left.end() :], statement) if left and found else ""
     # Whatever was taken for the place where they are at home: "I'm from Hamburg" names it too.
     return [*found, Retraction(category=IDENTITY, value=gone)] if gone else found

@@ -57,17 +57,12 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
         about: All that was said: some kinds only count of answers.
     """
     thing = bare(said)
-    name = thing.split(" ")[0]
-    first = name.lower().strip("'\"")
     if (zone := _RE.ZONE.match(thing)) and len(zone[0]) + _SLACK_CHARS >= len(thing):
         return "timezone", zone[0]
     if names := languages_in(said, alone=True):
         return "language", " and ".join(names)
-    stands = _RE.BEHIND_NAME.match(thing, len(name)) is not None
-    if (editor := _EDITOR.match(thing)) or (stands and first in vocabulary.EDITORS):
-        return "editor", editor[0] if editor else name
-    if stands and first in vocabulary.OPERATING_SYSTEMS:
-        return "operating_system", thing
+    if tool := _tool_of(thing):
+        return tool
     if _RE.CODING.search(said) or _RE.CODING_ALONE.search(about):
         return "coding_style", said
     of_answers = _RE.ANSWERS.search(about) is not None
@@ -75,6 +70,14 @@ def kind_of(said: str, about: str) -> tuple[str, str] | None:
         if (found := pattern.search(said)) and (of_answers or (alone and _is_all(found, said))):
             return key, said if whole else found[1]
     return None
+
+
+def _tool_of(thing: str) -> tuple[str, str] | None:
+    name = thing.partition(" ")[0]
+    first = name.lower().strip("'\"") if _RE.BEHIND_NAME.match(thing, len(name)) else ""
+    if (editor := _EDITOR.match(thing)) or first in vocabulary.EDITORS:
+        return "editor", editor[0] if editor else name
+    return ("operating_system", thing) if first in vocabulary.OPERATING_SYSTEMS else None
 
 
 def _is_all(found: re.Match[str], said: str) -> bool:

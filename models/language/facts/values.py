@@ -171,10 +171,7 @@ def _place_part(part: str) -> str:
 def languages_in(text: str, *, alone: bool = False) -> list[str]:
     """Names of languages, programming or natural, at the start of a phrase and behind "and".
 
-    Many are ordinary words too: `alone` takes none that tells more of a thing.
-
-    >>> languages_in("Go and Rust for tools", alone=True), languages_in("go karts", alone=True)
-    (['Go', 'Rust'], [])
+    Many are ordinary words too: `alone` takes none that tells more of another thing ("go karts").
     """
     found: list[str] = []
     for part in re.split(r"\s*(?:,|/|\band\b|&)\s*", text)[:5]:

@@ -11,7 +11,7 @@ and the newer retires the older. So a subject is given only where the wording le
 | … for, or to build, something else | the slot, and for what |
 | two technologies of different slots were chosen | none |
 | a refusal ("we decided against MongoDB") | none: it must not retire what stands in that slot |
-| a number or date for something that is measured | see `measures` |
+| a number for something that is measured | see `measure_of`; a date, a sum, a place: `matters` |
 | anything else | none |
 
 A slot is what one technology takes the place of another in: two databases are rivals, a database and a cache are not.
@@ -68,32 +68,21 @@ _RE = PatternTables("statements_patterns").section("subjects")
 _QUANTITY = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\b")
 _DUE = re.compile(r"\b(?:finished|ready|done|delivered|completed?|live|released) (?:by|before|on|until) ")
 _PORT = re.compile(r"(?:(?:the|our) )*(?P<what>[\w -]{2,30}?) (?:runs?|listens?)(?: locally)? on port \d")
-_OWN_BUDGET = re.compile(r"we(?:'ve| have)(?: got)? an? budget of \S*\d")
-_FULL = {"launch": "launch date", "release": "release date"}
 _ALWAYS_ONE = ("test coverage", "uptime", "availability")
 """Measures of which a project has one."""
 _NOBODY = word_set("we i it users you they")
 
 
-def moved_date(lower: str) -> str:
-    """What a clause gives another date or sum: "we moved the launch to May" is of the "launch date"."""
-    moved = _RE.MOVED.search(lower)
-    return "" if moved is None else _FULL.get(moved["what"], moved["what"])
-
-
 def measure_of(lower: str, type_: MemoryType) -> str:
-    """What a constraint, goal or fact measures or dates; empty where it is not plain.
+    """What a constraint, goal or fact measures; empty where it is not plain.
 
     >>> measure_of("the search api must respond within 200 ms", MemoryType.CONSTRAINT)
     'search api latency'
-    >>> measure_of("the deadline for the design is 5 may", MemoryType.FACT), measure_of("we are 5", MemoryType.FACT)
-    ('deadline for design', '')
+    >>> measure_of("we are 5", MemoryType.FACT)
+    ''
     """
     if type_ is MemoryType.FACT and (named := _of_fact(lower)):
         return named
-    if (held := _RE.HELD.match(lower)) and _RE.DATE.search(lower, held.end()):
-        what, of = _FULL.get(held["what"], held["what"]), held["of"]
-        return what if of in {None, "project"} else f"{what} for {of}"
     if not _QUANTITY.search(lower):
         return ""
     if type_ is MemoryType.CONSTRAINT and (bound := _of_constraint(lower)):
@@ -106,9 +95,9 @@ def _of_fact(lower: str) -> str:
         return f"{port['what']} port"
     if _RE.TEAM_SIZE.match(lower):
         return "team size"
-    if lasts := _RE.LASTS.match(lower):
-        return "" if lasts["what"].split()[0] in _NOBODY else f"{lasts['what'].removesuffix('s')} duration"
-    return "budget" if _OWN_BUDGET.match(lower) else ""
+    lasts = _RE.LASTS.match(lower)
+    what = "" if lasts is None or lasts["what"].split()[0] in _NOBODY else lasts["what"].removesuffix("s")
+    return f"{what} duration" if what else ""
 
 
 def _of_constraint(lower: str) -> str:
@@ -184,7 +173,7 @@ def about(lower: str, type_: MemoryType, *, opener: str = "") -> StatementSubjec
 def _subject(lower: str, type_: MemoryType, named: list[Named]) -> str:
     if type_ in {MemoryType.DECISION, MemoryType.PREFERENCE}:
         chosen = [each for each in named if each.chosen]
-        return moved_date(lower) or (_slot_filled(lower, chosen) if chosen else _slot_left(lower, named))
+        return _slot_filled(lower, chosen) if chosen else _slot_left(lower, named)
     if type_ in {MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT}:
         return measure_of(lower, type_)
     role = _ROLE.search(lower) if type_ is MemoryType.ENTITY else None
