@@ -17,7 +17,9 @@ from models.app.rules import MemorySubject, merged_into
 from models.app.state import SpaceState
 from models.errors import NotCompacted
 from models.events.app import MemoryCause, MemoryToKeep, NotableKind
-from models.language.contradiction import Facts, conflicts
+from models.language.contradiction import Facts, conflicts, sentences_of
+from models.language.likeness import topics_in
+from models.language.matters import outdates
 from models.policy.app import AppPolicy
 from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id
 
@@ -73,6 +75,7 @@ class MemorySet:
 
     def add(self, memory: KeptMemory) -> None:
         """A new memory, in the lowest free slot; the candidate where there is none."""
+        self._take_outdated(memory)
         if self.has_room:
             self.change(self._state.free_slot(), memory, "created")
         else:
@@ -86,6 +89,8 @@ class MemorySet:
 
     def change(self, slot: int, memory: KeptMemory, cause: MemoryCause) -> None:
         """Put a memory into its slot and mark what contradicts it, on both sides."""
+        if cause == "remade":
+            self._take_outdated(memory)
         others = {other_slot: other for other_slot, other in self._each() if other_slot != slot}
         known = self.known_facts()
         content = memory.content
@@ -96,6 +101,24 @@ class MemorySet:
         for other_slot, other in others.items():
             marks = [each for each in other.conflicts_with if each != memory.memory_id]
             self._mark(other_slot, other, [*marks, memory.memory_id] if other.memory_id in against else marks)
+
+    def _take_outdated(self, memory: KeptMemory) -> None:
+        """What its user said before loses the dates, sums and places that are other ones now; pinned it stays."""
+        now = sentences_of(memory.content)
+        for slot, other in self._each():
+            if other.memory_id == memory.memory_id or other.pinned or other.updated_at > memory.updated_at:
+                continue
+            said = sentences_of(other.content) if other.user_id == memory.user_id else ()
+            left = [each for each in said if not any(outdates(later, each) for later in now)]
+            if len(left) == len(said):
+                continue
+            if all(map(topics_in, left)):
+                self.drop([slot], "outdated")
+                continue
+            content = " ".join(left)
+            known = msgspec.structs.replace(other, content=content, facts=facts_to_keep(content, self.known_facts()))
+            self._state.put(slot, known)
+            self._emission.memory(slot, known, "outdated")
 
     def drop(self, slots: Collection[int], cause: MemoryCause) -> None:
         """Memories go; others contradict them no longer."""

@@ -252,8 +252,11 @@ class CompactionRequested(Output, frozen=True, kw_only=True, tag="compaction_req
     new_memory: Annotated[MemoryToKeep, about("The memory that is one too many.", CONTENT)]
 
 
-MemoryCause = Literal["created", "remade", "edited", "merged", "conflict", "compacted", "deleted", "purged", "erased"]
-"""`remade`: the conversation went on and ended again. `edited`: by an admin, pinning and sharing too."""
+MemoryCause = Literal[
+    "created", "remade", "edited", "merged", "conflict", "compacted", "deleted", "purged", "erased", "outdated"
+]
+"""`remade`: the conversation went on and ended again. `outdated`: its user said another date, sum or place since;
+what said the old one is left out. `edited`: by an admin, pinning and sharing too."""
 
 
 class AppMemoryChanged(Output, frozen=True, kw_only=True, tag="app_memory_changed"):

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from models.language.facts.extraction import extract
 from models.language.likeness import EMPTY_WORDS, WORD, content_words, plain_form, topics_in
-from models.language.matters import matter_of, other_value
+from models.language.matters import matter_of, outdates
 from models.text.summary import SENTENCE
 from models.text.tables import PatternTables
 from models.text.words import fold_text, word_set
@@ -94,7 +94,7 @@ def facts_of(content: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> list[F
 def contradicts(a: str, b: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
     """`conflicts` of two sentences."""
     one, other = _claim(a), _claim(b)
-    if (matter := matter_of(a)) and matter == matter_of(b) and other_value(a, b):
+    if outdates(a, b):
         return True
     if one.words and one.words == other.words:
         if one.values == other.values:

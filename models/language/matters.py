@@ -58,6 +58,12 @@ def matter_of(sentence: str) -> str:
     return matter if named["of"] in {None, "project"} else f"{matter} for {named['of'].lower()}"
 
 
+def outdates(later: str, earlier: str) -> bool:
+    """Whether two sentences give one matter different values."""
+    matter = matter_of(later)
+    return bool(matter) and matter == matter_of(earlier) and other_value(later, earlier)
+
+
 def other_value(one: str, other: str) -> bool:
     """Whether the values of two sentences are of one kind and differ; one that says more of the other does not."""
     a, b = value_in(one), value_in(other)

@@ -105,14 +105,14 @@ def test_sharing_is_explicit_and_ends_where_texts_are_merged() -> None:
 def test_memories_that_contradict_each_other_are_marked() -> None:
     """App memory, phase 3: on both sides, when one comes, is edited, and until one goes."""
     space = Space()
-    space.end(said="I live in Oslo.")
+    space.end(said="I prefer calls after 2pm.")
     space.end(said="I decided to buy a red bicycle.")
-    space.end(said="I live in Lima.")
+    space.end(said="I prefer calls after 4pm.")
     assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [3], 2: [], 3: [1]}
     assert causes(space.outputs)[-2:] == [(3, "created"), (1, "conflict")]
-    space.command(MemoryEdited, memory_id=3, content="User lives in Oslo.")
+    space.command(MemoryEdited, memory_id=3, content="User prefers calls after 2pm.")
     assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [], 2: [], 3: []}
-    space.command(MemoryEdited, memory_id=2, content="User lives in Lima.")
+    space.command(MemoryEdited, memory_id=2, content="User prefers calls after 4pm.")
     assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [2], 2: [1, 3], 3: [2]}
     space.command(MemoryDeleted, memory_id=2)
     assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [], 3: []}
