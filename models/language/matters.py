@@ -15,7 +15,6 @@ from models.text.tables import PatternTables
 _MONTHS = PatternTables("words").word_set("MONTHS")
 _RE = PatternTables("matters_patterns", words={"MONTH": _MONTHS}).section("matters")
 _KINDS = {"date": _RE.DATE, "cost": _RE.MONEY, "place": _RE.PLACE, "number": _RE.NUMBER}
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _WORD = re.compile(r"\d[\d.,]*|[^\W\d]{3}")
 
 
@@ -34,7 +33,7 @@ def value_in(sentence: str) -> StatedValue | None:
     for kind, pattern in _KINDS.items():
         found = pattern.search(sentence)
         if found and found[0].lower() not in TECHNOLOGIES:
-            words = frozenset(_WORD.findall(_ORDINAL.sub("", found[0].lower())))
+            words = frozenset(_WORD.findall(found[0].lower()))
             return StatedValue(kind, found.start(), found.end(), words)
     return None
 

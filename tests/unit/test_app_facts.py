@@ -8,7 +8,7 @@ from models.app.memory import FACTS_CHARS, KeptMemory, facts_to_keep
 from models.events import AppMemoryChanged
 from tests.support.app_driver import Space
 
-OSLO, BERGEN = "I live in Oslo.", "I live in Bergen."
+OSLO, BERGEN = "I'm from Oslo.", "I'm from Bergen."
 
 
 def kept(space: Space) -> dict[int, tuple[dict[str, str], ...] | None]:

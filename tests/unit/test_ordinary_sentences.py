@@ -17,7 +17,9 @@ MOST_FALSE = 2
 def stored(sentence: str) -> set[str]:
     """Facts that are sure enough to be kept, as `category/key=value`."""
     found = extract(sentence).facts
-    return {f"{each.category}/{each.key}={each.value}" for each in found if each.confidence >= FactPolicy().min_confidence}
+    return {
+        f"{each.category}/{each.key}={each.value}" for each in found if each.confidence >= FactPolicy().min_confidence
+    }
 
 
 def test_ordinary_sentences_leave_hardly_a_false_fact() -> None:

@@ -1,6 +1,6 @@
 """`turntide lab eval facts`: the labelled messages, and the scoring of extractors on them.
 
-Of the 599 messages that Turntide brings, 429 are `dev`: rules have been mended by looking at them. The 170 of `test`
+Of the 602 messages that Turntide brings, 432 are `dev`: rules have been mended by looking at them. The 170 of `test`
 were written without sight of the rules, and to be unlike the others: facts in passing, in rare wordings, common
 sentences left out ("thats me", "cant stand them", "New number! use …"). So `test` says what rules miss at the worst (a
 third is found); 171 rows of `dev` in usual wordings gave precision 0.88 at recall 0.87 before they were looked at. Once

@@ -117,8 +117,8 @@ def preferred(text: str, statement: Statement, confidence: float, *, generic: bo
         ]
     if not generic or _ONE_OF_SEVERAL.search(said):
         return []
-    when = _RE.QUALIFIER.search(text)
-    thing = re.sub(r"^the ", "", _RE.QUALIFIER.split(whole)[0], flags=re.IGNORECASE)
+    when, behind = _RE.QUALIFIER.search(text), _RE.QUALIFIER.search(whole)
+    thing = re.sub(r"^the ", "", whole[: behind.start("q")] if behind else whole, flags=re.IGNORECASE)
     liked = _liked(thing, statement, "likes", confidence)
     limited = when is not None and not when["q"].startswith(whole)
     return [replace(each, value=_qualified(when)) if when and limited else each for each in liked]
@@ -136,13 +136,13 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
     text = re.sub(r"^to (?=\w)", "", text) if value == "likes" else text
     if _RE.NO_LIKING.match(text) or statement.text.endswith(("?", " it")):
         return []
+    if (when := _RE.QUALIFIER.search(text)) and _RE.AT_A_TIME.search(when["q"]):
+        value, text = f"{value} {_qualified(when)}", text[: when.start("q")]
     liked = [
         thing
         for thing in things(_RE.LIKED_END.split(text)[0])
         if not (_RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing))
     ]
-    if (when := _RE.QUALIFIER.search(text)) and _RE.AT_A_TIME.search(when["q"]):
-        value = f"{value} {_qualified(when)}"
     return [
         each for thing in liked for each in fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
     ]
