@@ -1,4 +1,4 @@
-"""A date, a sum or a place that was said later counts: in project, app and user memory, and what is kept of relatives."""
+"""A date, a sum or a place said later counts: in project, app and user memory; and what is kept of relatives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.app.composing import compose
-from models.events import ConversationEnded, Role, ProjectSessionErased
+from models.events import ConversationEnded, ProjectSessionErased, Role
 from models.language.matters import is_revision
 from models.policy.app import AppPolicy
 from streams.embedded.project_session import MemorySystem
