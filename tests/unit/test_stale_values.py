@@ -76,6 +76,9 @@ def test_values_of_other_matters_stand_beside_each_other(one: str, other: str) -
         ("We use Redis in Hamburg instead", False),
         ("The party is on Friday instead", False),
         ("no, thanks", False),
+        ("Friday please", False),
+        ("I moved to Porto", False),
+        ("we moved to Porto last May", False),
     ],
 )
 def test_only_a_bare_value_is_a_correction_of_another(said: str, bare: bool) -> None:
