@@ -126,13 +126,14 @@ def send_test(output: OutputOption = OutputFormat.TABLE) -> None:
 
 
 async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
-    """Latest change of each alert, by alert id.
+    """Latest change of each alert, by alert id; not of those whose session was erased.
 
     Raises:
         ConfigurationError: The topic is missing.
     """
     # All changes of an alert stand in one partition, in their order.
-    return {alert.alert_id: alert async for alert in events_on(settings, ALERTS, AlertChanged)}
+    latest = {alert.alert_id: alert async for alert in events_on(settings, ALERTS, AlertChanged)}
+    return {alert_id: alert for alert_id, alert in latest.items() if alert.cause != "erased"}
 
 
 async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) -> AlertAcknowledged:

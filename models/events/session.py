@@ -309,7 +309,7 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     status: Annotated[AlertStatus, about("Firing, acknowledged or resolved.", BEHAVIOUR)]
     severity: Annotated[Severity, about("How urgent.", BEHAVIOUR)]
     cause: Annotated[
-        Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved"],
+        Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved", "erased"],
         about("What happened to the alert.", BEHAVIOUR),
     ]
     reason: Annotated[str, about("Why, in one sentence, without any turn's text.", BEHAVIOUR)]

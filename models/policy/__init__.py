@@ -228,6 +228,9 @@ class AlertPolicy(PolicySection, frozen=True, kw_only=True):
     """One turn of this risk alerts at once, as critical, whatever the evidence."""
     renotify_after: timedelta = timedelta(minutes=30)
     """Event time between repeats while firing in an elevated mode and not acknowledged."""
+    worsened_step: Annotated[float, Meta(ge=0.01, le=1.0)] = 0.1
+    """A score, or a riskiest turn, this far above what was told last is told at once, also in quiet hours: the next
+    digit of what people read, so at most ten times in a row. 1 tells none but a rise to critical."""
     resolve_after_turns: Count = 5
     """Counted turns below elevated that resolve an alert."""
     evidence_turns: Annotated[int, Meta(ge=1, le=20)] = 5

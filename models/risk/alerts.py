@@ -3,9 +3,11 @@ r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; 
 ```
 (none) --raised--> FIRING --acknowledged--> ACKNOWLEDGED
                      ^  \--renotified (each `renotify_after`)--/      |
-                     `------------------ worsened -------------------'
+                     `------- worsened (now it is critical) ---------'
+        either --worsened (by `worsened_step` over what was told last)--> as it was
         either --judged (a slower judge answered)--> as it was
         either --resolved (calm for a while, or the session closes)--> (none)
+        either --erased (with the session)--> (none)
 ```
 """
 
@@ -22,7 +24,7 @@ from models.events import AlertStatus, Mode, Severity
 from models.policy import AlertPolicy
 from models.risk.modes import RANK
 
-Cause = Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved"]
+Cause = Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved", "erased"]
 _ELEVATED = RANK[Mode.ELEVATED]
 _CRITICAL = RANK[Mode.CRITICAL]
 
@@ -38,6 +40,10 @@ class OpenAlert(Struct, frozen=True, array_like=True):
     notifications: int = 1
     quiet_turns: int = 0
     """Counted turns in a row below elevated."""
+    told: float = 0.0
+    """Score that its last change told; 0 if an earlier release raised it: its next turn tells the present one."""
+    worst_told: float = 0.0
+    """Risk of the session's riskiest turn when a turn last told of it; likewise."""
 
 
 class Situation(Struct, frozen=True, gc=False):
@@ -50,6 +56,8 @@ class Situation(Struct, frozen=True, gc=False):
         turn_risk: The turn's own risk as far as it can alarm alone, or None.
         enough_evidence: Whether enough turns speak for what the calibrated judgement says (`min_evidence_turns`); None
             where the source formulas decide.
+        score: That moves the mode, 0-1, after the turn.
+        worst_risk: Of the session's riskiest turn.
     """
 
     now: datetime
@@ -57,6 +65,8 @@ class Situation(Struct, frozen=True, gc=False):
     scored_turns: int
     turn_risk: float | None
     enough_evidence: bool | None = None
+    score: float = 0.0
+    worst_risk: float = 0.0
 
 
 def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | None:
@@ -86,35 +96,40 @@ def after_turn(
     A resolved alert comes back with the cause "resolved" and is then forgotten by the caller.
     """
     demanded = demanded_severity(situation, policy)
-    now = situation.now
+    now, worst = situation.now, situation.worst_risk
     if alert is None:
         if demanded is None:
             return None, None
-        return OpenAlert(new_id(), AlertStatus.FIRING, demanded, now, now), "raised"
+        firing = AlertStatus.FIRING
+        return OpenAlert(new_id(), firing, demanded, now, now, told=situation.score, worst_told=worst), "raised"
     if demanded is Severity.CRITICAL and alert.severity is Severity.WARNING:
-        return _worsen(alert, now), "worsened"
-    if demanded is None and RANK[situation.mode] < _ELEVATED:
-        quieter = replace(alert, quiet_turns=alert.quiet_turns + 1)
-        over = quieter.quiet_turns >= policy.resolve_after_turns
-        return (resolve(quieter), "resolved") if over else (quieter, None)
+        return _worsen(alert, now, situation.score, worst), "worsened"
+    quiet_turns = alert.quiet_turns + 1 if demanded is None and RANK[situation.mode] < _ELEVATED else 0
+    if quiet_turns != alert.quiet_turns:
+        alert = replace(alert, quiet_turns=quiet_turns)
+    if quiet_turns >= policy.resolve_after_turns:
+        return resolve(alert), "resolved"
     due = alert.status is AlertStatus.FIRING and now - alert.notified_at >= policy.renotify_after
-    if due and not _quiet(alert.severity, now, policy):
-        return _notify(alert, now), "renotified"
-    return (replace(alert, quiet_turns=0) if alert.quiet_turns else alert), None
+    cause: Cause | None = None
+    if max(situation.score - alert.told, worst - alert.worst_told) > policy.worsened_step:
+        cause = "worsened"
+    elif due and not quiet_turns and not _quiet(alert.severity, now, policy):
+        cause = "renotified"
+    return (alert if cause is None else _notify(alert, now, situation.score, worst)), cause
 
 
-def acknowledge(alert: OpenAlert | None, alert_id: str) -> tuple[OpenAlert | None, Cause | None]:
+def acknowledge(alert: OpenAlert | None, alert_id: str, score: float) -> tuple[OpenAlert | None, Cause | None]:
     """Somebody looks at it. Another id than the present alert's, or a second time, changes nothing."""
     if alert is None or alert.alert_id != alert_id or alert.status is AlertStatus.ACKNOWLEDGED:
         return alert, None
-    return replace(alert, status=AlertStatus.ACKNOWLEDGED), "acknowledged"
+    return replace(alert, status=AlertStatus.ACKNOWLEDGED, told=score), "acknowledged"
 
 
-def judged(alert: OpenAlert, mode: Mode, now: datetime) -> tuple[OpenAlert, Cause]:
+def judged(alert: OpenAlert, mode: Mode, now: datetime, score: float) -> tuple[OpenAlert, Cause]:
     """A slower judge answered, and the session's mode is now `mode`: a warning can become critical by it."""
     if RANK[mode] >= _CRITICAL and alert.severity is Severity.WARNING:
-        return _worsen(alert, now), "worsened"
-    return alert, "judged"
+        return _worsen(alert, now, score, alert.worst_told), "worsened"
+    return replace(alert, told=score), "judged"
 
 
 def resolve(alert: OpenAlert) -> OpenAlert:
@@ -131,9 +146,11 @@ def _quiet(severity: Severity, now: datetime, policy: AlertPolicy) -> bool:
     return hours.cover(clock.hour * 60 + clock.minute)
 
 
-def _worsen(alert: OpenAlert, now: datetime) -> OpenAlert:
-    return _notify(replace(alert, severity=Severity.CRITICAL, status=AlertStatus.FIRING), now)
+def _worsen(alert: OpenAlert, now: datetime, score: float, worst_risk: float) -> OpenAlert:
+    critical = replace(alert, severity=Severity.CRITICAL, status=AlertStatus.FIRING, quiet_turns=0)
+    return _notify(critical, now, score, worst_risk)
 
 
-def _notify(alert: OpenAlert, now: datetime) -> OpenAlert:
-    return replace(alert, notified_at=now, notifications=alert.notifications + 1, quiet_turns=0)
+def _notify(alert: OpenAlert, now: datetime, score: float, worst_risk: float) -> OpenAlert:
+    notifications = alert.notifications + 1
+    return replace(alert, notified_at=now, notifications=notifications, told=score, worst_told=worst_risk)

@@ -16,7 +16,8 @@ Rules for what is not in order:
   the windows, and not folded.
 - **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
   that continues the numbering; windows that are still open go on.
-- **Erased**: nothing is emitted and nothing is left, also of a closed session; a later turn begins a new one.
+- **Erased**: nothing is left, also of a closed session; a later turn begins a new one. An alert that is open ends, and
+  says no more than that; nothing else is emitted.
 - **A label** of an alert changes nothing: it can come days later, and puts off no end.
 - **A judge's answer** for another alert than the present one changes nothing but the deadline, as every event does.
 - **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
@@ -79,8 +80,7 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     if item.position.offset <= state.offset:
         return state, []
     if isinstance(item.event, SessionErased):
-        state.become(Closed(closed=True))
-        return state, []
+        return state, _erase(state, item, item.event, policy)
     head = _open_head(state, item)
     if head is None:
         return state, []
@@ -88,6 +88,17 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     if isinstance(item.event, AlertLabelled):
         return state, []
     return state, _SessionStep(state, head, item, policy, item.event.timestamp).take(item.event)
+
+
+def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy: Policy) -> list[OutputEvent]:
+    """Forget everything; who was told of an alert is told that it is no more."""
+    head, told = state.head, list[OutputEvent]()
+    if isinstance(head, Open) and head.alert is not None:
+        emission = SessionEmission(RiskStep(state, head, item, _utc(event.timestamp), policy))
+        emission.alert_erased(head.alert)
+        told = emission.outputs
+    state.become(Closed(closed=True))
+    return told
 
 
 def _open_head(state: SessionState, item: SessionInput) -> Open | None:

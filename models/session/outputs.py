@@ -13,6 +13,7 @@ from models.events import (
     DeadLetter,
     EpisodeClosed,
     JudgementRequested,
+    Mode,
     ModeTransition,
     OutputEvent,
     ProfileUpdated,
@@ -20,6 +21,7 @@ from models.events import (
     ProjectTurnAdded,
     RiskPoint,
     SegmentCompacted,
+    Slope,
     TopicChanged,
     Turn,
     UserTurnAdded,
@@ -28,7 +30,7 @@ from models.events import (
 from models.events.base import OutputFields, session_key
 from models.events.ids import named_id
 from models.policy.digest import policy_digest
-from models.risk.alerts import Cause, OpenAlert
+from models.risk.alerts import Cause, OpenAlert, resolve
 from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
@@ -257,6 +259,29 @@ class SessionEmission(entity.Emission[OutputEvent]):
                 policy_version=policy.version,
                 policy_digest=policy_digest(policy),
                 escalation=escalation,
+            )
+        )
+
+    def alert_erased(self, alert: OpenAlert) -> None:
+        """The session was erased: its alert ends, without grounds and without the user's name."""
+        head, policy = self._head, self._policy
+        common = self._common("alert_changed")
+        common["user_id"] = ""
+        self.outputs.append(
+            AlertChanged(
+                **common,
+                **_read(resolve(alert), _OF_ALERT),
+                fingerprint=named_id(_FINGERPRINT, session_key(head.app_id, self._item.event.session_id)),
+                cause="erased",
+                reason="the session was erased",
+                score=0.0,
+                mode=Mode.CALM,
+                signals=[],
+                slope=Slope(0.0, 0.0, 0),
+                evidence=[],
+                turn=head.last_turn,
+                policy_version=policy.version,
+                policy_digest=policy_digest(policy),
             )
         )
 

@@ -79,7 +79,7 @@ class RiskStep:
 
     def acknowledge(self, event: AlertAcknowledged) -> Effects:
         """Note that somebody looks at the alert."""
-        alert, cause = acknowledge(self.head.alert, event.alert_id)
+        alert, cause = acknowledge(self.head.alert, event.alert_id, self.score)
         self.head.alert = alert
         return Effects() if alert is None or cause is None else Effects(alert=(alert, cause))
 
@@ -91,7 +91,7 @@ class RiskStep:
         if event.probability is None or judgement is None or not judgement.hear(event.probability):
             return Effects()
         mode_changed = self._move_mode(judgement.probability)
-        head.alert, cause = judged(head.alert, head.mode, head.latest_at)
+        head.alert, cause = judged(head.alert, head.mode, head.latest_at, judgement.probability)
         return Effects(mode_changed=mode_changed, alert=(head.alert, cause))
 
     def close(self) -> Effects:
@@ -127,11 +127,14 @@ class RiskStep:
 
     def _move_alert(self, turn: Turn, risk: float | None) -> tuple[OpenAlert, Cause] | None:
         head, at, session_id = self.head, self.item.position, self.item.event.session_id
+        # Measuring is dear: not for a turn without a risk where no alert is, nor can be.
+        idle = risk is None and head.alert is None and head.mode in (Mode.CALM, Mode.WATCH)
+        enough, score = self._enough_evidence(), 0.0 if idle else self.score
         # Where a model judges, the scorer's risk of one turn is one ground among others, no alert by itself.
         alarming = risk if risk is None or turn.risk is not None or self.judged is None else None
         alert, cause = after_turn(
             head.alert,
-            Situation(head.latest_at, head.mode, head.scored_turns, alarming, self._enough_evidence()),
+            Situation(head.latest_at, head.mode, head.scored_turns, alarming, enough, score, head.peak_risk),
             self.policy.alerts,
             lambda: named_id("alert", session_id, at.topic, str(at.partition), str(at.offset)),
         )

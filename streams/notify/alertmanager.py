@@ -39,10 +39,9 @@ def postable(alert: AlertChanged, hold: timedelta = HOLD, *, trace_id: str | Non
     ended = alert.status is AlertStatus.RESOLVED
     ends_at = alert.timestamp if ended else alert.timestamp + hold
     current = _postable(alert, alert.severity, ends_at=ends_at, trace_id=trace_id)
-    if alert.cause != "worsened":
+    if alert.cause != "worsened" or alert.severity is Severity.WARNING:
         return [current]
-    milder = [severity for severity in Severity if severity is not alert.severity]
-    return [*(_postable(alert, severity, ends_at=alert.timestamp, trace_id=trace_id) for severity in milder), current]
+    return [_postable(alert, Severity.WARNING, ends_at=alert.timestamp, trace_id=trace_id), current]
 
 
 def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime, trace_id: str | None) -> PostableAlert:

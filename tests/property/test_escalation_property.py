@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import AlertChanged, Escalation, OutputEvent, ProfileUpdated
-from models.policy import Policy
+from models.events import AlertChanged, AlertStatus, Escalation, OutputEvent, ProfileUpdated
+from models.policy import AlertPolicy, Policy
 from models.policy.escalation import CombinationModel
 from models.risk.combination import Grounds, judge
 from models.risk.escalation import Escalating
@@ -17,7 +18,8 @@ from models.risk.sequence.signals import SIGNAL_NAMES
 from models.session.fold import SessionState
 from tests.property.test_session import STEPS, Step, inputs
 from tests.property.test_session import run as run_log
-from tests.support.escalation_driver import MODEL, judged_by, units
+from tests.support.escalation_driver import MODEL, judged_by, judgement, units
+from tests.support.session_driver import Session, said
 
 RATIO = st.floats(0, 1)
 WEIGHTS = st.dictionaries(st.sampled_from(SIGNAL_NAMES), st.integers(-60_000, 60_000))
@@ -56,6 +58,34 @@ def test_contributions_and_shares_add_up_exactly(
         assert by_signal == by_turn == units(whole.log_odds)
         assert 0.0 <= whole.probability <= 1.0
         assert len(whole.turns) <= kept
+
+
+@given(
+    st.lists(st.tuples(RATIO, st.one_of(st.none(), RATIO)), min_size=2, max_size=30), st.sampled_from([0.05, 0.1, 0.3])
+)
+def test_an_open_alert_is_never_more_than_a_step_behind(turns: list[tuple[float, float | None]], step: float) -> None:
+    """After any turn what was told last understates neither the probability nor the worst turn by more than a step.
+
+    Nor is every turn told: in a row at most one change for each step of either, and one for the rise to critical.
+    """
+    session = Session(judged_by(MODEL, alerts=AlertPolicy(worsened_step=step)))
+    worst_told: dict[str, float] = {}
+    for number, (scored, sent) in enumerate(turns):
+        before = len(session.alerts)
+        session.put(said(number, risk=sent), risk=scored)
+        worst = max(scored if sent is None else sent for scored, sent in turns[: number + 1])
+        if not session.alerts or (last := session.alerts[-1]).status is AlertStatus.RESOLVED:
+            continue
+        if len(session.alerts) > before:
+            worst_told[last.alert_id] = worst
+
+        assert judgement(session).probability - last.score <= step
+        assert worst - worst_told[last.alert_id] <= step
+    longest = max(
+        (len([*run]) for cause, run in groupby(each.cause for each in session.alerts) if cause == "worsened"), default=0
+    )
+
+    assert longest <= 2 / step + 1
 
 
 @given(VALUES, RATIO, RATIO, MODELS)

@@ -16,10 +16,17 @@ POLICY = AlertPolicy()
 
 
 def step(
-    alert: OpenAlert | None, mode: Mode, minutes: float = 0, scored: int = 9, risk: float | None = 0.1
+    alert: OpenAlert | None,
+    mode: Mode,
+    minutes: float = 0,
+    scored: int = 9,
+    risk: float | None = 0.1,
+    *,
+    score: float = 0.5,
+    worst: float = 0.5,
 ) -> tuple[OpenAlert | None, Cause | None]:
     """One turn, so many minutes after noon."""
-    situation = Situation(NOON + timedelta(minutes=minutes), mode, scored, risk)
+    situation = Situation(NOON + timedelta(minutes=minutes), mode, scored, risk, score=score, worst_risk=worst)
     return after_turn(alert, situation, POLICY, lambda: "new")
 
 
@@ -65,13 +72,43 @@ def test_renotified_in_event_time() -> None:
 
 def test_acknowledged_alert_is_quiet_until_it_worsens() -> None:
     """Somebody looks at it: no repeats, but a rise to critical fires again."""
-    alert, cause = acknowledge(raised(), "new")
+    alert, cause = acknowledge(raised(), "new", 0.5)
     quiet = step(alert, Mode.ELEVATED, minutes=300)[1]
     worse, louder = step(alert, Mode.CRITICAL, minutes=301)
 
     assert ("acknowledged", None, "worsened") == (cause, quiet, louder)
     assert worse is not None
     assert (AlertStatus.FIRING, Severity.CRITICAL) == (worse.status, worse.severity)
+
+
+@pytest.mark.parametrize(
+    ("score", "worst", "expected"),
+    [(0.59, 0.5, None), (0.61, 0.5, "worsened"), (0.5, 0.59, None), (0.5, 0.61, "worsened"), (0.1, 0.1, None)],
+)
+def test_a_rise_by_a_step_is_told_at_once(score: float, worst: float, expected: Cause | None) -> None:
+    """Of the score, or of the riskiest turn, over what was told last; from there the next step is counted."""
+    first, cause = step(raised(), Mode.ELEVATED, minutes=1, score=score, worst=worst)
+    again = step(first, Mode.ELEVATED, minutes=2, score=score, worst=worst)[1]
+
+    assert (expected, None) == (cause, again)
+    assert first is not None
+    assert 1 + (expected is not None) == first.notifications
+
+
+def test_a_rise_while_somebody_looks_leaves_the_alert_acknowledged() -> None:
+    """It is told, and pages nobody anew: only a rise to critical fires again."""
+    alert, _ = acknowledge(raised(), "new", 0.5)
+    worse, cause = step(alert, Mode.ELEVATED, minutes=1, score=0.69)
+
+    assert ("worsened", AlertStatus.ACKNOWLEDGED) == (cause, worse and worse.status)
+
+
+def test_an_alert_of_an_earlier_release_tells_its_present_score_once() -> None:
+    """What it told last was not kept."""
+    old = OpenAlert("old", AlertStatus.FIRING, Severity.WARNING, NOON, NOON)
+    now, cause = step(old, Mode.ELEVATED, minutes=1)
+
+    assert ("worsened", None) == (cause, step(now, Mode.ELEVATED, minutes=2)[1])
 
 
 def test_critical_alert_stays_critical_when_the_mode_falls_to_elevated() -> None:

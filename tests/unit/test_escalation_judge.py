@@ -8,13 +8,15 @@ import pytest
 from msgspec import structs
 
 from models.events import JudgementRequested, Role, TurnsJudged
+from models.policy import AlertPolicy
 from models.risk.combination import JUDGE, probability_of
 from tests.support.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, told, units
 from tests.support.limits import too_large
 from tests.support.session_driver import NOON, Session
 
 POLICY = judged_by()
-ASKING = judged_by(ask_judge=True)
+ASKING = judged_by(ask_judge=True, alerts=AlertPolicy(worsened_step=1.0))
+"""Without changes that are the session's own."""
 REFUSAL = "I'm sorry, but I can't help with that."
 
 

@@ -117,6 +117,23 @@ def test_a_label_stays_with_its_alert_through_changes() -> None:
 # --- what changed
 
 
+@pytest.mark.parametrize("first", ["erased", "session"])
+def test_an_alert_that_was_erased_is_no_more(first: str) -> None:
+    """Whichever is read first, the alert's end or the erasure: neither brings the session back."""
+    board, fired = LiveBoard(), alert(alert_id="x")
+    board.take_profile(profile(), 1)
+    board.take_alert(fired, 2)
+    ended = msgspec.structs.replace(fired, cause="erased", status=AlertStatus.RESOLVED)
+    if first == "session":
+        board.erase_session(S, 5)
+    board.take_alert(ended, 6)
+    row = board.row(S)
+
+    assert (board.alert("x"), board.alerts(S)) == (None, [])
+    assert (row is None) == (first == "session")
+    assert row is None or row.alert is None
+
+
 def test_one_session_id_in_two_apps_is_two_sessions() -> None:
     """Ids are the producers': rows, alerts, segments, ends and labels of one never touch the other's, nor are told."""
     board = LiveBoard()

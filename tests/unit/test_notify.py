@@ -93,6 +93,16 @@ def test_alertmanager_is_told_by_few_labels() -> None:
     assert posted["fired"][0].ends_at == NOW + HOLD
 
 
+def test_a_warning_that_grew_ends_no_other_alert() -> None:
+    """Only one that became critical ends the warning: the rise of a warning is news of the same one."""
+    ((grown,), (warning, critical)) = (
+        postable(alert(severity=severity, cause="worsened")) for severity in (Severity.WARNING, Severity.CRITICAL)
+    )
+
+    assert grown.labels == warning.labels != critical.labels
+    assert (NOW + HOLD, NOW, NOW + HOLD) == (grown.ends_at, warning.ends_at, critical.ends_at)
+
+
 async def test_webhook_carries_the_whole_judgement() -> None:
     """Also what an Alertmanager has no room for: every contribution, and each turn's share."""
     posts: list[tuple[bytes, Mapping[str, str]]] = []

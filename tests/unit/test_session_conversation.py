@@ -1,19 +1,21 @@
-"""What a session that ends hands to the app's memories, and what is left of one that is erased."""
+"""What a session that ends hands to the app's memories, and what is left and told of one that is erased."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from models.entities import entity_key
-from models.events import ConversationEnded, EpisodeClosed, Role, SessionErased
+from models.events import AlertStatus, ConversationEnded, EpisodeClosed, Role, SessionErased
 from models.policy import MemoryPolicy, Policy
 from models.policy.app import AppPolicy
 from models.state.buffer import ASKED_CHARS
 from models.wire.arrival import SessionTimedOut
+from tests.support.escalation_driver import judged_by
 from tests.support.fields import assert_fields
-from tests.support.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session, said
 
 ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
 
@@ -131,3 +133,32 @@ def test_after_an_erasure_a_turn_begins_a_new_session() -> None:
 
     assert (3, 1, ["I prefer oak."]) == (event.first_turn, event.turn_count, [n.text for n in event.notables])
     assert ["I prefer oak."] == topics
+
+
+@pytest.mark.parametrize("model", [True, False])
+def test_an_erasure_ends_the_alert_and_says_no_more(model: bool) -> None:
+    """Who was told that it fires is told that it ends: no grounds, no text, no user."""
+    session = Session(judged_by() if model else Policy())
+    for turn in range(9):
+        session.put(said(turn, risk=None if model else 0.8), risk=0.8)
+        session.store()
+    fired = session.alerts[-1]
+    session.put(structs.replace(ERASED, app_id="a"))
+    ended = session.alerts[-1]
+    session.store()
+
+    assert (AlertStatus.FIRING, AlertStatus.RESOLVED, "erased") == (fired.status, ended.status, ended.cause)
+    assert (fired.alert_id, fired.severity, fired.fingerprint, entity_key(fired)) == (
+        ended.alert_id,
+        ended.severity,
+        ended.fingerprint,
+        entity_key(ended),
+    )
+    assert ("", [], [], None, "the session was erased") == (
+        ended.user_id,
+        ended.evidence,
+        ended.signals,
+        ended.escalation,
+        ended.reason,
+    )
+    assert (session.outputs[-1], session.stored) == (ended, {})

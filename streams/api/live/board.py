@@ -95,7 +95,12 @@ class LiveBoard:
             self._make_room()
 
     def take_alert(self, alert: AlertChanged, at_ms: int, trace_id: str | None = None) -> None:
-        """A change of an alert."""
+        """A change of an alert; one that was erased is known no more, whether or not the erasure is read."""
+        if alert.cause == "erased":
+            if (of := self._alerts.get(alert.alert_id)) is not None:
+                self._drop_alert(self._sessions[of], alert.alert_id)
+                self._touch(_SESSION, of)
+            return
         if (found := self._known(session := _session_of(alert), alert.user_id, at_ms)) is None:
             return
         before = found.alerts.pop(alert.alert_id, None)
