@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from models.errors import ConfigurationError
 from models.events import Ratio, Role
@@ -118,6 +119,11 @@ class SignalWeights(PolicySection, frozen=True, kw_only=True):
 class RiskPolicy(PolicySection, frozen=True, kw_only=True):
     """Risk history and the signals over it (risk memory, Signals A, B, C)."""
 
+    source: Literal["scorer", "upstream"] = "scorer"
+    """Whose risk of a turn counts. scorer: the scorer's, and a producer's beside it. upstream: the producer's in the
+    scorer's place, for who trusts a judge of his own: the source formulas weigh it. Those that say something without
+    any risk (`persistence`, `anomaly`, `suspicion`, `repeated_probing`) count nothing, so 0 on every turn raises
+    nothing. A turn without a producer's risk has none: it is remembered, and moves no score."""
     scored_roles: tuple[Role, ...] = (Role.USER,)
     """Whose turns count as behaviour and are scored; an upstream risk counts for any role."""
     trajectory_window: Annotated[int, Meta(ge=3, le=200)] = 20
@@ -143,6 +149,13 @@ class RiskPolicy(PolicySection, frozen=True, kw_only=True):
     """Risk from which the detectors watch a turn for returns and rephrasings; the rules give a plain request 0.4."""
     suspicion: SuspicionWeights = SuspicionWeights()
     weights: SignalWeights = SignalWeights()
+
+    @property
+    def weights_in_force(self) -> SignalWeights:
+        """Of the signals that count."""
+        if self.source == "scorer":
+            return self.weights
+        return replace(self.weights, persistence=0.0, anomaly=0.0, suspicion=0.0, repeated_probing=0.0)
 
     def __post_init__(self) -> None:
         require(self.trajectory_min <= self.trajectory_window, "trajectory_min must not exceed trajectory_window")
@@ -274,6 +287,11 @@ class Policy(PolicySection, frozen=True, kw_only=True):
     """Of words that are kept in archive and index; likewise."""
     prompts: PromptPolicy = PromptPolicy()
     """Of what readers are given; likewise."""
+
+    @property
+    def judging_model(self) -> CombinationModel | None:
+        """The model that judges sessions; None: the source formulas do."""
+        return self.escalation.model_in_force if self.risk.source == "scorer" else None
 
     @property
     def late_panes(self) -> int:

@@ -40,6 +40,15 @@ class EscalationPolicy(PolicySection, frozen=True, kw_only=True):
     weighed as the riskiest of them. Measured from the first piece; zero merges none."""
     kept_turns: Annotated[int, Meta(ge=1, le=64)] = 20
     """Latest turns whose own share of the log-odds is kept; earlier ones are one sum."""
+    alone_bound: Ratio = 0.4
+    """Probability up to which signals of the course (rows of questions, repeats, refusals: `OF_COURSE` in
+    `models.risk.sequence.signals`) carry a session while no turn around is risky by itself (`risk.risky_turn`). Below
+    `modes.elevated.enter`: people ask row after row about their router, and support desks decline every day. 1 bounds
+    nothing: of the public attacks 35 % alert instead of 20 %, and of the harmless dialogues 1.9 % instead of 1.1 %."""
+    around_turns: Annotated[int, Meta(ge=1, le=64)] = 8
+    """Weighed turns, a risky one itself included, that are around it: the half-life of a peak."""
+    first_evidence_risk: Ratio = 0.2
+    """Risk from which a session's first turn is named as evidence: the base rate that the shipped scorer assumes."""
     ask_judge: bool = False
     """Whether a slower judge reads the last turns of an alert; set where one is configured."""
     judge_weight: Annotated[float, Meta(ge=0, le=1)] = 0.5

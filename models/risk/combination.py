@@ -1,7 +1,8 @@
 """Calibrated combination of a session's signals into one log-odds, which comes apart again exactly.
 
 ```
-text      = base + Σ weight · value                    a logistic regression over the sequence signals
+text      = base + Σ weight · value                    a logistic regression over the sequence signals; those of the
+                                                       course are cut to `alone_bound` where no turn around is risky
 upstream  = log(exp(text) + s / (1 - s)) - text        the odds of the source formulas' score s are added: never below s
 judge     = clip(judge_weight · logit(p), ±judge_bound)
 log-odds  = text + upstream + judge                    probability = 1 / (1 + exp(-log-odds))
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 
 from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.sequence.scale import sigmoid
+from models.risk.sequence.signals import OF_COURSE
 
 UNITS = 10_000
 """Of one log-odds."""
@@ -38,11 +40,13 @@ class Grounds(Struct, frozen=True, gc=False):
         values: Of the sequence signals by name, each 0-1.
         upstream: The source formulas' score where producers sent risks along, else None.
         judge: A slower judge's probability, None without one.
+        risky: Whether a turn around is risky by itself.
     """
 
     values: Mapping[str, float]
     upstream: float | None = None
     judge: float | None = None
+    risky: bool = True
 
     def without(self, signal: str) -> Grounds:
         """The same had the signal not been there."""
@@ -91,6 +95,8 @@ def judge(grounds: Grounds, model: CombinationModel, policy: EscalationPolicy) -
     """
     weights = model.weights
     parts = {name: round(weights.get(name, 0) * value) for name, value in grounds.values.items()}
+    if not grounds.risky:
+        parts |= _bounded(parts, model.base, policy.alone_bound)
     if grounds.upstream is not None:
         parts[UPSTREAM] = _upstream_units(model.base + sum(parts.values()), grounds.upstream)
     if grounds.judge is not None:
@@ -106,6 +112,18 @@ def probability_of(log_odds: int) -> float:
     (0.5, 1.0, 0.0)
     """
     return sigmoid(log_odds / UNITS)
+
+
+def _bounded(parts: Mapping[str, int], base: int, bound: float) -> dict[str, int]:
+    """Parts of the signals of the course, cut alike, so that they do not carry the probability beyond the bound.
+
+    >>> _bounded({"level": 10_000, "refusals": 30_000}, -30_000, 0.5)
+    {'refusals': 20000}
+    """
+    of_course = {name: part for name, part in parts.items() if name in OF_COURSE}
+    together = sum(of_course.values())
+    room = max(0, math.floor(UNITS * _logit(bound)) - base - (sum(parts.values()) - together))
+    return {name: part * room // together for name, part in of_course.items()} if together > room else {}
 
 
 def _upstream_units(text: int, score: float) -> int:

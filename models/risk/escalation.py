@@ -57,6 +57,8 @@ class _Kept(Struct, array_like=True):
     """Whether the assistant refused since the last user turn."""
     upstream: float | None = None
     judge: float | None = None
+    risky_ago: int = 1
+    """Weighed turns since a risky one, itself included; 0: none is around. Unknown of what an earlier release kept."""
 
 
 _decode = msgspec.msgpack.Decoder(_Kept).decode
@@ -72,7 +74,7 @@ class Escalating:
         self._model = model
         self._policy = policy
         stored = parts.get(PART)
-        self._kept = kept = _Kept() if stored is None else _decode(stored)
+        self._kept = kept = _Kept(risky_ago=0) if stored is None else _decode(stored)
         self._signals: SequenceSignals | None = None
         self._changed = False
         kept.log_odds = self.judgement().log_odds
@@ -113,10 +115,20 @@ class Escalating:
         """Of the sequence signals by name, each 0-1."""
         return self._grounds().values
 
-    @property
-    def shares(self) -> dict[int, float]:
-        """What the last turns added to the log-odds."""
-        return {turn: share / UNITS for turn, share in self._kept.shares}
+    def evidence(self, risks: Mapping[int, float]) -> dict[int, float]:
+        """Turns that added to the log-odds, and what, of the last ones.
+
+        The session's first turn makes a level where none was, so it always adds: it is evidence from a risk on that
+        stands out (`first_evidence_risk`); a greeting is none.
+
+        Args:
+            risks: Risk of turns by number.
+        """
+        kept = self._kept
+        found = {turn: share / UNITS for turn, share in kept.shares if share > 0}
+        if kept.shares and not kept.earlier and risks.get(kept.shares[0][0], 0.0) < self._policy.first_evidence_risk:
+            found.pop(kept.shares[0][0], None)
+        return found
 
     @property
     def refused(self) -> bool:
@@ -131,13 +143,14 @@ class Escalating:
         """A user turn came that is not to be weighed."""
         self._kept.begun, self._kept.refused, self._changed = True, False, True
 
-    def observe(self, seen: Observation, at: datetime, counted: int) -> None:
+    def observe(self, seen: Observation, at: datetime, counted: int, *, risky: bool) -> None:
         """Show a user turn to the signals; `weigh` it afterwards.
 
         Args:
             seen: The turn with the scorer's risk, also where a producer sent another one.
             at: Its event time.
             counted: Turns of the session that were counted up to it, itself included.
+            risky: Whether it is risky by itself.
         """
         kept = self._kept
         features = bits_of(seen.features)
@@ -149,8 +162,10 @@ class Escalating:
             _, share = kept.shares.pop()
         else:
             kept.before = _encode(self._present_signals())
+            kept.risky_ago = kept.risky_ago + 1 if 0 < kept.risky_ago < self._policy.around_turns else 0
         self._present_signals().observe(message.observation())
         kept.shares.append((seen.turn, share))
+        kept.risky_ago = 1 if risky else kept.risky_ago
         kept.message, kept.begun, kept.refused, self._changed = message, True, False, True
 
     def weigh(self, turn: int, upstream: float | None) -> None:
@@ -228,7 +243,8 @@ class Escalating:
         return added
 
     def _grounds(self) -> Grounds:
-        return Grounds(self._present_signals().values(), self._kept.upstream, self._kept.judge)
+        kept = self._kept
+        return Grounds(self._present_signals().values(), kept.upstream, kept.judge, risky=kept.risky_ago > 0)
 
     def _present_signals(self) -> SequenceSignals:
         if self._signals is None:

@@ -112,7 +112,7 @@ def combine(
     suspicion = suspicion_score(behaviour, turn_count, policy.suspicion)
     rest = (persistence, anomaly, suspicion, *structs.astuple(patterns))
     bounded = (level, certain_trajectory_risk(slope, policy), *rest)
-    weights = structs.astuple(policy.weights)
+    weights = structs.astuple(policy.weights_in_force)
     logs = tuple([-math.log1p(-min(w * s, _ALMOST_ONE)) if s else 0.0 for w, s in zip(weights, bounded, strict=True)])
     return SignalCombination((level, trajectory_risk(slope, policy), *rest), logs)
 

@@ -71,7 +71,7 @@ class Footprint:
         self._vectors, self._past_segments = memory.recent_vectors, memory.past_segments
         # The judgement is one part, written whole.
         self._judgement = 0
-        if policy.escalation.model_in_force is not None:
+        if policy.judging_model is not None:
             self._judgement = len(SIGNAL_NAMES) * _SIGNAL + 2 * _MESSAGE + policy.escalation.kept_turns * _SHARE
 
     def touch(self, key: str, head_bytes: int = 0) -> int:

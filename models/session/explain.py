@@ -74,16 +74,16 @@ def evidence(
 ) -> list[EvidenceTurn]:
     """The turns an alert rests on, those with most weight, in order of turn.
 
-    A turn weighs what it added to the log-odds, or its risk where no model judges, and half for each pattern it belongs
-    to. Only turns whose share is kept, or of the risk window, and of the remembered vectors can be named; older ones
-    are in the archive.
+    A turn weighs what it added to the log-odds, and one that added nothing is none. Where no model judges (`shares` is
+    None) it weighs its risk, and half for each pattern it belongs to. Only turns whose share is kept, or of the risk
+    window and of the remembered vectors can be named; older ones are in the archive.
     """
     risks = dict(zip(head.risk_turns, head.risks, strict=True))
     marks = dict(zip(ring.turns, ring.marks, strict=True))
-    grounds = risks if shares is None else shares
-    weighed = {
-        turn: max(0.0, grounds.get(turn, 0.0)) + len(_why(marks.get(turn, 0))) / 2 for turn in {*grounds, *marks}
-    }
+    if shares is None:
+        weighed = {turn: risks.get(turn, 0.0) + len(_why(marks.get(turn, 0))) / 2 for turn in {*risks, *marks}}
+    else:
+        weighed = dict(shares)
     heaviest = sorted(weighed, key=lambda turn: (-weighed[turn], turn))[:limit]
     added = shares or {}
     # The remembered turn before it was refused: part of why its share is what it is, where a model judges.

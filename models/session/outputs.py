@@ -241,7 +241,8 @@ class SessionEmission(entity.Emission[OutputEvent]):
             escalation, shares = None, None
             reason = explain(head, signals, measured.slope, ring, policy)
         else:
-            escalation, shares = judged.escalation(policy.modes.thresholds(head.app_id)[1].enter), judged.shares
+            escalation = judged.escalation(policy.modes.thresholds(head.app_id)[1].enter)
+            shares = judged.evidence(dict(zip(head.risk_turns, head.risks, strict=True)))
             reason = explain_judgement(escalation)
         self.outputs.append(
             AlertChanged(

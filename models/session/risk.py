@@ -103,7 +103,8 @@ class RiskStep:
         """Give the risk that counts, and whether the mode changed by it."""
         head, policy = self.head, self.policy
         behaves = turn.role in policy.risk.scored_roles
-        risk = _bounded(turn.risk if turn.risk is not None or not behaves else self.item.risk)
+        own = self.item.risk if behaves and policy.risk.source == "scorer" else None
+        risk = _bounded(own if turn.risk is None else turn.risk)
         if risk is not None:
             insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
         asked = head.last_user_turn  # Before the turn itself is one, where the assistant's are scored too.
@@ -153,7 +154,8 @@ class RiskStep:
             escalating.pass_over()
             return
         observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, escalating.refused)
-        escalating.observe(observation, self.timestamp, self.head.turn_count)
+        risky = max(risk, _bounded(turn.risk) or 0.0) >= self.policy.risk.risky_turn
+        escalating.observe(observation, self.timestamp, self.head.turn_count, risky=risky)
 
     def _note_refusal(self, asked: int) -> None:
         self.state.vectors(self.policy.memory.recent_vectors).mark(asked, TurnMark.REFUSED)

@@ -235,7 +235,7 @@ class SessionState:
 
     def escalating(self, policy: Policy) -> Escalating | None:
         """The judgement of an open session, decoded once; None where no model judges."""
-        model = policy.escalation.model_in_force
+        model = policy.judging_model
         if self._escalating is None and model is not None:
             self._escalating = Escalating(self.parts, model, policy.escalation)
         return self._escalating

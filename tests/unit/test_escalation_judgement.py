@@ -16,7 +16,7 @@ from models.risk.combination import UNITS, UPSTREAM
 from models.risk.escalation import PART
 from models.wire.codec import encode
 from tests.support.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, upstream
-from tests.support.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session, said
 
 POLICY = judged_by()
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -47,6 +47,22 @@ def test_risky_turns_raise_an_alert_that_explains_itself() -> None:
     }
     assert policy_digest(POLICY) == raised.policy_digest
     assert "sails" not in msgspec.json.encode(raised).decode()
+
+
+@pytest.mark.parametrize(("opening", "named"), [(0.15, False), (0.6, True)])
+def test_evidence_is_what_added(opening: float, named: bool) -> None:
+    """A greeting makes a level where none was, and is none; nor is a refused turn that lowered the log-odds."""
+    session = Session(POLICY)
+    session.put(said(0, "Hello there."), risk=opening, vector=[1.0] * 64)
+    for turn, risk in ((2, 0.8), (4, 0.05), (6, 0.8), (8, 0.8), (10, 0.8)):
+        session.put(said(turn), risk=risk, vector=[1.0] * 64)
+        answer(session, turn + 1, REFUSAL)
+    alert = session.alerts[-1]
+    added = {each.turn: each.log_odds for each in told(alert).turns}
+
+    assert added[0] > 0 > added[4]
+    assert (named, False) == (0 in {each.turn for each in alert.evidence}, 4 in {each.turn for each in alert.evidence})
+    assert all(each.log_odds == added[each.turn] > 0 for each in alert.evidence)
 
 
 def test_calm_turns_do_not() -> None:
@@ -102,7 +118,7 @@ def test_each_app_has_its_thresholds() -> None:
         tell(here, turn, 0.4)
         tell(there, turn, 0.4, app_id="b")
 
-    assert [0.15] == [told(alert).threshold for alert in here.alerts]
+    assert {0.15} == {told(alert).threshold for alert in here.alerts}
     assert [] == there.alerts
 
 

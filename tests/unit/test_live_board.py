@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import AmbiguousApp
-from models.events import AlertStatus, Mode, SessionName, Severity
+from models.events import AlertStatus, Contribution, Mode, SessionName, Severity, SignalShare
 from models.events.erase import EraseRequested, EraseScope
 from streams.api.live.board import LiveBoard
-from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
+from streams.api.live.known import MOST_ALERTS, SPARK_POINTS, KnownAlert
 from streams.api.live.messages import AlertRow, Row
+from streams.api.live.timeline import alert_detail
 from tests.support.live_made import AT, alert, at_ms, profile, segment
 
 MOST = 1_000
@@ -115,6 +116,22 @@ def test_a_label_stays_with_its_alert_through_changes() -> None:
 
 
 # --- what changed
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_an_alert_is_shown_by_the_signals_that_made_it(judged: bool) -> None:
+    """By the model's where it judged, with the shares that raise it; the source formulas' where they decided."""
+    seeds = [SignalShare("suspicion", 0.9, 1.0)]
+    raising = [
+        Contribution(name, 0.9, added, 0.1, False) for name, added in (("run", 1.0), ("level", 3.0), ("demands", -1.0))
+    ]
+    told = alert(judged=judged, signals=seeds)
+    if told.escalation is not None:
+        told = msgspec.structs.replace(told, escalation=msgspec.structs.replace(told.escalation, contributions=raising))
+    shown = alert_detail(KnownAlert(told, 1, None, None)).signals
+
+    expected = [("level", 0.75), ("run", 0.25)] if judged else [("suspicion", 1.0)]
+    assert expected == [(each.name, each.share) for each in shown]
 
 
 @pytest.mark.parametrize("first", ["erased", "session"])

@@ -42,7 +42,7 @@ ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", 
 
 @app.command(
     epilog=examples(
-        "turntide lab eval escalation --data dialogues.jsonl",
+        "turntide lab eval escalation",
         "turntide lab eval escalation --data dialogues.jsonl --output json",
         "turntide lab eval escalation --data dialogues.jsonl --leave-out source",
         "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
@@ -50,7 +50,14 @@ ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", 
 )
 def escalation(
     *,
-    data: Annotated[Path, typer.Option(help="Labelled dialogues, a JSON object a line: source, label, turns.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labelled dialogues, a JSON object a line: source, label, turns. None: the ordinary chats that "
+            "Turntide brings, none of which should alert.",
+            show_default=False,
+        ),
+    ] = None,
     leave_out: Annotated[
         LeaveOut,
         typer.Option(
@@ -67,10 +74,10 @@ def escalation(
     Beside it stand what needs no memory: the first user turn alone, the number of turns, the mean length. Figures that
     need both labels are empty where the data bear one. No text is printed.
     """
-    from jobs.lab.eval.escalation import measure, show
+    from jobs.lab.eval.escalation import measure, ordinary_chats, show
     from jobs.shared.dialogues import read_dialogues
 
-    show(measure(read_dialogues(data), leave_out.value), Printer(output))
+    show(measure(ordinary_chats() if data is None else read_dialogues(data), leave_out.value), Printer(output))
 
 
 @app.command(

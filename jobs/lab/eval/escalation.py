@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from jobs.lab.eval.escalation_scoring import ScoredSession, summary
 from jobs.lab.eval.scores import cell
 from jobs.lab.train.card import COLUMNS
 from jobs.lab.train.scorer import Trainer, trainer_with_own
-from jobs.shared.dialogues import LabelledDialogue, family_of, folded, judging_policy
+from jobs.shared.dialogues import LabelledDialogue, family_of, folded, judging_policy, read_labelled
 from jobs.shared.output import OutputFormat, Printer, Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Role
@@ -34,6 +35,12 @@ _BATCH_TURNS = 512
 _TIMED_BATCHES = 16
 """A turn's cost is measured in so many batches of so many."""
 _TIMED_ROUNDS = 3
+
+
+def ordinary_chats() -> list[LabelledDialogue]:
+    """Support, sales, tutoring and coding chats, written by somebody blind to the signals; nothing learns from them."""
+    file = files("jobs.lab.eval").joinpath("ordinary_chats.jsonl")
+    return read_labelled(file, LabelledDialogue, "dialogue", name="session_id")
 
 
 class DialogueJudge(NamedTuple):
@@ -196,10 +203,11 @@ def measure(dialogues: Sequence[LabelledDialogue], leave_out: str) -> dict[str, 
     """
     settings, embedder = load_settings(), WordLlamaEmbedder()
     policy, model = policy_of(settings), model_at(settings.scorer.file)
-    if settings.scorer.kind == "rules" or not policy.escalation.enabled:
+    if settings.scorer.kind == "rules" or policy.judging_model is None:
         raise ConfigurationError(
-            "no trained scorer judges sessions here (scorer.kind is rules, or the policy's escalation.enabled false): "
-            "there are no probabilities to measure. `turntide alerts backtest` compares any scorers and policies."
+            "no trained scorer judges sessions here (scorer.kind is rules, or the policy's escalation.enabled false or "
+            "risk.source upstream): there are no probabilities to measure. `turntide alerts backtest` compares any "
+            "scorers and policies."
         )
     sides = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out in {"family", "source"}:

@@ -76,5 +76,7 @@ class SequenceSignals(Struct, array_like=True, gc=False):
 
 SIGNAL_NAMES: tuple[str, ...] = SequenceSignals.__struct_fields__
 """Of all signals, in their order."""
+OF_COURSE = frozenset({"information_gathering", "one_matter", "rephrased_probing", "refused_rephrased", "refusals"})
+"""Signals of how a talk goes, whatever it is about: `escalation.alone_bound` bounds them where nothing is risky."""
 _all_of: Callable[[SequenceSignals], tuple[Signal, ...]] = attrgetter(*SIGNAL_NAMES)
 _values_of: Callable[[SequenceSignals], tuple[float, ...]] = attrgetter(*(f"{name}.value" for name in SIGNAL_NAMES))

@@ -205,7 +205,7 @@ class TimelineEpisode(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """A signal's share of the score; all of an alert add up to 1."""
+    """A signal's share of what made the score; all of an alert add up to 1."""
 
     name: str
     share: float

@@ -36,7 +36,7 @@ from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
-from streams.notify.wording import counterfactual
+from streams.notify.wording import counterfactual, strongest
 
 MOST_TURNS = 1_000
 """Of a timeline, the last ones; also of turns with text in one answer."""
@@ -165,12 +165,19 @@ def _topic(topic: RememberedTopic, *, text: bool) -> TimelineTopic:
 
 
 def alert_detail(alert: KnownAlert) -> AlertDetail:
-    """An alert with its grounds; without a model there are neither weights nor a counterfactual."""
+    """An alert with its grounds: the signals that made its score, as its reason has them.
+
+    Without a model those of the source formulas, and neither weights nor a counterfactual.
+    """
     row, judged = alert.row(), alert.event.escalation
+    made = {each.name: each.share for each in alert.event.signals}
+    if judged is not None:
+        raising = {each.signal: each.log_odds for each in strongest(judged.contributions) if each.log_odds > 0}
+        made = {name: added / sum(raising.values()) for name, added in raising.items()}
     return answered(
         AlertDetail,
         row,
-        signals=[Share(name=each.name, share=each.share) for each in alert.event.signals],
+        signals=[Share(name=name, share=share) for name, share in made.items()],
         contributions=[] if judged is None else [Weight(turn=each.turn, weight=each.log_odds) for each in judged.turns],
         counterfactual=None if judged is None else counterfactual(judged),
     )

@@ -14,7 +14,7 @@ from msgspec import structs
 from typer.testing import Result
 
 from jobs.lab.eval.command import LeaveOut
-from jobs.lab.eval.escalation import sides_of
+from jobs.lab.eval.escalation import ordinary_chats, sides_of
 from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
@@ -160,3 +160,13 @@ def test_a_table_and_csv_say_the_same(data: Path) -> None:
     assert "control: first_turn" in table.stdout
     assert [row["source"] for row in rows] == sorted(report["by_source"])
     assert rows[0]["roc_auc"] == f"{report['by_source'][rows[0]['source']]['roc_auc']:.3f}"
+
+
+def test_ordinary_chats_do_not_alert() -> None:
+    """Sixty of support, sales, tutoring and coding, written blind to the signals; at most one is a false alarm."""
+    chats = ordinary_chats()
+    report = json.loads(turntide("eval", "escalation", "--output", "json").stdout)
+
+    assert (60, 60) == (len(chats), report["judged_by_the_scorer"])
+    assert all(10 <= len(chat.turns) <= 40 and not chat.escalating for chat in chats)
+    assert report["fpr"] <= 1 / 60

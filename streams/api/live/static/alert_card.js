@@ -53,7 +53,7 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
       ["Label", label],
       ["Trace", alert.trace_id ? el("code", {}, alert.trace_id) : null],
     ]),
-    part("Signals, share of the score", alert.signals?.length ? bars(alert.signals) : null),
+    part("Signals, share of what made the score", alert.signals?.length ? bars(alert.signals) : null),
     part("What each turn added, in log-odds", alert.contributions?.length ? drawContributions(alert.contributions, alert.evidence ?? [], WIDTH) : null),
     part("Counterfactual", typeof alert.counterfactual === "string" ? el("p", {}, alert.counterfactual) : null));
 };

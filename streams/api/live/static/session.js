@@ -177,7 +177,7 @@ export class Session {
     if (this.topShown === shown.join("\n")) return;
     this.topShown = shown.join("\n");
     const [app, user, peak, slope, turns, started, updated, state] = shown;
-    this.facts.replaceChildren(pairs([["App", app], ["User", user], ["Peak", peak], ["Slope per turn", slope], ["Turns", turns], ["Started", started], ["Updated", updated], ["State", state]]));
+    this.facts.replaceChildren(pairs([["App", app], ["User", user], ["Riskiest turn alone", peak], ["Slope per turn", slope], ["Turns", turns], ["Started", started], ["Updated", updated], ["State", state]]));
   }
 
   #draw() {
