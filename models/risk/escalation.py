@@ -1,6 +1,6 @@
 """Escalation state of a session, turn by turn: its signals, what each turn added, and what others say of it.
 
-Kept as part `e` of a session that a model judges (`policy.escalation.model_in_force`), written when it changed. What
+Kept as part `e` of a session that a model judges (`Policy.judging_model`), written when it changed. What
 is kept of the signals is what they were before the last message, and that message: another piece of it can still come
 and take its place, and what they are now is always one observation away.
 
@@ -11,6 +11,7 @@ and take its place, and what they are now is always one observation away.
 | user turns with none between, within `merge_within` of the first | one message: its highest risk, all that it does |
 | about an allowed topic | passed over |
 | refusal by the assistant | known to the next user turn |
+| no risky turn among the last `around_turns` | signals of the course count up to `alone_bound` |
 | weights or rules other than the last turn was judged by | what came before is weighed anew, as one sum |
 | a slower judge's answer | stands as long as the alert that it is about |
 """

@@ -66,7 +66,7 @@ def check_scorer(settings: Settings) -> Verdict:
     from models.risk.sequence.signals import SIGNAL_NAMES
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
-    scorer, escalation = scorer_of(settings, stream_embedder_of(settings)), policy_of(settings).escalation
+    scorer, policy = scorer_of(settings, stream_embedder_of(settings)), policy_of(settings)
     turn = Turn(
         session_id=_NOBODY,
         user_id=_NOBODY,
@@ -76,7 +76,7 @@ def check_scorer(settings: Settings) -> Verdict:
         content=_GREETING,
         timestamp=datetime.now(UTC),
     )
-    model, detail = escalation.model_in_force, f"{scorer.name}, a greeting has risk {scorer.score([turn])[0]:.2f}"
+    model, detail = policy.judging_model, f"{scorer.name}, a greeting has risk {scorer.score([turn])[0]:.2f}"
     if model is None:
         return ok(f"{detail}; fixed formulas judge sessions (deploy/risk-memory.md)")
     if unknown := sorted(model.weights.keys() - set(SIGNAL_NAMES)):
