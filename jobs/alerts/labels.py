@@ -11,7 +11,7 @@ from aiokafka.structs import ConsumerRecord
 from models.errors import ConfigurationError
 from models.events import AlertChanged, AlertLabelled, SessionErased
 from models.events.topics import TURNS
-from models.policy import IntakePolicy
+from models.policy import Policy
 from models.wire.envelope import tag_of
 from streams.inference.intake import decode
 from streams.kafka.client import read_to_end
@@ -63,18 +63,18 @@ async def erased_since(settings: Settings, alerts: Iterable[AlertChanged]) -> se
     by_partition: defaultdict[int, list[AlertChanged]] = defaultdict(list)
     for alert in alerts:
         by_partition[alert.source.partition].append(alert)
-    topic, intake = TURNS.full_name(settings.topic_prefix), policy_of(settings).intake
+    topic, policy = TURNS.full_name(settings.topic_prefix), policy_of(settings)
     found: set[str] = set()
     for partition, here in by_partition.items():
         async for record in read_to_end(settings.kafka, topic, only=partition):
-            found |= erased_by([record], here, intake)
+            found |= erased_by([record], here, policy)
     return found
 
 
-def erased_by(records: Iterable[ConsumerRecord], alerts: Sequence[AlertChanged], intake: IntakePolicy) -> set[str]:
+def erased_by(records: Iterable[ConsumerRecord], alerts: Sequence[AlertChanged], policy: Policy) -> set[str]:
     """Ids of those alerts of a partition whose session one of these records of it erases, after the alert."""
     candidates = [record for record in records if _ERASED in (record.value or b"")]
-    erased = [each for each in decode(candidates, intake).arrivals if isinstance(each.event, SessionErased)]
+    erased = [each for each in decode(candidates, policy).arrivals if isinstance(each.event, SessionErased)]
     return {
         alert.alert_id
         for alert in alerts
@@ -93,18 +93,18 @@ async def latest_labels(settings: Settings) -> dict[str, AlertLabelled]:
         StoreUnavailable: Kafka does not answer.
     """
     found: dict[str, AlertLabelled] = {}
-    intake = policy_of(settings).intake
+    policy = policy_of(settings)
     async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
-        for label in labels_in([record], intake):
+        for label in labels_in([record], policy):
             found[label.alert_id] = label
     return found
 
 
-def labels_in(records: Iterable[ConsumerRecord], intake: IntakePolicy) -> list[AlertLabelled]:
+def labels_in(records: Iterable[ConsumerRecord], policy: Policy) -> list[AlertLabelled]:
     """The labels among records of `turns.v1`, in their order; what intake refuses is none."""
     # Few records hold one: the others are not decoded.
     candidates = [record for record in records if _TAG in (record.value or b"")]
-    return [each.event for each in decode(candidates, intake).arrivals if isinstance(each.event, AlertLabelled)]
+    return [each.event for each in decode(candidates, policy).arrivals if isinstance(each.event, AlertLabelled)]
 
 
 def described(label: AlertLabelled | None) -> dict[str, object]:

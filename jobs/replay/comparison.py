@@ -255,7 +255,7 @@ class _Settling:
 
     def _mask(self) -> RecordMasker | None:
         masking = self._policy.masking
-        return masker_of(masking) if masking.at_index else None
+        return masker_of(masking, personal=masking.at_index)
 
 
 async def _until_equal(

@@ -18,7 +18,7 @@ from msgspec import Struct
 LABELS = frozenset(
     {
         *("stage", "partition", "topic", "sink", "service", "route"),
-        *("reason", "severity", "cause", "mode", "result", "status", "direction", "version"),
+        *("reason", "severity", "cause", "mode", "result", "status", "direction", "version", "kind"),
     }
 )
 """The only label names there are; each takes few values."""

@@ -1,6 +1,6 @@
 """Rules of what is kept for long: masking, anonymity, retention by privacy class, mining. Part of `models.policy`.
 
-None of it changes what the stream does: `models.policy.digest` leaves these sections out.
+None of it but `masking.secrets` changes what the stream does: `models.policy.digest` leaves these sections out.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ MaskedKind = Literal["email", "phone", "card", "iban"]
 
 
 class MaskingPolicy(PolicySection, frozen=True, kw_only=True):
-    """Which personal data is replaced by its kind, `[email]`, before words are kept. Off where no place is named."""
+    """What in words is replaced by its kind: secrets, `[token]`; where it is asked for personal data, `[email]`."""
 
+    secrets: bool = True
+    """API keys, tokens, private keys and passwords in addresses, before anything is folded, indexed or archived. The
+    fold's input goes by it: it counts for the policy's digest where it is off."""
     at_archive: bool = False
     """In the archive: all words that it would keep. Of refused records only the reason is kept then."""
     at_index: bool = False

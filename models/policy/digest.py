@@ -12,7 +12,7 @@ from models.policy import Policy
 DIGEST_DIGITS: Final = 12
 _MOST_REMEMBERED: Final = 64
 _OFFLINE: Final = frozenset({"archive", "masking", "prompts"})
-"""Sections that change nothing of what the stream does."""
+"""Sections that change nothing of what the stream does, unless secrets are kept."""
 _remembered: dict[int, tuple[Policy, str]] = {}
 """By identity: a policy holds its model's weights and is not hashable. It is kept, so that its id stays its own."""
 
@@ -40,4 +40,7 @@ def live_policy(policy: Policy) -> bytes:
     False
     """
     sections = msgspec.structs.asdict(policy).items()
-    return msgspec.json.encode({name: section for name, section in sections if name not in _OFFLINE})
+    live: dict[str, object] = {name: section for name, section in sections if name not in _OFFLINE}
+    if not policy.masking.secrets:
+        live["masking"] = {"secrets": False}
+    return msgspec.json.encode(live)

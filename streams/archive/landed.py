@@ -157,6 +157,11 @@ def _skipped(topic: Topic, full_name: str, record: ConsumerRecord, error: Invali
     )
 
 
+def without_bytes(skipped: Skipped) -> Skipped:
+    """A note of offsets without a record's own bytes: in what could not be decoded no personal data can be masked."""
+    return skipped if skipped.value is None else msgspec.structs.replace(skipped, value=None)
+
+
 def _extra(event: Struct, value: bytes) -> str | None:
     try:
         fields = _fields.decode(value)

@@ -55,6 +55,7 @@ from models.retrieval.relevance import RetrievalFilters, RetrievalQuery, Retriev
 from models.retrieval.token_budget import TokenBudget, scaled_to
 from models.text.words import estimate_tokens
 from streams.embedded.project_folder import ProjectFolder
+from streams.masking.credentials import without_secrets
 
 _APP = "local"
 _MOST_ITEMS, _MOST_BYTES = 200, 1024 * 1024
@@ -129,7 +130,7 @@ class MemorySystem:
         Raises:
             ConfigurationError: No conversation was started.
         """
-        name, now = self._started(), self._now()
+        name, now, content = self._started(), self._now(), without_secrets(content)
         known = self.view.conversations.get(name)
         turn = 0 if known is None else known.total_turns
         place = Position(TURNS.name, 0, self._project.offset + 1)
@@ -153,7 +154,9 @@ class MemorySystem:
         Raises:
             ConfigurationError: No conversation was started.
         """
-        self._take(ConversationStatusSet, conversation_id=self._started(), status="ended", summary=summary)
+        self._take(
+            ConversationStatusSet, conversation_id=self._started(), status="ended", summary=without_secrets(summary)
+        )
         self._conversation = ""
 
     # --- reading

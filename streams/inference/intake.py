@@ -16,8 +16,9 @@ from aiokafka.structs import ConsumerRecord
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Position, TopicRestored, Turn
 from models.events.ids import event_id
+from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.sessions import DecodedArrival
-from models.policy import IntakePolicy, Policy
+from models.policy import Policy
 from models.risk.scorer import score_text
 from models.session.bounds import fitting_dead_letter, thinned_dead_letter
 from models.text.language import is_probably_english
@@ -26,6 +27,7 @@ from models.wire.codec import decode_command, decode_input
 from models.wire.envelope import SCHEMA_HEADER
 from models.wire.flood import FloodGauge
 from streams.kafka.records import appended_at
+from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, TurnScorer, Vectors
 
@@ -61,8 +63,8 @@ class Intake:
         floods: Mapping[int, FloodGauge] = MappingProxyType({}),
     ) -> dict[int, Decoded[DecodedArrival]]:
         """Take several partitions like `take`, scored and embedded together."""
-        rules = self._policy.intake
-        decoded = {n: decode(records, rules, above=above[n], flood=floods.get(n)) for n, records in batches.items()}
+        policy = self._policy
+        decoded = {n: decode(records, policy, above=above[n], flood=floods.get(n)) for n, records in batches.items()}
         self._enrich([each.arrivals for each in decoded.values()])
         return decoded
 
@@ -116,32 +118,43 @@ def topic_text(title: str, summary: str | None) -> str:
 
 
 def decode(
-    records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1, flood: FloodGauge | None = None
+    records: Iterable[ConsumerRecord], policy: Policy, *, above: int = -1, flood: FloodGauge | None = None
 ) -> Decoded[DecodedArrival]:
     """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order.
 
     Args:
         records: Of one partition.
-        rules: What is refused.
+        policy: What is refused, and whether arrivals are without secrets; letters have what came.
         above: Offset of the last record that is done with.
         flood: The partition's; none: every letter keeps its bytes.
     """
 
     def arrival(record: ConsumerRecord, received_at: datetime) -> DecodedArrival:
-        return DecodedArrival(decode_input(record.value, record.key, received_at, rules), _place(record), received_at)
+        value = masked(TURNS, record.value)
+        event = decode_input(value, record.key, received_at, policy.intake)
+        return DecodedArrival(event, _place(record), received_at)
 
+    masked = _mask(policy)
     return _decode(records, arrival, above, flood)
 
 
 def decode_commands(
-    records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1, flood: FloodGauge | None = None
+    records: Iterable[ConsumerRecord], policy: Policy, *, above: int = -1, flood: FloodGauge | None = None
 ) -> Decoded[Command]:
     """Commands and dead letters of the records of `commands.v1` above an offset, likewise."""
 
     def command(record: ConsumerRecord, received_at: datetime) -> Command:
-        return Command(decode_command(record.value, record.key, received_at, rules), _place(record), received_at)
+        value = masked(COMMANDS, record.value)
+        return Command(decode_command(value, record.key, received_at, policy.intake), _place(record), received_at)
 
+    masked = _mask(policy)
     return _decode(records, command, above, flood, counts=_is_foreign)
+
+
+def _mask(policy: Policy) -> Callable[[Topic, bytes | None], bytes | None]:
+    """What takes secrets from a record's value."""
+    mask = masker_of(policy.masking)
+    return lambda topic, value: value if mask is None or value is None else mask.value(topic, value)
 
 
 def _is_foreign(record: ConsumerRecord) -> bool:

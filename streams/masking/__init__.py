@@ -1,1 +1,1 @@
-"""Personal data in words that are kept: found, and replaced by its kind."""
+"""Secrets, and personal data where it is asked for: found in words, and replaced by their kind."""

@@ -1,4 +1,4 @@
-"""Records of the log as they are kept where words are masked: ids, codes and figures as they were.
+"""Records of the log as they are folded and kept where words are masked: ids, codes and figures as they were.
 
 By the name of each field: what is words in any event (`models.events.fields`), and whatever no event has, is masked.
 So what a producer adds is, too.
@@ -6,8 +6,11 @@ So what a producer adds is, too.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import base64
+import binascii
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -20,9 +23,9 @@ from models.events.fields import Privacy, meaning_of, parts_of
 from models.events.topics import DEAD_LETTERS, TURNS, Topic
 from models.policy.archive import MaskingPolicy
 from models.wire.envelope import tag_of
-from streams.archive.schema import Skipped
+from streams.masking.credentials import MAY_HOLD_ONE, without_secrets
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, binascii.Error)
 _NO_FIELD = b"[[]]"
 """In place of what cannot be read: no field that an event names takes it, so nothing becomes an event by it."""
 
@@ -30,12 +33,20 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class RecordMasker:
-    """Masks records; one that has nothing to mask is given as it is."""
+    """Masks records; one that has nothing to mask is given as it is.
 
-    def __init__(self, policy: MaskingPolicy) -> None:
-        from streams.masking.found import Masker  # noqa: PLC0415 - extra `masking`
+    Args:
+        policy: What is masked.
+        personal: Whether personal data is, too; it needs the extra `masking`.
+    """
 
-        self._masker = Masker(policy)
+    def __init__(self, policy: MaskingPolicy, *, personal: bool) -> None:
+        self._steps: list[Callable[[str], str]] = [without_secrets] if policy.secrets else []
+        self.personal = personal
+        if personal:
+            from streams.masking.found import Masker  # noqa: PLC0415 - extra `masking`
+
+            self._steps.append(Masker(policy).mask)
         self._decode = msgspec.json.Decoder().decode
         self._encode = msgspec.json.Encoder().encode
 
@@ -44,12 +55,14 @@ class RecordMasker:
         return [self._record(topic, record) for record in records]
 
     def value(self, topic: Topic, value: bytes) -> bytes:
-        """One record's value; empty where it is no JSON, which is nobody's event and refused as it always was."""
+        """One record's value. What is no JSON is no event and is refused as it was: masked as text, or empty."""
+        if not self.personal and MAY_HOLD_ONE.search(value) is None and topic is not DEAD_LETTERS:
+            return value
         try:
             said = self._decode(value)
             masked = self._masked(said, words=True, own=_own_fields(said) if topic is TURNS else frozenset())
             if topic is DEAD_LETTERS and isinstance(masked, dict):
-                masked["value"] = None  # the refused bytes: whose they are and what is in them is not known
+                masked["value"] = self._refused(said.get("value"))
             return value if masked == said else self._encode(masked)
         except _UNREADABLE:
             return self._by_field(topic, value)
@@ -59,7 +72,7 @@ class RecordMasker:
         try:
             fields = _fields(value)
         except _UNREADABLE:
-            return b""
+            return b"" if self.personal else self._raw(value)
         own = _own_fields(fields) if topic is TURNS else frozenset()
         return self._encode({name: msgspec.Raw(self._field(name, raw, own)) for name, raw in fields.items()})
 
@@ -69,9 +82,21 @@ class RecordMasker:
         except _UNREADABLE:
             return _NO_FIELD
 
+    def _refused(self, value: Any) -> str | None:
+        """The bytes of a dead letter; none where personal data goes, as it is not known whose they are."""
+        if self.personal or not isinstance(value, str):
+            return None
+        return base64.b64encode(self.value(TURNS, base64.b64decode(value))).decode()
+
+    def _raw(self, value: bytes) -> bytes:
+        """Bytes of any kind: one letter each."""
+        return self.text(value.decode("latin-1")).encode("latin-1")
+
     def text(self, text: str) -> str:
         """One text."""
-        return self._masker.mask(text)
+        for step in self._steps:
+            text = step(text)
+        return text
 
     def _record(self, topic: Topic, record: ConsumerRecord) -> ConsumerRecord:
         if record.value is None:
@@ -81,7 +106,7 @@ class RecordMasker:
 
     def _masked(self, value: Any, *, words: bool, own: Container[str] = ()) -> Any:
         if isinstance(value, str):
-            return self._masker.mask(value) if words else value
+            return self.text(value) if words else value
         if isinstance(value, list):
             return [self._masked(each, words=words) for each in value]
         if isinstance(value, dict):
@@ -113,21 +138,19 @@ def _own_fields(said: Any) -> frozenset[str]:
     return frozenset(said).difference(ours) | {"metadata"}
 
 
-def masker_of(policy: MaskingPolicy) -> RecordMasker:
-    """The masker of a policy.
+@cache
+def masker_of(policy: MaskingPolicy, *, personal: bool = False) -> RecordMasker | None:
+    """The masker of a policy, for a place where personal data is masked or stays; None where nothing is masked.
 
     Raises:
         ConfigurationError: What it needs is not installed.
     """
+    if not (policy.secrets or personal):
+        return None
     try:
-        return RecordMasker(policy)
+        return RecordMasker(policy, personal=personal)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"masking needs the package `{error.name}`: install `turntide[masking]`") from error
-
-
-def without_bytes(skipped: Skipped) -> Skipped:
-    """A note of offsets without a record's own bytes: what could not be decoded cannot be masked."""
-    return skipped if skipped.value is None else msgspec.structs.replace(skipped, value=None)
 
 
 _TURN = tag_of(Turn)

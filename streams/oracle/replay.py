@@ -281,7 +281,7 @@ class UsersReplay(LogReplay[Command]):
     folded = USERS
 
     def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[Command]:
-        return decode_commands(records, self._policy.intake, above=above, flood=flood)
+        return decode_commands(records, self._policy, above=above, flood=flood)
 
     def _new_fold(self, entities: Entities) -> Callable[[Sequence[Command]], Iterator[PartitionFolded]]:
         return MemoryPartitionFold(entities, self._policy).fold

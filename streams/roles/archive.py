@@ -34,7 +34,7 @@ from models.wire.trace_context import NO_TRACES
 from streams.archive.buffer import UNLANDABLE, ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw
-from streams.archive.landed import land_all
+from streams.archive.landed import land_all, without_bytes
 from streams.archive.maintenance import ArchiveUpkeep
 from streams.archive.removal import FOLDER
 from streams.archive.schema import ABSENT, EXPIRED
@@ -45,7 +45,7 @@ from streams.http.health import create_api, serve
 from streams.kafka.client import reader_options, require_topic
 from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
-from streams.masking.records import RecordMasker, masker_of, without_bytes
+from streams.masking.records import RecordMasker, masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_skipped
@@ -77,7 +77,7 @@ async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> Non
         writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
         stack.push_async_callback(asyncio.to_thread, writer.close)
         watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
-        mask = masker_of(policy.masking) if policy.masking.at_archive else None
+        mask = masker_of(policy.masking, personal=policy.masking.at_archive)
         archivist = Archivist(settings, topics, policy.intake, writer, stir=watchdog.stir, mask=mask)
         api = create_api(
             ready=archivist.ready,
@@ -221,7 +221,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             records = self._mask.records(topic, records)
         landing = land_all(topic, place.topic, records, self._intake)
         self._buffer.take(landing.rows)
-        self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
+        is_masked = self._mask is not None and self._mask.personal
+        self._buffer.skip_all(map(without_bytes, landing.skipped) if is_masked else landing.skipped)
         tell_skipped(landing.skipped, self._topics)
         self._taken.advance(place, expected=expected, processed=next_offset)
         self._buffer.moves[place] = self._landed[place]._replace(next=next_offset)

@@ -47,9 +47,10 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Command]]:
         """Decoded and checked."""
-        rules, folds, floods = self.policy.intake, self.folds, self.floods
+        policy, folds, floods = self.policy, self.folds, self.floods
         return {
-            n: decode_commands(records, rules, above=folds[n].offset, flood=floods[n]) for n, records in batches.items()
+            n: decode_commands(records, policy, above=folds[n].offset, flood=floods[n])
+            for n, records in batches.items()
         }
 
     def new_fold(self, entities: Mapping[str, Parts]) -> MemoryPartitionFold:
@@ -58,7 +59,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
 
     def usable(self, records: list[ConsumerRecord]) -> list[Position]:
         """What can be decoded."""
-        return [command.position for command in decode_commands(records, self.policy.intake).arrivals]
+        return [command.position for command in decode_commands(records, self.policy).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:
         """Requests that go out, and what memories of apps cost."""

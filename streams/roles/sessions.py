@@ -89,7 +89,7 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
 
     def usable(self, records: list[ConsumerRecord]) -> list[Position]:
         """What can be decoded."""
-        return [arrival.position for arrival in decode(records, self.policy.intake).arrivals]
+        return [arrival.position for arrival in decode(records, self.policy).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:  # noqa: ARG002 - of whichever partition
         """Alerts that a trace leads to are told in the log."""

@@ -31,7 +31,7 @@ from models.events import (
     TurnsJudged,
 )
 from models.events.topics import ALERTS, TURNS
-from models.policy import IntakePolicy
+from models.policy import IntakePolicy, Policy
 from models.wire.codec import decode_input
 from streams.archive.inputs import archived_changes, archived_inputs
 from streams.archive.writer import LakeWriter
@@ -94,7 +94,7 @@ def test_an_alert_whose_session_was_erased_after_it_is_known(named: str, found: 
         for name, session, offset in (("before", "s-1", 0), ("other", "s-2", 1), ("after", "s-1", 3))
     ]
 
-    assert found == erased_by(log, alerts, IntakePolicy())
+    assert found == erased_by(log, alerts, Policy())
 
 
 def test_no_label_brings_the_name_of_an_erased_session_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_labels_are_found_among_turns() -> None:
     broken = consumed([label()])[0]
     broken.value = broken.value[:-4]
 
-    assert [label(reason="first"), label(escalating=False)] == labels_in([*log, broken], IntakePolicy())
+    assert [label(reason="first"), label(escalating=False)] == labels_in([*log, broken], Policy())
 
 
 def test_the_list_shows_labels(monkeypatch: pytest.MonkeyPatch) -> None:

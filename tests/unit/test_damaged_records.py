@@ -153,8 +153,8 @@ async def test_every_record_is_indexed_or_passed(index: Quiet, topic: Topic) -> 
 def test_every_record_is_folded_or_refused() -> None:
     """Of turns and commands: a fold takes whatever its codec lets in."""
     policy = Policy()
-    turns = decode(damaged(TURNS, EACH), policy.intake)
-    commands = decode_commands(damaged(COMMANDS, EACH), policy.intake)
+    turns = decode(damaged(TURNS, EACH), policy)
+    commands = decode_commands(damaged(COMMANDS, EACH), policy)
     for arrival in turns.arrivals:
         assert list(PartitionFold({}, policy).fold([arrival])) is not None
     for command in commands.arrivals:

@@ -9,13 +9,14 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from models.events import MemoryDeleted
-from models.policy import IntakePolicy
+from models.policy import IntakePolicy, Policy
 from models.wire.codec import encode
 from models.wire.envelope import Headers, headers_for
 from models.wire.flood import FloodGauge
 from streams.inference.intake import decode, decode_commands
 
 LIMITS = IntakePolicy(dead_letter_consecutive=10, dead_letter_window=20, dead_letter_ratio=0.8)
+RULES = Policy(intake=LIMITS)
 
 
 def record(offset: int, value: bytes, *, topic: str = "t.turns.v1", headers: Headers | None = None) -> ConsumerRecord:
@@ -51,14 +52,14 @@ def test_letters_are_the_same_wherever_a_worker_takes_over(seed: int) -> None:
         for n in range(200)
         if rng.random() < 0.95
     ]
-    whole = decode(log, LIMITS, flood=FloodGauge(LIMITS)).dead
+    whole = decode(log, RULES, flood=FloodGauge(LIMITS)).dead
     cut, batches, gauge = rng.randrange(1, len(log)), [], FloodGauge(LIMITS)
     start = log[cut].offset
-    decode([each for each in log[:cut] if each.offset >= start - gauge.reach], LIMITS, flood=gauge)
+    decode([each for each in log[:cut] if each.offset >= start - gauge.reach], RULES, flood=gauge)
     rest = log[cut:]
     while rest:
         size = rng.randrange(1, 30)
-        batches += decode(rest[:size], LIMITS, flood=gauge).dead
+        batches += decode(rest[:size], RULES, flood=gauge).dead
         rest = rest[size:]
 
     assert batches == [letter for letter in whole if letter.offset >= start]
@@ -69,7 +70,7 @@ def test_what_is_done_with_counts() -> None:
     """State may be ahead of the committed offset: those letters are written already, and part of the flood."""
     log = [record(n, b"junk") for n in range(15)]
 
-    letters = decode(log, LIMITS, above=11, flood=FloodGauge(LIMITS)).dead
+    letters = decode(log, RULES, above=11, flood=FloodGauge(LIMITS)).dead
 
     assert [(letter.offset, letter.value) for letter in letters] == [(12, None), (13, None), (14, None)]
 
@@ -79,7 +80,7 @@ def test_commands_of_the_api_never_count() -> None:
     command = MemoryDeleted(app_id="a\x01", memory_id=1, timestamp=datetime(2026, 1, 5, tzinfo=UTC))
     for headers, is_flood in ((headers_for(command), False), ([], True)):
         log = [record(n, encode(command), topic="t.commands.v1", headers=headers) for n in range(15)]
-        letters = decode_commands(log, LIMITS, flood=FloodGauge(LIMITS)).dead
+        letters = decode_commands(log, RULES, flood=FloodGauge(LIMITS)).dead
 
         assert len(letters) == 15
         assert any(letter.value is None for letter in letters) is is_flood

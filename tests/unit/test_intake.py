@@ -114,6 +114,6 @@ async def test_vectors_go_to_the_scorer_that_reads_them(
 @pytest.mark.parametrize("at_ms", [-1, -(2**63), 2**63 - 1])
 def test_a_record_with_an_impossible_time_is_read(at_ms: int) -> None:
     """What a producer writes there stops no role; a turn from before 1970's log comes from the future."""
-    decoded = decode([record(7, SAID[0], at_ms)], Policy().intake)
+    decoded = decode([record(7, SAID[0], at_ms)], Policy())
 
     assert [arrival.position.offset for arrival in decoded.arrivals] + [letter.offset for letter in decoded.dead] == [7]

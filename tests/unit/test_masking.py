@@ -21,9 +21,9 @@ from models.policy.archive import MaskingPolicy
 from models.policy.digest import policy_digest
 from models.wire.codec import decode_input, encode
 from streams.archive.buffer import ArchivedPartition, Move
-from streams.archive.landed import land_all
+from streams.archive.landed import land_all, without_bytes
 from streams.masking.found import Masker
-from streams.masking.records import RecordMasker, without_bytes
+from streams.masking.records import RecordMasker
 from streams.roles import archive
 from streams.roles.archive import Archivist
 from streams.settings import load_settings
@@ -77,7 +77,7 @@ def test_records_keep_ids_codes_and_figures() -> None:
     turn = msgspec.structs.replace(said(1, PII, app="a", user=SECRETS[0], session=SECRETS[1]), metadata={"id": PII})
     value = encode(turn)
     value = value[:-1] + rb',"added":{"key":["ann\u0040example.org",5]},"source":"ann@example.org"}'
-    masked = msgspec.json.decode(RecordMasker(EVERYWHERE).value(TURNS, value))
+    masked = msgspec.json.decode(RecordMasker(EVERYWHERE, personal=True).value(TURNS, value))
 
     assert (masked["content"], masked["metadata"]["id"]) == (MASKED, MASKED)
     assert (masked["added"], masked["source"]) == ({"key": ["[email]", 5]}, "[email]")
@@ -86,7 +86,7 @@ def test_records_keep_ids_codes_and_figures() -> None:
 
 def test_words_in_lists_are_masked_and_names_of_facts_are_not() -> None:
     """Whatever is in no class is words; facts whose names became one by masking would overwrite each other."""
-    masker = RecordMasker(EVERYWHERE)
+    masker = RecordMasker(EVERYWHERE, personal=True)
     segment = msgspec.structs.replace(example(SegmentCompacted), summary=PII, key_topics=[PII, "parcels"])
     fact = msgspec.structs.replace(example(FactChanged), key=SECRETS[0], value=PII)
     told = msgspec.json.decode(masker.value(COMPACTIONS, encode(segment)[:-1] + b',"of_no_class":"ann@example.org"}'))
@@ -109,14 +109,14 @@ async def test_the_archive_is_masked_where_the_policy_asks_for_it(
     with pytest.raises(RuntimeError, match="made"):
         await archive.run(load_settings(data_dir=tmp_path), policy, stop=asyncio.Event())
 
-    assert (made.call_args.kwargs["mask"] is not None) is at_archive
+    assert made.call_args.kwargs["mask"].personal is at_archive
 
 
 async def test_the_archive_role_masks_what_it_takes(tmp_path: Path) -> None:
     """Before anything is made of a record; of one that is no event, whose ids may be anything, no bytes are kept."""
     settings = load_settings(data_dir=tmp_path)
     topics = {topic.full_name(settings.topic_prefix): topic for topic in (TURNS, PROFILES)}
-    archivist = Archivist(settings, topics, IntakePolicy(), MagicMock(), mask=RecordMasker(EVERYWHERE))
+    archivist = Archivist(settings, topics, IntakePolicy(), MagicMock(), mask=RecordMasker(EVERYWHERE, personal=True))
     turn = encode(said(1, PII, app="a", user="u", session="s"))
     for (name, topic), value in zip(topics.items(), (turn, b'{"user_id":"ann@example.org"}'), strict=True):
         archivist._taken.know(ArchivedPartition(name, 0), 7)
@@ -134,7 +134,7 @@ async def test_the_archive_role_masks_what_it_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [b"{", b"\xff@", b'"ann@example.org', b"[" * 5_000])
 def test_what_is_no_json_is_nobodys_event(value: bytes) -> None:
     """Nothing of it goes on, and it is refused as it always was."""
-    masked = RecordMasker(EVERYWHERE).value(TURNS, value)
+    masked = RecordMasker(EVERYWHERE, personal=True).value(TURNS, value)
 
     assert masked == b""
     for each in (value, masked):
@@ -151,7 +151,7 @@ def test_a_field_that_cannot_be_read_hides_nothing(added: bytes) -> None:
     """A turn with one that no event names is a turn, and its words are masked all the same."""
     words = msgspec.structs.replace(said(1, PII, app="a", user="u", session="s"), metadata={"id": PII})
     value = encode(words)[:-1] + b',"added":' + added + b"}"
-    masked = RecordMasker(EVERYWHERE).value(TURNS, value)
+    masked = RecordMasker(EVERYWHERE, personal=True).value(TURNS, value)
     turn = decode_input(masked, b"s", AT, IntakePolicy())
 
     assert isinstance(turn, Turn)
@@ -161,7 +161,7 @@ def test_a_field_that_cannot_be_read_hides_nothing(added: bytes) -> None:
 
 def test_the_archive_lands_no_secret() -> None:
     """Turns with U+0000 and added fields, facts, refused and undecodable records."""
-    masker, intake = RecordMasker(EVERYWHERE), IntakePolicy()
+    masker, intake = RecordMasker(EVERYWHERE, personal=True), IntakePolicy()
     turn = encode(said(1, f"\x00{PII}", app="a", user="u", session="s"))[:-1] + b',"added":"ann@example.org"}'
     letter = msgspec.structs.replace(example(DeadLetter), value=PII.encode())
     fact = msgspec.structs.replace(example(FactChanged), value=PII)
@@ -185,4 +185,4 @@ def test_whom_an_erasure_names_stays_readable() -> None:
     """Also in a list: points of a session whose id looks like an address would else stay in the index."""
     due = VectorsErasureDue(request_id="r", timestamp=AT, scope="user", user_id=SECRETS[0], session_ids=[SECRETS[0]])
 
-    assert encode(due) == RecordMasker(EVERYWHERE).value(ERASURES, encode(due))
+    assert encode(due) == RecordMasker(EVERYWHERE, personal=True).value(ERASURES, encode(due))
