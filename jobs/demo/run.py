@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,7 @@ from jobs.demo.questions import Questions, ask_archive, load_questions
 from jobs.demo.stage import COMPRESSED_CLOCK, Stage, told
 from jobs.demo.summary import DemoSummary, summarise, tidy_archive
 from jobs.demo.watch import watching
-from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of
+from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of, own_command
 from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
 from streams.archive.catalog import open_reader, paths_of
@@ -255,7 +254,7 @@ def _report(settings: Settings) -> Path:
     """
     page = settings.data_dir / "report.html"
     options = ["--days", "1", "--to", str(page), "--output", "json"]
-    command = [sys.executable, "-m", "jobs.cli", "analyse", "report", *options]
+    command = [*own_command(), "analyse", "report", *options]
     environment = {**os.environ, **environment_of(settings), **_OWN_ARCHIVE}
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if not page.exists():

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from jobs.cli import with_examples
 from jobs.operate.readiness import tell_ready
-from jobs.shared.role_process import with_bytecode
+from jobs.shared.role_process import own_command, with_bytecode
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 from streams.settings.reading import unknown_variables
@@ -206,7 +206,7 @@ async def _keep_running(role: WorkerRole, environment: Mapping[str, str], stop: 
 
 async def _run_child(role: WorkerRole, environment: Mapping[str, str], stop: asyncio.Event) -> int:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "jobs.cli", "worker", role.value, "--exit-with-parent",
+        *own_command(), "worker", role.value, "--exit-with-parent",
         env=environment,
         stdin=subprocess.PIPE,
         start_new_session=True,

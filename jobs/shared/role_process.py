@@ -104,7 +104,7 @@ class RoleProcess:
             )
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-m", "jobs.cli", "worker", self.role, "--exit-with-parent"]
+        return [*own_command(), "worker", self.role, "--exit-with-parent"]
 
     @property
     def pid(self) -> int:
@@ -179,6 +179,15 @@ class RoleProcess:
         if self._process is None:
             raise RoleFailed(f"role {self.role} was not started")
         return self._process
+
+
+def own_command(module: str = "jobs.cli") -> list[str]:
+    """The start of a command line that runs a module of ours in a child.
+
+    Isolated from the current folder, where Python looks first by default: in a project with a package `jobs` of its own
+    a child would run that one.
+    """
+    return [sys.executable, "-P", "-m", module]
 
 
 def with_bytecode(environment: Mapping[str, str]) -> dict[str, str]:

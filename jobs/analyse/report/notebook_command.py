@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ import typer
 from jobs.cli import examples
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.role_process import own_command
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def notebook(
         Printer(output).record(checked())
         return
     copied(to)
-    command = [sys.executable, "-m", "marimo", "edit", "--skip-update-check", str(to)]
+    command = [*own_command("marimo"), "edit", "--skip-update-check", str(to)]
     raise typer.Exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own interpreter and file
 
 

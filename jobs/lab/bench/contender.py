@@ -29,7 +29,7 @@ from aiokafka.structs import ConsumerRecord
 from jobs.lab.bench.folds import plain_fold, raw_read, record_of
 from jobs.lab.bench.measuring import Stopwatch, Timing, apart
 from jobs.lab.bench.recovery import faust_app
-from jobs.shared.role_process import RoleProcess, environment_of
+from jobs.shared.role_process import RoleProcess, environment_of, own_command
 from models.entities import TOPIC_OF
 from models.events import ClockTicked, DeadLetter, OutputEvent
 from models.events.topics import TURNS
@@ -69,7 +69,7 @@ class ContenderProcess(RoleProcess):
     """A contender that works without end; it ends with the process that started it, whatever happens to that."""
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-m", "jobs.lab.bench.contender", self.role]
+        return [*own_command("jobs.lab.bench.contender"), self.role]
 
 
 def run_contender(name: str, settings: Settings, turns: int) -> Timing:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 from collections.abc import Sequence
 from http import HTTPStatus
 from importlib import import_module
@@ -23,7 +22,7 @@ from msgspec import Struct
 from jobs.lab.bench.folds import paced
 from jobs.lab.bench.measuring import BenchFailed, Figures, apart, cpu_s, spread_ms
 from jobs.operate.worker import run_until_stopped
-from jobs.shared.role_process import RoleProcess
+from jobs.shared.role_process import RoleProcess, own_command
 from streams.index.edge import EdgeStore
 from streams.observe.telemetry import configure_logging
 from streams.roles.api import ApiRole
@@ -129,7 +128,7 @@ class StoreServer(RoleProcess):
     """The api role over the Qdrant Edge store of the data directory, as a process of its own."""
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-m", __spec__.name]
+        return own_command(__spec__.name)
 
 
 async def _serve(stop: asyncio.Event) -> None:

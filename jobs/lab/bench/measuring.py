@@ -34,6 +34,7 @@ from jobs.operate.broker.jars import KAFKA_VERSION
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.role_process import own_command
 from models.errors import TurntideError
 from streams.settings import Settings, load_settings
 
@@ -201,7 +202,7 @@ def apart(
     """
     try:
         child = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", __spec__.name],
+            own_command(__spec__.name),
             env={**os.environ, **(environment or {})},
             input=pickle.dumps((work, arguments)),
             capture_output=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +16,7 @@ import httpx
 from jobs.lab.chaos.result import JOINER, Outage
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.topics import apply_topics
-from jobs.shared.role_process import RoleProcess
+from jobs.shared.role_process import RoleProcess, own_command
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.settings.archive import ArchiveSettings
 
@@ -37,7 +36,7 @@ class VectorServerProcess(RoleProcess):
 
     def _command(self) -> list[str]:
         module = "jobs.lab.chaos.vector_server"
-        return [sys.executable, "-m", module, str(self._folder), str(self.port), self._embedder]
+        return [*own_command(module), str(self._folder), str(self.port), self._embedder]
 
 
 class Supervisor:
