@@ -129,9 +129,11 @@ def _imported(entry: CommandEntry, name: str) -> Any:
 
 
 def _missing(name: str, error: ModuleNotFoundError) -> ConfigurationError:
+    from jobs.shared.extras import install_of
+
     return ConfigurationError(
         f"`turntide {name}` needs the Python package `{error.name}`, which is not installed: "
-        "install `turntide[local]`, which has everything"
+        f"install {install_of(error.name)}"
     )
 
 

@@ -245,7 +245,7 @@ async def finished_store_of(settings: Settings, embedder: Embedder) -> VectorSto
 def _whole_store(settings: Settings, embedder: Embedder) -> VectorStore:
     vectors = settings.vectors
     if not vectors.url:
-        from streams.index.edge import EdgeStore  # noqa: PLC0415 - extra `local`
+        from streams.index.edge import EdgeStore  # noqa: PLC0415 - one store or the other
 
         return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     from streams.index.server import ServerStore  # noqa: PLC0415 - extra `vectors`

@@ -143,7 +143,7 @@ class _Made:
     def settle(self) -> None:
         """Put what is kept into the tables."""
         for name, rows in self._buffer.rows.items():
-            self._con.register("parity_landed", TABLES[name].frame(rows))
+            self._con.register("parity_landed", TABLES[name].frame(rows).__arrow_c_stream__())
             self.table(name)
             self._con.execute(f"INSERT INTO parity_made_{name} BY NAME SELECT * FROM parity_landed")
             self._con.unregister("parity_landed")

@@ -201,8 +201,15 @@ def ask_archive(
     of_play = ("session_id", "app_id", "user_id", "ends", "shows_topics")
     conversations = [{name: getattr(each, name) for name in of_play} | {"turns": len(each.turns)} for each in play]
     users = {(each.app_id, each.user_id) for each in asked}
-    lake.register("play", pl.DataFrame(conversations))
-    lake.register("asked", pl.DataFrame(sorted(users), schema=["app_id", "user_id"], orient="row"))
+    _give(lake, "play", pl.DataFrame(conversations))
+    _give(lake, "asked", pl.DataFrame(sorted(users), schema=["app_id", "user_id"], orient="row"))
     texts = {name: lake.execute(sql).fetchall()[0][0] for name, sql in queries.figures.items()}
     problems = [text for sql in queries.checks.values() for (text,) in lake.execute(sql).fetchall()]
     return Figures({name: text or "none" for name, text in texts.items()}, problems)
+
+
+def _give(lake: duckdb.DuckDBPyConnection, name: str, frame: pl.DataFrame) -> None:
+    """A frame as a temporary table; a frame itself would be read by way of pyarrow, which the demo does without."""
+    lake.register("given", frame.__arrow_c_stream__())
+    lake.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
+    lake.unregister("given")

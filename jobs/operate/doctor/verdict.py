@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import duckdb
 
+from jobs.shared.extras import install_of
 from models.errors import TurntideError
 from streams.settings import Settings
 
@@ -170,7 +171,7 @@ def guarded(check: Callable[[Settings], Verdict], settings: Settings) -> Verdict
     try:
         return check(settings)
     except ModuleNotFoundError as error:
-        return fail(f"package {error.name} is not installed", "install `turntide[local]`")
+        return fail(f"package {error.name} is not installed", f"install {install_of(error.name)}")
     except TurntideError as error:
         return fail(str(error), "see what it says, then run `turntide doctor` again")
     except PermissionError as error:
