@@ -26,7 +26,9 @@ NEVER_IMPORTED = {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"}
 @pytest.mark.parametrize("package", sorted(set().union(*EXTRAS.values()) - DEFAULT - NEVER_IMPORTED))
 def test_an_extra_that_names_the_package_is_named(package: str) -> None:
     """By the name under which the package is imported."""
-    modules = [top for top, of in packages_distributions().items() if package in map(canonicalize_name, of)]
+    modules = [
+        top for top, of in packages_distributions().items() if package in {str(canonicalize_name(each)) for each in of}
+    ]
     named = {install_of(f"{module}.part").strip("`")[9:-1] for module in modules}
 
     assert package in set().union(*(EXTRAS.get(extra, set()) for extra in named))
