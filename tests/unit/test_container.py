@@ -6,22 +6,20 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from importlib import metadata
 from runpy import run_path
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jobs import cli
 from streams.settings import Settings
 from streams.wiring import ROLES
+from tests.support.installed import PROJECT, brought_by
 from tests.support.manifests import CONTAINER, ROOT
 from tests.support.tools import tool
 
 DOCKERFILE = (CONTAINER / "Dockerfile").read_text()
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ELSEWHERE = re.compile(r"streams\.archive\.iceberg")
 """What the image leaves out on purpose: publishing for Spark and Trino."""
 COMMANDS = ("worker", "topics", "doctor", "erase", "alerts", "dlq", "replay", "reset", "archive", "query", "produce")
@@ -57,38 +55,9 @@ def _extras() -> list[str]:
     return found[1].split()
 
 
-def _installed_in_the_image() -> set[str]:
-    """Names of everything that the image's extras bring, as far as it is installed here."""
-    optional: dict[str, list[str]] = PROJECT["optional-dependencies"]
-    wanted = [*PROJECT["dependencies"], *(line for extra in _extras() for line in optional[extra])]
-    names: set[str] = set()
-    seen: set[tuple[str, str]] = set()
-    waiting = [(Requirement(line), "") for line in wanted]
-    while waiting:
-        requirement, _ = waiting.pop()
-        name = canonicalize_name(requirement.name)
-        for extra in ["", *requirement.extras]:
-            if (name, extra) in seen:
-                continue
-            seen.add((name, extra))
-            if name == "turntide":
-                waiting += [(Requirement(line), "") for line in optional.get(extra, [])]
-                continue
-            names.add(name)
-            try:
-                needs = metadata.requires(name) or []
-            except metadata.PackageNotFoundError:
-                continue  # of another system or Python
-            for line in needs:
-                need = Requirement(line)
-                if need.marker is None or need.marker.evaluate({"extra": extra}):
-                    waiting.append((need, extra))
-    return names
-
-
 def test_image_has_all_that_roles_and_commands_import() -> None:
     """With every package blocked that the image lacks, only what is left out on purpose fails to import."""
-    there = _installed_in_the_image()
+    there = brought_by(_extras())
     modules = metadata.packages_distributions()
     blocked = sorted(
         module

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -12,8 +10,8 @@ from packaging.utils import canonicalize_name
 
 from jobs.cli import _missing
 from jobs.shared.extras import install_of
+from tests.support.installed import PROJECT, brought_by, bytes_of
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 EXTRAS = {
     extra: {canonicalize_name(Requirement(line).name) for line in lines} - {"turntide"}
     for extra, lines in PROJECT["optional-dependencies"].items()
@@ -45,3 +43,12 @@ def test_the_default_dependencies_run_all_roles() -> None:
     """The archive and the index where no server is set; what is beyond one machine, or for few, stands in extras."""
     assert {"duckdb", "polars", "filelock", "qdrant-edge-py"} <= DEFAULT
     assert {extra for extra, names in EXTRAS.items() if names & DEFAULT} <= {"minilm"}
+
+
+def test_the_demo_brings_no_more_than_it_needs() -> None:
+    """What only tests need would make the first `uv run turntide demo` twice as long."""
+    demo = brought_by(["demo"])
+
+    assert len(demo) <= 130
+    assert sum(map(bytes_of, demo)) <= 900 * 2**20
+    assert demo.isdisjoint({"pytest", "mypy", "pyarrow", "pandas", "marimo", "moto", "playwright"})
