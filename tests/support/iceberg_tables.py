@@ -127,7 +127,7 @@ def _unpacked(path: Path) -> bytes:
     """A file's bytes, and what stands in its compressed pages or blocks."""
     held = path.read_bytes()
     if path.suffix == ".parquet":
-        held += str(pq.read_table(path).to_pydict()).encode()
+        held += str(pq.read_table(path, partitioning=None).to_pydict()).encode()
     if path.suffix == ".avro":
         with path.open("rb") as file:
             held += str(list(fastavro.reader(file))).encode()
