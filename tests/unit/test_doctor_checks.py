@@ -26,7 +26,7 @@ from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.shared import role_groups
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError, JudgeFailed
-from models.policy import IntakePolicy
+from models.policy import Policy
 from models.wire.codec import encode
 from streams.index.points import CollectionInfo
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -284,7 +284,7 @@ def test_a_session_on_two_partitions_is_named(monkeypatch: pytest.MonkeyPatch) -
     """The same id of another app is another session; who partitions otherwise throughout is fine, and is counted."""
     monkeypatch.setattr("streams.inference.intake.appended_at", lambda _: NOON + timedelta(days=1))
     log = {0: turns_on(0, ("a", "s"), ("a", "torn")), 1: turns_on(1, ("b", "s")), 2: turns_on(2, ("a", "torn"))}
-    found = standing(log, IntakePolicy())
+    found = standing(log, Policy())
     torn = verdict_of(found, partitions=3)
     fine = verdict_of({session: places for session, places in found.items() if session.session_id == "s"}, partitions=3)
 

@@ -13,7 +13,7 @@ from aiokafka.structs import ConsumerRecord
 from jobs.operate.doctor.verdict import Verdict, ok, warn
 from models.events import SessionName, Turn
 from models.events.topics import TURNS
-from models.policy import IntakePolicy
+from models.policy import Policy
 from streams.inference.intake import decode
 from streams.kafka.client import Extent, consumer, read_extents, require_topic
 from streams.settings import Settings
@@ -31,14 +31,14 @@ _ADVICE = (
 def check_partitioner(settings: Settings) -> Verdict:
     """Check that each session of the newest turns stands on one partition."""
     records = asyncio.run(_newest(settings))
-    return verdict_of(standing(records, policy_of(settings).intake), partitions=len(records))
+    return verdict_of(standing(records, policy_of(settings)), partitions=len(records))
 
 
-def standing(records: Mapping[int, list[ConsumerRecord]], intake: IntakePolicy) -> dict[SessionName, set[int]]:
+def standing(records: Mapping[int, list[ConsumerRecord]], policy: Policy) -> dict[SessionName, set[int]]:
     """On which partitions the turns of each session stand."""
     found = defaultdict[SessionName, set[int]](set)
     for partition, each in records.items():
-        for arrival in decode(each, intake).arrivals:
+        for arrival in decode(each, policy).arrivals:
             if isinstance(arrival.event, Turn):
                 found[SessionName(arrival.event.app_id, arrival.event.session_id)].add(partition)
     return dict(found)
