@@ -14,7 +14,7 @@ from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged
 from models.retrieval.fusion import Place
 from streams.index.collections import TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
 from streams.index.event_points import Collection
-from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
+from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore, Where
 
 _LARGEST_TURN = _LARGEST_OFFSET = 2**53
 _NEAR_TURNS = 8
@@ -106,9 +106,9 @@ class SessionVectorMemory:
         limit = min(high - low + 1, self._keep_turns)
         return (await TURNS.latest(self._store, where, limit, by="turn"))[::-1]
 
-    async def count(self) -> int:
-        """Turns of all sessions."""
-        return await self._store.count(TURNS.name)
+    async def count(self, where: Where | None = None) -> int:
+        """Turns of all sessions, or those that meet the conditions."""
+        return await self._store.count(TURNS.name, where=where)
 
 
 def _of(session: SessionName) -> dict[str, Condition]:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from models.errors import StoreUnavailable
-from models.events import Position
+from models.events import Position, SessionName
 from models.events.topics import TURNS
 from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.api.sessions import turns
@@ -19,6 +19,7 @@ from streams.api.users.freshness import HEADERS
 from streams.api.users.messages import After, UserFacts
 from streams.http.problems import Problem
 from streams.http.security import Caller, reading_for
+from streams.index.session_memory import forget_before
 from tests.support.api_doubles import Clock, Served, fact, said, stats
 
 FIELDS = ("known", "caught_up")
@@ -93,6 +94,22 @@ async def test_an_empty_answer_says_why(
     assert told == [expected] * 10
     assert ("nobody of that name" in called[0].text) is (expected == ("false", "true"))
     assert ("yet" in called[0].text) is (expected[1] == "false")
+
+
+async def test_a_standing_counts_no_turn_of_an_erased_session(served: Served) -> None:
+    """The number of the user's newest turn stays, of this app's user alone."""
+    texts = [said(0, "hello"), said(1, "again"), said(0, "other", session="t"), said(0, "of b", app="b")]
+    await served.say(*texts, places=[Position(TURNS.name, 0, n) for n in range(4)])
+    served.users.known_users.append(stats(("s", 0), ("s", 1), ("t", 0), seen={"0": 9}))
+    counted = []
+    async with served.client() as client:
+        for _ in range(2):
+            told = (await client.get("/v1/users/u/standing?app_id=a")).json()
+            counted.append((told["turns"], told["turn_count"]))
+            await forget_before(served.store, {(SessionName("a", "s"), 0): 100})
+
+    assert [number for number, _ in counted] == [3, 1]
+    assert len({count for _, count in counted}) == 1
 
 
 async def test_who_is_known_to_another_app_is_not_known() -> None:

@@ -264,7 +264,10 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     app_id: str | None
     known: bool
     """Whether the user was ever heard of."""
+    turns: int = 0
+    """Turns of the user that are indexed; those of erased sessions are not counted."""
     turn_count: int = 0
+    """Number of the user's newest turn over all sessions; it never falls."""
     compressed_turns: int = 0
     """The user's turns up to this number are in episodes."""
     short_term: list[TurnRef] = []

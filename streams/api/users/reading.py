@@ -289,9 +289,13 @@ class MemoryReader:
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh = (await self._progress.of_user(whose.app_id, whose.user_id))._asdict()
         found = await self._users.stats(whose.app_id, whose.user_id)
-        if found is None or not whose.caller.may_read(found.app_id):
-            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, **fresh)
-        return answered(StandingAnswer, found, short_term=turn_refs(found.short_term), **fresh)
+        mine = found is not None and whose.caller.may_read(found.app_id)
+        app_id = found.app_id if found is not None and mine else whose.app_id
+        where = {"user_id": whose.user_id, **({} if app_id is None else {"app_id": app_id})}
+        turns = await self._turns.count(where)
+        if found is None or not mine:
+            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh)
+        return answered(StandingAnswer, found, turns=turns, short_term=turn_refs(found.short_term), **fresh)
 
     # --- parts
 
