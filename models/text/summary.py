@@ -100,8 +100,8 @@ def _sentences(
     topic_of = topic_names(risky)
     heard: set[str] = set()
     for place, part, words in said:
-        if len(words) >= _FEWEST_WORDS and part not in heard:
-            heard.add(part)
+        if len(words) >= _FEWEST_WORDS and (text := part.strip()) not in heard:
+            heard.add(text)
             topics = frozenset(map(topic_of, words))
             request = part.endswith("?") or words[0] in _REQUEST_WORDS
             told = passages[place].told or (tells is not None and tells(part, words))

@@ -123,7 +123,7 @@ def test_text_is_masked_until_it_is_asked_for(tab: Tab, server: LiveServer) -> N
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_ID)
     expect(page.get_by_role("img", name="Risk over 42 turns")).to_be_visible()
     expect(page.locator(".alert-card .reason")).to_have_text(f"{HOSTILE} reason")
-    expect(page.locator(".bars .name")).to_have_text(["pressure", "repeated demands", "risk slope", "tone"])
+    expect(page.locator(".bars .name")).to_have_text(["level"])
     expect(page.locator(f"{ROWS} .said").first).to_have_text("masked")
     assert not any("text" in asked for asked in tab.asked)
     page.get_by_role("button", name="Turn 27, evidence").click()

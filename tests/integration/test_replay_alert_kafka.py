@@ -79,7 +79,7 @@ async def test_an_alert_is_made_again_bit_for_bit(settings: Settings) -> None:
     found = await replay_alert(settings, alert_id, bar=folding)
     label = (await latest_labels(settings))[alert_id]
 
-    assert ["raised", "worsened", "resolved"] == [change.recorded for change in found.changes]
+    assert ["raised", "worsened", "worsened", "worsened", "resolved"] == [change.recorded for change in found.changes]
     assert (True, "history", [policy_digest(policy)]) == (found.equal, found.rules, found.policies)
     assert (True, "tried it on", "rising") == (label.escalating, label.reason, label.session_id)
 

@@ -217,10 +217,15 @@ async def started(*roles: RoleProcess) -> AsyncIterator[None]:
         yield
 
 
+async def settled_quietly(settings: Settings, index_url: str | None = None) -> Settled:
+    """What is there once nothing moves any more, beside what the oracle has."""
+    nobody_there = settings.model_copy(update={"http": HttpSettings(index_port=0)})
+    return await settle(nobody_there, within_s=WITHIN_S, index_url=index_url)
+
+
 async def assert_equal_to_replay(settings: Settings, index_url: str | None = None) -> Settled:
     """State byte for byte, outputs by id and payload, and what there is of archive and index: as the oracle has it."""
-    nobody_there = settings.model_copy(update={"http": HttpSettings(index_port=0)})
-    settled = await settle(nobody_there, within_s=WITHIN_S, index_url=index_url)
+    settled = await settled_quietly(settings, index_url)
 
     assert (settled.comparison.counts, settled.comparison.examples) == ({}, []), settled.comparison.counts
     return settled

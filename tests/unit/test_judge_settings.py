@@ -53,19 +53,24 @@ def test_what_is_missing_is_named(judge: dict[str, Any], named: str) -> None:
 
 @pytest.mark.parametrize(("judge", "runs"), [({}, False), (SERVER, True)])
 async def test_all_roles_have_a_judge_where_one_is_configured(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], judge: dict[str, Any], *, runs: bool
+    monkeypatch: pytest.MonkeyPatch, judge: dict[str, Any], *, runs: bool
 ) -> None:
-    """Beside those that always run; and where the page is, is told."""
+    """Beside those that always run; those are waited for."""
     started: list[WorkerRole] = []
+    awaited: list[WorkerRole] = []
 
     async def note(role: WorkerRole, _environment: object, _stop: object) -> None:
         started.append(role)
 
+    async def tell(_settings: object, roles: list[WorkerRole], *_: object) -> None:
+        awaited.extend(roles)
+
     monkeypatch.setattr(working, "_keep_running", note)
+    monkeypatch.setattr(working, "tell_ready", tell)
     await working._supervise(load_settings(judge=judge), asyncio.Event())
 
     assert (WorkerRole.JUDGE in started, WorkerRole.SESSIONS in started) == (runs, True)
-    assert capsys.readouterr().err.endswith(" http://127.0.0.1:8702/live/\n")
+    assert sorted(awaited) == sorted(started)
 
 
 def test_doctor_tries_the_judge(tmp_path: Path) -> None:

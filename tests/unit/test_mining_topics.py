@@ -179,7 +179,7 @@ def test_the_planted_matters_are_as_planned(week: Callable[[str], JobResult]) ->
     """Nobody spoke of the battery before; those who press have alerts; what was spoken of all along stays."""
     titles = [shown.finding.title for shown in week("topics").section.findings]
 
-    assert any(title.startswith("New topic:") and "battery" in title for title in titles)
+    assert any(title.startswith("New topic:") and "battery" in title for title in titles), titles
 
     assert any(title.startswith("Risky topic:") and "sluice" in title for title in titles)
 
