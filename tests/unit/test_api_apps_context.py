@@ -66,7 +66,7 @@ async def test_what_the_question_asks_for_stays_first() -> None:
         memory(2, "User lives in Oslo.", updated_at=AT + timedelta(days=1), importance=0.9),
         memory(3, "The deadline is May 9.", importance=0.1),
     )
-    chooses = AppContext(Apps([newest, weighty, asked]), AppPolicy(most=2, most_pinned=0, spaces=["app"]))
+    chooses = AppContext(Apps([newest, weighty, asked]), AppPolicy(most=2, most_pinned=0, spaces=("app",)))
     preface = await chooses.preface("a", "u", "Which deadlines are there?", 2_000)
 
     assert preface is not None
