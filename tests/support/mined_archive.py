@@ -54,7 +54,14 @@ from models.events.ids import event_id
 from models.events.topics import TURNS
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
+from models.policy.archive import (
+    AnonymityPolicy,
+    ArchivePolicy,
+    DriftMining,
+    EscalationMining,
+    OverviewMining,
+    TopicMining,
+)
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
@@ -74,6 +81,7 @@ READY = ArchivePolicy(
     overview=OverviewMining(significance=0.05),
     escalation=EscalationMining(significance=0.02),
     drift=DriftMining(significance=0.02),
+    topics=TopicMining(significance=0.05),
 )
 """Of 31 users in two weeks each job has something to say."""
 
