@@ -167,7 +167,7 @@ def only_one(data_dir: Path) -> Iterator[None]:
 
 async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
     roles = [WorkerRole.SESSIONS, WorkerRole.MEMORY, WorkerRole.ENRICH, WorkerRole.INDEX, WorkerRole.ARCHIVE]
-    if settings.notify.webhook_url or settings.notify.alertmanager_url:
+    if settings.notify.has_sinks:
         roles.append(WorkerRole.NOTIFY)
     if settings.judge.kind != "off":
         roles.append(WorkerRole.JUDGE)

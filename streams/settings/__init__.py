@@ -175,6 +175,11 @@ class NotifySettings(BaseModel):
     webhook_secret: SecretStr | None = Field(None, description="Signing secret, `whsec_…`.")
     alertmanager_url: str | None = Field(None, description="Base address of an Alertmanager.")
 
+    @property
+    def has_sinks(self) -> bool:
+        """Whether there is anything for the role `notify` to do."""
+        return bool(self.webhook_url or self.alertmanager_url)
+
 
 class _Environment(EnvSettingsSource):
     """Environment in which `TURNTIDE_KAFKA=host:port` is short for `TURNTIDE_KAFKA__BOOTSTRAP=host:port`."""

@@ -270,7 +270,7 @@ def check_workers(settings: Settings) -> Verdict:
     follows = dict(_FOLLOWS)
     if settings.judge.kind != "off":
         follows["judge"] = "sessions"
-    if settings.notify.webhook_url or settings.notify.alertmanager_url:
+    if settings.notify.has_sinks:
         follows["notify"] = "sessions"
     away = [role for role, before in follows.items() if members[before] and not members[role]]
     if not away:

@@ -20,7 +20,6 @@ from streams.api.live.messages import RoleRow
 from streams.index.generations import group_of
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
-from streams.settings.http import HttpSettings
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +27,6 @@ EVERY_S = 5.0
 WITHIN_S = 1.0
 LAG_WITHIN_S = 4.0
 MOST_DETAIL = 300
-_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not listened on
 
 Lags = Callable[[], Awaitable[Mapping[str, int]]]
 
@@ -43,18 +41,12 @@ def role_addresses(settings: Settings) -> dict[str, str]:
         "enrich": True,
         "index": True,
         "archive": True,
-        "notify": bool(settings.notify.webhook_url or settings.notify.alertmanager_url),
+        "notify": settings.notify.has_sinks,
         "judge": settings.judge.kind != "off",
         "api": settings.vectors.url is not None,
     }
-    http, host = settings.http, _host(settings.http)
-    ports = {role: getattr(http, f"{role}_port") for role, is_wanted in wanted.items() if is_wanted}
-    return {role: f"http://{host}:{port}" for role, port in ports.items() if port}
-
-
-def _host(http: HttpSettings) -> str:
-    host = "127.0.0.1" if http.host in _EVERYWHERE else http.host
-    return f"[{host}]" if ":" in host else host
+    runs = [role for role, is_wanted in wanted.items() if is_wanted]
+    return {role: url for role in runs if (url := settings.http.url_of(role)) is not None}
 
 
 class RoleWatch:
