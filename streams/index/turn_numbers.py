@@ -23,6 +23,8 @@ from streams.ports import VectorStore
 
 log = structlog.get_logger(__name__)
 
+Erased = Mapping[tuple[SessionName, int], int]
+"""Session and partition → offset of its erasure."""
 MOST_SESSIONS = 65_536
 """Remembered at once; one that is forgotten is asked for again."""
 
@@ -48,9 +50,7 @@ class TurnNumbers:
         self._shown = shown
         self._sessions: dict[SessionName, _KnownSession] = {}
 
-    async def first(
-        self, arrivals: Sequence[DecodedArrival], erased: Mapping[tuple[SessionName, int], int]
-    ) -> FirstTurns:
+    async def first(self, arrivals: Sequence[DecodedArrival], erased: Erased) -> FirstTurns:
         """The turns among arrivals that stand, and letters of those that say something else than what does.
 
         A number that is lower than the session's newest by `keep_turns`, and that the store has given up, is passed.
@@ -100,7 +100,7 @@ class TurnNumbers:
         found = await self._store.read(TURNS.name, keys, where={})
         return {turn_of_key(key): _standing_turn(payload) for key, payload in found.items()}
 
-    async def _ask_for(self, sessions: set[SessionName], erased: Mapping[tuple[SessionName, int], int]) -> None:
+    async def _ask_for(self, sessions: set[SessionName], erased: Erased) -> None:
         """Get to know what the store has of sessions that are not known."""
         asked = sorted(sessions - self._sessions.keys())
         ids = tuple({session.session_id for session in asked})
@@ -126,9 +126,13 @@ def _standing_turn(payload: Mapping[str, Any]) -> StandingTurn:
     return StandingTurn(payload["content"], payload.get("partition"), payload.get("event_offset", -1))
 
 
-def _is_erased(session: SessionName, turn: StandingTurn, erased: Mapping[tuple[SessionName, int], int]) -> bool:
-    """An erasure that names no app is of an earlier release, and means the sessions of all."""
-    if turn.partition is None:
-        return False
-    names = (session, session._replace(app_id=""))
-    return turn.offset < max(erased.get((name, turn.partition), -1) for name in names)
+def _is_erased(session: SessionName, turn: StandingTurn, erased: Erased) -> bool:
+    return turn.partition is not None and turn.offset < erased_up_to(erased, session, turn.partition)
+
+
+def erased_up_to(erased: Erased, session: SessionName, partition: int) -> int:
+    """Offset of a session's erasure on a partition, -1 without one.
+
+    An erasure that names no app is of an earlier release, and means the sessions of all.
+    """
+    return max(erased.get((name, partition), -1) for name in (session, session._replace(app_id="")))

@@ -41,7 +41,7 @@ from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
 from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
-from streams.index.turn_numbers import TurnNumbers
+from streams.index.turn_numbers import TurnNumbers, erased_up_to
 from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowledged
 from streams.masking.records import masker_of
@@ -250,12 +250,9 @@ class IndexRole(BatchRole):
         return {} if self._caught_up else erased
 
     def _stays(self, event: Turn | TopicChanged, place: Position) -> bool:
-        """Whether what came of a place in `turns.v1` is not of before the session's erasure.
-
-        One of an earlier release names no app, and means the sessions of all.
-        """
-        erased = ((SessionName(app_id, event.session_id), place.partition) for app_id in (event.app_id, ""))
-        return place.offset > max(self._erased.get(each, -1) for each in erased)
+        """Whether what came of a place in `turns.v1` is not of before the session's erasure."""
+        session = SessionName(event.app_id, event.session_id)
+        return place.offset > erased_up_to(self._erased, session, place.partition)
 
     async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
         """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""
