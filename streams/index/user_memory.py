@@ -99,7 +99,7 @@ class UserMemory:
         include_past: bool = False,
     ) -> list[FactChanged]:
         """Facts by exact filter (user memory, stage 1): active ones first, by importance, the highest first."""
-        where = _of(app_id, user_id)
+        where = of_user(app_id, user_id)
         if not include_past:
             where["active"] = 1
         if min_importance > 0:
@@ -111,7 +111,7 @@ class UserMemory:
 
     async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[EpisodeCompressed]:
         """The latest first."""
-        return await EPISODES.latest(self._store, _of(app_id, user_id), limit, by="turn")
+        return await EPISODES.latest(self._store, of_user(app_id, user_id), limit, by="turn")
 
     async def find_episodes(
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
@@ -120,12 +120,12 @@ class UserMemory:
 
         None for a query without words.
         """
-        near = await EPISODES.nearest(self._store, self._embedder, query, _of(app_id, user_id), top_k)
+        near = await EPISODES.nearest(self._store, self._embedder, query, of_user(app_id, user_id), top_k)
         return [(episode, 1.0 - cosine) for episode, cosine in near if 1.0 - cosine < max_distance]
 
     async def stats(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
         """As last indexed; of several apps' users the one that spoke last. None for a user nothing is known of."""
-        found = await USERS.latest(self._store, _of(app_id, user_id), _MOST_APPS if app_id is None else 1)
+        found = await USERS.latest(self._store, of_user(app_id, user_id), _MOST_APPS if app_id is None else 1)
         # Offsets of different partitions say nothing of who came first.
         return max(found, key=lambda user: user.timestamp, default=None)
 
@@ -141,5 +141,6 @@ def _points(event: FactChanged, offset: int, blank: Vectors) -> Iterable[Point]:
         yield FACTS.point(then, offset, blank, key=f"{point_key(event)}@{place}")
 
 
-def _of(app_id: str | None, user_id: str) -> dict[str, Condition]:
+def of_user(app_id: str | None, user_id: str) -> dict[str, Condition]:
+    """Conditions of one user; without an app those of every app's user of this id."""
     return {"user_id": user_id} if app_id is None else {"user_id": user_id, "app_id": app_id}

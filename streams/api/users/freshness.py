@@ -23,7 +23,7 @@ from streams.http.security import caller
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import Scope
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.user_memory import UserMemory
+from streams.index.user_memory import UserMemory, of_user
 
 _KNOWN, _CAUGHT_UP = "Turntide-Known", "Turntide-Caught-Up"
 HEADERS = {
@@ -83,13 +83,21 @@ class MemoryProgress:
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        where = {"user_id": user_id, **({} if app_id is None else {"app_id": app_id})}
+        return (await self.with_stats(app_id, user_id))[0]
+
+    async def with_stats(self, app_id: str | None, user_id: str) -> tuple[Freshness, UserMemoryChanged | None]:
+        """Of a user's memory, and how far that is by the same reading; None if the caller may read of none.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
         at_end, reads = self._at_end(), caller().may_read
-        found, stats = await asyncio.gather(self._turns.newest(where, _NEWEST), self._users.stats(app_id, user_id))
+        newest_turns = self._turns.newest(of_user(app_id, user_id), _NEWEST)
+        found, stats = await asyncio.gather(newest_turns, self._users.stats(app_id, user_id))
         newest = [turn for turn in found if reads(turn.app_id)]
         stands = stats if stats is not None and reads(stats.app_id) else None
         is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
-        return Freshness(bool(newest) or stands is not None, False if is_behind else at_end)
+        return Freshness(bool(newest) or stands is not None, False if is_behind else at_end), stands
 
     async def of_scope(self, scope: Scope, app_id: str | None) -> Freshness:
         """Of what a search looks through.

@@ -56,7 +56,7 @@ from streams.http.security import Caller, caller
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.user_memory import UserMemory
+from streams.index.user_memory import UserMemory, of_user
 
 _USERS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1")
 CONTEXT_MIN_IMPORTANCE = 0.5
@@ -276,8 +276,8 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
-        return RouteAnswer(await self._conversation(whose, None, asked.last), fresh.headers)
+        fresh, stands = await self._progress.with_stats(whose.app_id, whose.user_id)
+        return RouteAnswer(await self._last_said(whose, stands, asked.last), fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def stats(self, asked: OfUser) -> StandingAnswer:
@@ -287,15 +287,12 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh = (await self._progress.of_user(whose.app_id, whose.user_id))._asdict()
-        found = await self._users.stats(whose.app_id, whose.user_id)
-        mine = found is not None and whose.caller.may_read(found.app_id)
-        app_id = found.app_id if found is not None and mine else whose.app_id
-        where = {"user_id": whose.user_id, **({} if app_id is None else {"app_id": app_id})}
-        turns = await self._turns.count(where)
-        if found is None or not mine:
-            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh)
-        return answered(StandingAnswer, found, turns=turns, short_term=turn_refs(found.short_term), **fresh)
+        fresh, found = await self._progress.with_stats(whose.app_id, whose.user_id)
+        turns = await self._turns.count(of_user(whose.app_id if found is None else found.app_id, whose.user_id))
+        if found is None:
+            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh._asdict())
+        said = turn_refs(found.short_term)
+        return answered(StandingAnswer, found, turns=turns, short_term=said, **fresh._asdict())
 
     # --- parts
 
@@ -319,12 +316,18 @@ class MemoryReader:
         """The last turns of the session or, without one, of the user; never another user's."""
         if last == 0:
             return []
-        if session_id is not None:
-            session = await session_of(self._turns, session_id, whose.app_id)
-            said: Sequence[RememberedTurn] = await self._turns.last_turns(session, last)
-        else:
-            stats = await self._users.stats(whose.app_id, whose.user_id)
-            said = [] if stats is None else await self._said(stats, turn_refs(stats.short_term)[-last:])
+        if session_id is None:
+            return await self._last_said(whose, await self._users.stats(whose.app_id, whose.user_id), last)
+        session = await session_of(self._turns, session_id, whose.app_id)
+        return self._of_user(whose, await self._turns.last_turns(session, last))
+
+    async def _last_said(self, whose: _Whose, stats: UserMemoryChanged | None, last: int) -> list[TurnAnswer]:
+        """The last turns of the user; `last` is 1 at least."""
+        said = [] if stats is None else await self._said(stats, turn_refs(stats.short_term)[-last:])
+        return self._of_user(whose, said)
+
+    @staticmethod
+    def _of_user(whose: _Whose, said: Iterable[RememberedTurn]) -> list[TurnAnswer]:
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
         return [answered(TurnAnswer, each) for each in whose.readable(mine)]
 
