@@ -13,7 +13,7 @@ from jobs.alerts import labels as alert_labels
 from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
-from jobs.shared.sending import input_record, send_to_turns
+from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError, TurntideError
 from models.events import (
     AlertAcknowledged,
@@ -29,7 +29,7 @@ from models.events import (
 )
 from models.events.ids import named_id
 from models.events.topics import ALERTS
-from streams.kafka.records import events_on
+from streams.kafka.records import events_on, input_record
 from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
 from streams.settings import Settings, load_settings
 from streams.wiring import sinks_of

@@ -12,9 +12,7 @@ from msgspec import Struct
 from jobs.demo.conversations import Cue, CueAct, DemoConversation
 from jobs.shared.sending import Sender
 from models.events import AlertChanged, OutputEvent, ProfileUpdated
-from models.wire.codec import encode
-from models.wire.envelope import headers_for
-from streams.kafka.producer import Record
+from streams.kafka.records import input_record
 
 PLAY_SECONDS = 40.0
 """How long the play takes at speed 1."""
@@ -119,7 +117,7 @@ class Play:
         event = cue.event(began, alert_id)
         if cue.act is CueAct.TURN:
             self._state.sent_at_s[event.session_id, cue.turn] = time.monotonic()
-        await self._outlet.add(Record(event.session_id.encode(), encode(event), headers_for(event)))
+        await self._outlet.add(input_record(event))
         await self._outlet.finish()
 
     async def _alert_id(self, cue: Cue) -> str | None:

@@ -87,7 +87,8 @@ def restore(
 
     Sends `topic_restored` to turns.v1: at most 200 messages and 500 kB of JSON. The archive keeps all of them.
     """
-    from jobs.shared.sending import input_record, send_to_turns
+    from jobs.shared.sending import send_to_turns
+    from streams.kafka.records import input_record
     from streams.wiring import policy_of
 
     settings = load_settings()

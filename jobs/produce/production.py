@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from jobs.produce.formats import InputConversation, Malformed
 from jobs.produce.formats.source import InputSource, Item, RawLine
-from jobs.shared.sending import Pace, ReadAhead, Sender, input_record, turns_sender
+from jobs.shared.sending import Pace, ReadAhead, Sender, turns_sender
 from models.errors import InvalidRecord
 from models.events import InputEvent, Turn
 from streams.kafka.producer import Record
+from streams.kafka.records import input_record
 from streams.settings import Settings
 
 

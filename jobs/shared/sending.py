@@ -15,10 +15,7 @@ from typing import Any, Generic, TypeVar
 from aiokafka.partitioner import DefaultPartitioner
 
 from models.errors import InvalidRecord
-from models.events import InputEvent
 from models.events.topics import TURNS
-from models.wire.codec import encode
-from models.wire.envelope import headers_for
 from streams.kafka.client import require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.settings import Settings
@@ -102,16 +99,6 @@ class Sender:
         (pending, count), self._in_flight = self._in_flight, (handed_over, records)
         await acknowledged(pending)
         self.acknowledged += count
-
-
-def input_record(event: InputEvent, partition: int | None = None) -> Record:
-    """An event as `turns.v1` takes it, under its session's key.
-
-    Args:
-        event: What happened.
-        partition: Where the session's records are known to stand; None: where Turntide's own partitioner puts them.
-    """
-    return Record(event.session_id.encode(), encode(event), headers_for(event), partition)
 
 
 async def send_to_turns(settings: Settings, records: Iterable[Record]) -> None:

@@ -16,8 +16,10 @@ from models.errors import InvalidRecord
 from models.events import DeadLetter, InputEvent, Output, OutputEvent
 from models.events.topics import Topic
 from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for
 from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
 from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.settings import Settings
 
@@ -28,6 +30,16 @@ _Place = TypeVar("_Place", bound=tuple[str, int])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 """Dates end with the year 9999: what is added to this one is a date still."""
+
+
+def input_record(event: InputEvent, partition: int | None = None) -> Record:
+    """An event as `turns.v1` takes it, under its session's key.
+
+    Args:
+        event: What happened.
+        partition: Where the session's records are known to stand; None: where Turntide's own partitioner puts them.
+    """
+    return Record(event.session_id.encode(), encode(event), headers_for(event), partition)
 
 
 def record_of_input(event: InputEvent, topic: str, *, offset: int, at_ms: int, partition: int = 0) -> ConsumerRecord:

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from jobs.alerts.command import label_alerts
 from jobs.alerts.labels import erased_by, labels_for, labels_in
 from jobs.cli import app
-from jobs.shared.sending import input_record
 from models.errors import ConfigurationError
 from models.events import (
     AlertChanged,
@@ -36,6 +35,7 @@ from models.wire.codec import decode_input
 from streams.archive.inputs import archived_changes, archived_inputs
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
+from streams.kafka.records import input_record
 from streams.settings import load_settings
 from tests.support.alert_log import consumed
 from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, turn

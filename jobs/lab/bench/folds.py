@@ -20,7 +20,7 @@ from msgspec import Struct
 from jobs.demo.conversations import DemoConversation, load_conversations
 from jobs.lab.bench.measuring import Timing
 from jobs.lab.eval.dialogues import read_dialogues
-from jobs.shared.sending import input_record, send_to_turns
+from jobs.shared.sending import send_to_turns
 from models.events import CommandEvent, EpisodeRequested, OutputEvent, Position, Role, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
@@ -37,6 +37,7 @@ from models.wire.codec import decode_input, encode
 from streams.inference.intake import Intake
 from streams.kafka.client import client_options, consumer, read_to_end, require_topic
 from streams.kafka.producer import Record
+from streams.kafka.records import input_record
 from streams.oracle.replay import SessionReplay
 from streams.settings import Settings, load_settings
 from streams.state.changelog import keyed

@@ -22,8 +22,6 @@ from starlette.types import Receive, Scope, Send
 from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Position
 from models.events.fields import Identifier
 from models.events.topics import TURNS
-from models.wire.codec import encode
-from models.wire.envelope import headers_for
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
@@ -36,6 +34,7 @@ from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import caller
 from streams.kafka.producer import Record
+from streams.kafka.records import input_record
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
 
@@ -292,9 +291,7 @@ class AlertCommands:
         if self._writer is None:
             raise read_only()
         # Where the session stands: its producer may partition otherwise than Turntide does.
-        partition = alert.event.source.partition
-        record = Record(event.session_id.encode(), encode(event), headers_for(event), partition)
-        place = await self._writer.write(TURNS.name, record)
+        place = await self._writer.write(TURNS.name, input_record(event, alert.event.source.partition))
         log.info("alert_deed", deed=type(event).__name__, alert_id=event.alert_id, by=event.by)
         return Accepted(answered(Written, place))
 
