@@ -26,14 +26,7 @@ from streams.http.route import RouteAnswer
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served, bearer, episode, fact, said, settings_of, stats, token_of
 
-TOOLS = [
-    "search_memory",
-    "get_context",
-    "list_facts",
-    "project_context",
-    "search_project",
-    "add_project_memory",
-]
+TOOLS = ["search_memory", "get_context", "list_facts", "project_context", "search_project", "add_project_memory"]
 MODES = ["auto", "legacy"]
 """The protocol of 2026 without a handshake, and those before it."""
 

@@ -103,11 +103,7 @@ async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, ap
     with asked_by("b"):
         listed = await numbers(scoped, "b", shared=True)
         found = [each.memory_id for each, _ in await scoped.find("b", "", "boats", shared=True)]
-        owners = [
-            await scoped.memories("a", shared=True),
-            await scoped.find("a", "", "boats"),
-            await scoped.stats("a"),
-        ]
+        owners = [await scoped.memories("a", shared=True), await scoped.find("a", "", "boats"), await scoped.stats("a")]
         spaces = [space.app_id for space in await scoped.spaces(10)]
         page, _ = await ScopedStore(store).page(MEMORIES.name, "", 10)
 

@@ -20,17 +20,7 @@ from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.project_memory import ProjectMemories
 from streams.ports import Condition, PayloadValue, VectorStore, Where
 from tests.support.apps_indexed import asked_by
-from tests.support.projects_indexed import (
-    EVERYTHING,
-    NOW,
-    changed,
-    episode,
-    index,
-    remembered,
-    stands,
-    view_of,
-    went,
-)
+from tests.support.projects_indexed import EVERYTHING, NOW, changed, episode, index, remembered, stands, view_of, went
 from tests.support.users_indexed import MatterEmbedder
 
 POLICY = Policy().projects

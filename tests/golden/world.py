@@ -138,10 +138,7 @@ class World:
             t.name: [[] for _ in range(_PARTITIONS)] for t in REGISTRY.topics
         }
         self._read: Counter[tuple[str, str, int]] = Counter()
-        self._folds: tuple[_Noted, ...] = (
-            _Sessions(self.policy, self.embedder, self._scorer),
-            _Memory(self.policy),
-        )
+        self._folds: tuple[_Noted, ...] = (_Sessions(self.policy, self.embedder, self._scorer), _Memory(self.policy))
         for fold in self._folds:
             fold.world = self
         writer = MemoryWriter(None, self.policy.apps, within=self.settings.llm.memory_timeout)

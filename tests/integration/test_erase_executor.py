@@ -12,13 +12,7 @@ from aiokafka import TopicPartition
 
 from models.erasure import ErasureSubject, digest
 from models.errors import StoreUnavailable
-from models.events import (
-    DEFAULT_APP,
-    ErasedStore,
-    EraseRequested,
-    ErasureProved,
-    SessionName,
-)
+from models.events import DEFAULT_APP, ErasedStore, EraseRequested, ErasureProved, SessionName
 from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
 from streams.erase import executor

@@ -146,11 +146,7 @@ CASES: dict[str, tuple[EntityKind, Callable[[Policy], Script], Policy]] = {
             ),
         ),
     ),
-    "space of long": (
-        APP,
-        space_script,
-        Policy(memory=LARGE, apps=largest(AppPolicy, **APPS, most=10, most_pinned=8)),
-    ),
+    "space of long": (APP, space_script, Policy(memory=LARGE, apps=largest(AppPolicy, **APPS, most=10, most_pinned=8))),
     "project": (PROJECT, project_script, Policy(projects=ProjectPolicy(short_term=SHORT))),
     "largest project": (
         PROJECT,

@@ -48,11 +48,7 @@ def tokens() -> dict[str, ApiToken]:
     """One token of each role, with and without text."""
     return {
         f"{role}{'' if text else ' without text'}": ApiToken(
-            token=SecretStr(f"a-token-of-{role}-{text}"),
-            apps=["x"],
-            role=role,
-            text=text,
-            name=f"{role} {text}",
+            token=SecretStr(f"a-token-of-{role}-{text}"), apps=["x"], role=role, text=text, name=f"{role} {text}"
         )
         for role in TokenRole
         for text in (True, False)

@@ -118,10 +118,7 @@ def test_first_in_first_out() -> None:
     first = memory(7, days=9)
     pinned = [memory(number, pinned=True) for number in range(1, 11)]
 
-    assert ("delete", 7) == (
-        oldest([*TEN[:6], first], NEW).action,
-        oldest([*TEN[:6], first], NEW).target_memory_id,
-    )
+    assert ("delete", 7) == (oldest([*TEN[:6], first], NEW).action, oldest([*TEN[:6], first], NEW).target_memory_id)
     assert oldest(TEN, memory(11, days=99)).target_memory_id == 1
     assert oldest(pinned, NEW).target_memory_id == 11
     assert "made 2026-02-20T12:00:00+00:00" in oldest([*TEN[:6], first], NEW).reason

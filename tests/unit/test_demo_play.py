@@ -21,15 +21,7 @@ from jobs.demo.questions import load_questions
 from jobs.demo.run import demo_policy
 from jobs.demo.stage import further
 from jobs.shared.sending import Sender
-from models.events import (
-    AlertAcknowledged,
-    AlertChanged,
-    ControlEvent,
-    Role,
-    SessionEnded,
-    Severity,
-    Turn,
-)
+from models.events import AlertAcknowledged, AlertChanged, ControlEvent, Role, SessionEnded, Severity, Turn
 from streams.kafka.producer import Record
 from tests.support.command_line import refused, turntide
 from tests.support.demo_outputs import summary_of

@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from models.errors import ConfigurationError
-from models.events import (
-    EraseRequested,
-    SessionName,
-    SpaceSessionErased,
-    UserSessionErased,
-)
+from models.events import EraseRequested, SessionName, SpaceSessionErased, UserSessionErased
 from streams.erase.concerned import (
     SESSIONS_AT_ONCE,
     Concerned,

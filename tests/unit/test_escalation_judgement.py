@@ -108,9 +108,7 @@ def _points(session: Session) -> list[RiskPoint]:
 def test_each_app_has_its_thresholds() -> None:
     """What alerts in one app does not in another, and the alert names the threshold of its own."""
     strict = AppModes(
-        app_id="a",
-        elevated=ModeThreshold(enter=0.15, leave=0.1),
-        critical=ModeThreshold(enter=0.999, leave=0.998),
+        app_id="a", elevated=ModeThreshold(enter=0.15, leave=0.1), critical=ModeThreshold(enter=0.999, leave=0.998)
     )
     modes = ModePolicy(apps=(strict,))
     here, there = Session(judged_by(modes=modes)), Session(judged_by(modes=modes))
@@ -129,11 +127,7 @@ def test_model_can_be_off() -> None:
         escalate(session, 12)
 
     assert off.state is not None
-    assert (without.profile, None, None) == (
-        off.profile,
-        off.alerts[0].escalation,
-        off.state.changed_parts().get(PART),
-    )
+    assert (without.profile, None, None) == (off.profile, off.alerts[0].escalation, off.state.changed_parts().get(PART))
 
 
 def test_one_very_risky_turn_alerts_only_by_its_producer() -> None:

@@ -16,12 +16,7 @@ from qdrant_client import AsyncQdrantClient
 
 from models.entities import TOPIC_OF
 from models.errors import StoreUnavailable
-from models.events import (
-    Position,
-    SessionErased,
-    TopicChanged,
-    Turn,
-)
+from models.events import Position, SessionErased, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import FACTS, PROJECTS, TURNS, USER_EPISODES
 from models.policy import Policy
@@ -239,9 +234,7 @@ async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytes
         return {place: next(ends)}
 
     consumer = SimpleNamespace(
-        ledger=SimpleNamespace(places=lambda: [place]),
-        reached=lambda _, end: next(done) >= end,
-        highwaters=end_of_log,
+        ledger=SimpleNamespace(places=lambda: [place]), reached=lambda _, end: next(done) >= end, highwaters=end_of_log
     )
     monkeypatch.setattr(Quiet, "consumer", consumer)
     await role.on_assigned([0])

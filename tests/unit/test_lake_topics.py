@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.events import (
-    FeedbackGiven,
-    TopicAdjusted,
-    TopicChanged,
-    TopicRestored,
-    TopicSummarised,
-)
+from models.events import FeedbackGiven, TopicAdjusted, TopicChanged, TopicRestored, TopicSummarised
 from models.events.topics import CONVERSATION_TOPICS, TURNS
 from models.wire.codec import encode
 from streams.archive.inputs import archived_inputs

@@ -77,9 +77,7 @@ def test_users_and_spaces_do_not_touch_each_other() -> None:
     assert [o.turn_count for o in outputs if isinstance(o, UserMemoryChanged)] == [1, 2, 3]
     keep(entities, fold, commands(UserErased(app_id="a", user_id="u", timestamp=NOON, request_id="e"), first=6))
     assert sorted(entities) == ["", "app:a/u"]
-    (result,) = fold.fold(
-        commands(SpaceErased(app_id="a", user_id="u", timestamp=NOON, request_id="e"), first=7),
-    )
+    (result,) = fold.fold(commands(SpaceErased(app_id="a", user_id="u", timestamp=NOON, request_id="e"), first=7))
     assert (set(result.changed["app:a/u"].values()), result.erased) == ({None}, 1)
 
 

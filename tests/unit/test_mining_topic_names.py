@@ -5,13 +5,7 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
-from jobs.analyse.mining.topic_names import (
-    lookup,
-    marks_of,
-    named_by,
-    naming_marks,
-    words_of,
-)
+from jobs.analyse.mining.topic_names import lookup, marks_of, named_by, naming_marks, words_of
 from models.policy.archive import AnonymityPolicy
 
 K = AnonymityPolicy()

@@ -19,14 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from models.errors import AmbiguousApp
-from models.events import (
-    AlertChanged,
-    ModeTransition,
-    ProfileUpdated,
-    SegmentCompacted,
-    SessionName,
-    app_meant,
-)
+from models.events import AlertChanged, ModeTransition, ProfileUpdated, SegmentCompacted, SessionName, app_meant
 from models.events.erase import EraseRequested
 from streams.api.live.known import MOST_ALERTS, KnownAlert, KnownSession
 from streams.api.live.messages import AlertRow, Row

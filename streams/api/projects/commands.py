@@ -31,14 +31,7 @@ from models.events.project import (
 )
 from streams.api.commands import Commands
 from streams.api.projects.items import OfConversation, OfProjectMemory
-from streams.api.projects.messages import (
-    AddMemory,
-    DeedAnswer,
-    EditProjectMemory,
-    PendingDeed,
-    Relate,
-    SetStatus,
-)
+from streams.api.projects.messages import AddMemory, DeedAnswer, EditProjectMemory, PendingDeed, Relate, SetStatus
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, ItemName, OfProject, no_such, require_done
 from streams.http.problems import Problem, invalid_field

@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.memories import (
-    AppMemoryWork,
-    app_of,
-    arrivals_of,
-    measure,
-    share_of_work,
-    walk,
-)
+from jobs.lab.bench.memories import AppMemoryWork, app_of, arrivals_of, measure, share_of_work, walk
 from jobs.lab.bench.result import publish
 from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded

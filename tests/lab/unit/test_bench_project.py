@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lab.bench.project import (
-    FILLED,
-    Log,
-    consolidated,
-    filled,
-    measure,
-    read,
-    retrieved,
-    spoken,
-    talk_of,
-)
+from jobs.lab.bench.project import FILLED, Log, consolidated, filled, measure, read, retrieved, spoken, talk_of
 from jobs.lab.bench.result import publish
 from jobs.shared.output import OutputFormat
 from models.policy import Policy

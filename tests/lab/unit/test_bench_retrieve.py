@@ -11,14 +11,7 @@ import pytest
 from jobs.lab.bench.folds import paced
 from jobs.lab.bench.http_load import Answered, figures_of
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.retrieve import (
-    MEMORIES_EACH,
-    TURNS_EACH,
-    Corpus,
-    app_of,
-    fill,
-    user_of,
-)
+from jobs.lab.bench.retrieve import MEMORIES_EACH, TURNS_EACH, Corpus, app_of, fill, user_of
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS

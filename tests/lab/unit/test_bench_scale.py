@@ -10,13 +10,7 @@ import psutil
 import pytest
 
 from jobs.lab.bench.folds import Prepared
-from jobs.lab.bench.scale import (
-    POSITIONS,
-    Population,
-    measure_lengths,
-    measure_sessions,
-    summarise_lengths,
-)
+from jobs.lab.bench.scale import POSITIONS, Population, measure_lengths, measure_sessions, summarise_lengths
 from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.session.state import SessionState

@@ -12,15 +12,7 @@ import pytest
 from models.events import SessionEnded, Turn
 from models.events.topics import PROFILES
 from streams.settings import Settings
-from tests.support.fault_driver import (
-    assert_equal_to_replay,
-    events,
-    recorded,
-    said,
-    send,
-    sessions_role,
-    until,
-)
+from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F6")]
 
