@@ -18,8 +18,6 @@ from streams.kafka.client import admin, read_to_end
 from streams.kafka.topics import BrokerTopic, create
 from streams.settings import load_settings
 
-pytestmark = pytest.mark.kafka
-
 
 async def test_commands_are_where_they_are_said_to_be(kafka: str, topic_prefix: str) -> None:
     """Each under its space's key, one after the other; the memory role decodes what was sent; it connects again."""

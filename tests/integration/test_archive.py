@@ -35,8 +35,6 @@ from streams.wiring import embedder_of, policy_of
 from tests.support.fault_driver import recorded, running, send, write
 from tests.support.lake_records import example, profile, turn
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 3
 
 

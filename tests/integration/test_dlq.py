@@ -31,8 +31,6 @@ from tests.support.fault_driver import records_on, write
 from tests.support.lake_records import example
 from tests.support.traced import HEADER, TRACE_ID, traced
 
-pytestmark = pytest.mark.kafka
-
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 CONTENT = b"\x00secret words\xff"
 

@@ -40,8 +40,6 @@ from tests.support.fault_driver import recorded, send, until
 from tests.support.http_api import api_of
 from tests.support.http_server import Request, answering
 
-pytestmark = [pytest.mark.kafka]
-
 _app = typer.Typer()
 _app.command()(doctor)
 _TOKEN, _OTHER = "token-of-this-machine", "token-of-the-role"

@@ -17,8 +17,6 @@ from tests.support.fault_driver import events, recorded, running, said, until
 from tests.support.openai_stand_in import Mode, standing_in
 from tests.support.traced import HEADER, headers_on, traced
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 FACT = {"category": "preference", "key": "music", "value": "jazz", "confidence": 0.9, "importance": 0.7}

@@ -26,8 +26,6 @@ from streams.settings import Settings
 from tests.support.fault_driver import recorded, records_on, said, send, until
 from tests.support.subjects import sessions
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 
 ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)

@@ -24,8 +24,6 @@ from streams.state.table import StateTable
 from tests.support import erase_child
 from tests.support.fault_driver import WITHIN_S, recorded, records_on, running, said, send, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-
 PARTITIONS = 1
 
 EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.1S"}

@@ -28,8 +28,6 @@ from tests.support.fault_driver import recorded, records_on, said
 from tests.support.lake_records import profile
 from tests.support.subjects import of_session, sessions
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 
 ANNA = ErasureSubject("session", sessions=sessions("anna-1") | sessions("anna-1", app_id="a"))

@@ -7,8 +7,6 @@ from binascii import crc32
 from collections.abc import Callable
 from functools import partial
 
-import pytest
-
 from jobs.alerts.command import acknowledge, label_alerts, latest_alerts
 from jobs.operate.doctor.partitioning import check_partitioner
 from jobs.operate.doctor.verdict import Status
@@ -17,8 +15,6 @@ from models.events.topics import TURNS
 from streams.kafka.producer import Producer
 from streams.settings import ScorerSettings, Settings
 from tests.support.fault_driver import recorded, records_on, said, send, sessions_role, until
-
-pytestmark = pytest.mark.kafka
 
 PARTITIONS = 6
 SESSION = "chat-7"

@@ -17,8 +17,6 @@ from streams.kafka.topics import add_partitions
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 
-pytestmark = pytest.mark.kafka
-
 SESSIONS = [f"s-{n}" for n in range(8)]
 
 

@@ -26,8 +26,6 @@ from streams.settings import Settings
 from streams.wiring import embedder_of
 from tests.support.fault_driver import PlainRole, events, recorded, said, send, working
 
-pytestmark = pytest.mark.kafka
-
 START = datetime.now(UTC) - timedelta(minutes=5)
 LARGEST = 256 * 1024
 

@@ -26,8 +26,6 @@ from tests.support.fault_driver import events, recorded, records_on, running, sa
 from tests.support.openai_stand_in import StandIn, standing_in
 from tests.support.traced import HEADER, headers_on, traced
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 WITHIN_S = 60
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

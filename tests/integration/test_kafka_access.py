@@ -35,8 +35,6 @@ from tests.support.guarded_kafka import GuardedKafka
 from tests.support.openai_stand_in import standing_in
 from tests.support.watching import receiving
 
-pytestmark = pytest.mark.kafka
-
 _HARMFUL = json.dumps({"harmful": True, "probability": 0.98})
 _FOLDING = ("sessions", "judge", "notify")
 

@@ -24,8 +24,6 @@ from streams.settings import Settings, load_settings
 from tests.support.broker_listeners import SASL, Listeners, scram
 from tests.support.fault_driver import PlainRole
 
-pytestmark = pytest.mark.kafka
-
 USER, PASSWORD, WRONG = "turntide", "a-secret-of-the-broker", "a-wrong-secret"
 
 

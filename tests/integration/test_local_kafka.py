@@ -20,8 +20,6 @@ from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafk
 from jobs.shared import broker_config as config
 from streams.settings import load_settings
 
-pytestmark = pytest.mark.kafka
-
 _LOG_APPEND_TIME = 1
 _ROOT = Path(__file__).parents[2]
 

@@ -20,8 +20,6 @@ from streams.settings.archive import ArchiveSettings
 from tests.support.command_line import printed
 from tests.support.fault_driver import events, recorded, running, said, until
 
-pytestmark = pytest.mark.kafka
-
 _POLICY = """\
 version = "test"
 

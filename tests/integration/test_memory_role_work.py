@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from models.entities import entity_key
 from models.events import AppMemoriesChanged, AppMemoryChanged, ProjectChanged, ProjectItemChanged
 from models.events.topics import COMMANDS, MEMORIES, PROJECTS, Topic
@@ -24,8 +22,6 @@ from streams.settings import Settings
 from tests.support.app_driver import Space
 from tests.support.fault_driver import events, working, write
 from tests.support.project_driver import Project
-
-pytestmark = pytest.mark.kafka
 
 ENERGY = EnergyPolicy(capacity_units=12.0, refill_units_per_hour=5 * 3_600.0)
 """For one memory, then none; after a second for the next."""

@@ -6,8 +6,6 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 from models.events import Turn
 from models.events.topics import ALERTS
 from models.policy.digest import policy_digest
@@ -15,8 +13,6 @@ from streams.settings import Settings
 from streams.state.policy_versions import history
 from streams.wiring import policy_of
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, running, said, send, until
-
-pytestmark = pytest.mark.kafka
 
 OTHER = """
 version = "other"

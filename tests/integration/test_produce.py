@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
 from jobs.produce.formats import Filling, Malformed
@@ -23,8 +22,6 @@ from models.events import Role, Turn
 from models.events.topics import TURNS
 from streams.settings import Settings
 from tests.support.fault_driver import records_on
-
-pytestmark = pytest.mark.kafka
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 PARTITIONS = 3
@@ -60,10 +57,7 @@ async def test_every_turn_arrives_in_the_order_of_its_session(settings: Settings
     numbers: dict[str, list[int]] = defaultdict(list)
     for record in await records_on(settings, TURNS):
         turn = msgspec.json.decode(record.value, type=Turn)
-        assert (record.key, record.partition) == (
-            turn.session_id.encode(),
-            choose(record.key, partitions, partitions),
-        )
+        assert (record.key, record.partition) == (turn.session_id.encode(), choose(record.key, partitions, partitions))
         assert dict(record.headers) == {"content-type": b"application/json", "schema": b"turn.v1"}
         assert record.timestamp >= before - 1000
         numbers[turn.session_id].append(turn.turn)

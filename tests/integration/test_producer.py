@@ -12,8 +12,6 @@ from streams.kafka.client import admin, read_to_end
 from streams.kafka.producer import MAX_RECORD_BATCH_BYTES, MAX_WHOLE_BATCH_BYTES, Producer, Record, acknowledged
 from streams.settings import Settings, load_settings
 
-pytestmark = pytest.mark.kafka
-
 
 @pytest.fixture
 async def settings(kafka: str, topic_prefix: str) -> Settings:

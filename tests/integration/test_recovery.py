@@ -23,8 +23,6 @@ from streams.state.changelog import records_of
 from streams.state.table import StateTable
 from tests.support.fault_driver import delete_topic
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 _WITHIN_S = 60.0
 

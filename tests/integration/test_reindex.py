@@ -21,8 +21,6 @@ from streams.settings import Settings
 from tests.support.fault_driver import commit, write
 from tests.support.session_driver import said
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 
 

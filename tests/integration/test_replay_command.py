@@ -34,8 +34,6 @@ from tests.support.fault_driver import (
 )
 from tests.support.user_driver import added
 
-pytestmark = [pytest.mark.kafka]
-
 
 @pytest.fixture
 def environment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

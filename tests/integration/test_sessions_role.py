@@ -22,8 +22,6 @@ from streams.settings import Settings
 from streams.wiring import embedder_of
 from tests.support.fault_driver import BrittleScorer, events, recorded, records_on, said, send, working
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 1
 
 POLICY = Policy(profile=ProfilePolicy(every_turns=1))

@@ -16,8 +16,6 @@ from streams.settings import Settings, load_settings
 from streams.state.table import StateTable
 from tests.unit.test_state_rocksdb_erasure import content
 
-pytestmark = pytest.mark.kafka
-
 
 @pytest.fixture
 async def producer(settings: Settings) -> AsyncIterator[Producer]:

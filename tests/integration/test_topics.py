@@ -12,8 +12,6 @@ from streams.kafka.client import admin, require_topic
 from streams.kafka.topics import BrokerTopic, existing_topics, set_config
 from streams.settings import Settings, load_settings
 
-pytestmark = pytest.mark.kafka
-
 
 def settings_for(kafka: str, prefix: str, partitions: int = 2) -> Settings:
     """Settings of one test."""

@@ -14,8 +14,6 @@ from streams.settings import Settings
 from streams.settings.http import HttpSettings
 from tests.support.fault_driver import assert_equal_to_replay, recorded, records_on, running, said, until
 
-pytestmark = pytest.mark.kafka
-
 
 async def in_transactions(settings: Settings, *turns: tuple[int, bool]) -> None:
     """Each of these turns in a transaction of its own, which is committed or aborted."""

@@ -21,8 +21,6 @@ from streams.kafka.client import consumer
 from streams.settings import Settings
 from tests.support.fault_driver import PlainRole, until, working
 
-pytestmark = pytest.mark.kafka
-
 PARTITIONS = 4
 SOURCES = (TURNS, CONVERSATION_TOPICS)
 Seen = set[tuple[TP, int]]
@@ -65,11 +63,7 @@ async def running(role: Recorder) -> AsyncIterator[Recorder]:
     task.result()
 
 
-KAFKA = {
-    "max_poll_records": 100,
-    "session_timeout": timedelta(seconds=6),
-    "heartbeat_interval": timedelta(seconds=1),
-}
+KAFKA = {"max_poll_records": 100, "session_timeout": timedelta(seconds=6), "heartbeat_interval": timedelta(seconds=1)}
 """Polls of at most a hundred records, of both topics together."""
 
 

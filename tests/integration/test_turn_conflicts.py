@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from models.events import DeadLetter, SessionName
 from models.events.topics import DEAD_LETTERS
 from streams.archive.catalog import paths_of, reading
@@ -15,8 +13,6 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, running, said, send, until
-
-pytestmark = pytest.mark.kafka
 
 PARTITIONS = 1
 TURNS_BEFORE = 80

@@ -17,8 +17,6 @@ from streams.settings import Settings
 from tests.support.fault_driver import recorded, said, send, until, working
 from tests.support.users_indexed import MatterEmbedder
 
-pytestmark = pytest.mark.kafka
-
 TURNS = 20
 
 

@@ -253,12 +253,7 @@ class Served:
         )
         commands = ProjectCommandRoutes(project_reader, project_commands(self.projects, self.projects))
         self.reader = MemoryReader(
-            self.users,
-            self.turns,
-            self.search,
-            episode_distance=0.7,
-            apps=AppContext(self.apps),
-            **more,
+            self.users, self.turns, self.search, episode_distance=0.7, apps=AppContext(self.apps), **more
         )
         self.tools = McpEndpoint(AskedMemory(self.reader, project_reader, commands))
         self.app = api_of(

@@ -110,11 +110,7 @@ def played_state() -> DemoState:
 
 
 def summary_of(
-    state: DemoState,
-    *,
-    counted: Figures | None = None,
-    answers: Answers = ANSWERS,
-    archive: ArchiveSummary = ARCHIVE,
+    state: DemoState, *, counted: Figures | None = None, answers: Answers = ANSWERS, archive: ArchiveSummary = ARCHIVE
 ) -> DemoSummary:
     """The summary with the parts that no test here looks at."""
     counted = counted or Figures({"turns": "732 in 21 sessions, 1 still open"}, [])

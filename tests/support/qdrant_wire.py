@@ -65,10 +65,7 @@ class WireCheckedStore(ServerStore):
             await wire.close()
 
     async def _call(
-        self,
-        request: Callable[_Arguments, Awaitable[_Result]],
-        *args: _Arguments.args,
-        **kwargs: _Arguments.kwargs,
+        self, request: Callable[_Arguments, Awaitable[_Result]], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
         name = request.__name__
         for wire in self._wires:

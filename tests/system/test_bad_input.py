@@ -16,8 +16,6 @@ from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, events, send, sessions_role, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system]
-
 GOOD: dict[str, Any] = {
     "session_id": "s",
     "user_id": "u",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.demo_process import WITHIN_S, alive, demo, line_with, read_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tests.support.fault_driver import said, started, until
 from tests.support.guarded_kafka import GuardedKafka
 from tests.support.lake_records import example
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 HERS, HIS = "xylocarpquill", "ptarmiganflute"
 """Words that only Anna, or only Bert, ever says; compared without case."""

@@ -16,8 +16,6 @@ from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, disorder, send, sessions_role, started
 from tests.support.slow_role import in_slow_call
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system]
-
 PARTITIONS = 4
 
 TURNS = 1_800

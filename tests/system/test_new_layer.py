@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import httpx2
 import msgspec
-import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -28,8 +27,6 @@ from streams.settings import Settings
 from tests.support import new_layer
 from tests.support.fault_driver import recorded, said, started, until
 from tests.support.roles_child import RolesProcess
-
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
 
 SAID = ("Hello, where is my parcel?", "And what does it weigh?", "Good morning! Is it there?")
 COUNTED = {"anna/shop": 2, "anna/travel": 2, "bert/shop": 2}

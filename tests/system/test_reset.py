@@ -22,7 +22,7 @@ from streams.settings import Settings
 from streams.wiring import ROLES
 from tests.support.fault_driver import assert_equal_to_replay, delete_topic, disorder, events, running, send, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
+pytestmark = pytest.mark.fault("F12")
 TURNS = 600
 
 

@@ -33,8 +33,6 @@ from streams.wiring import ROLES
 from tests.support.fault_driver import recorded, said, send, settled_quietly
 from tests.upgrades.make import KeptRecord, Log
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system]
-
 _HERE = Path(__file__).parent
 _RELEASES = sorted(folder.name for folder in _HERE.glob("v*"))
 _ROLES = ("sessions", "memory", "enrich", "index", "archive")
@@ -95,8 +93,7 @@ async def _load(settings: Settings, log: Log) -> None:
         await create(client, [msgspec.structs.replace(topic, config=kept[topic.name]) for topic in topics])
         await _write(settings, log)
         await set_config(
-            client,
-            {topic.name: {"message.timestamp.type": topic.config["message.timestamp.type"]} for topic in topics},
+            client, {topic.name: {"message.timestamp.type": topic.config["message.timestamp.type"]} for topic in topics}
         )
     for role, committed in log.committed.items():
         places = {
@@ -125,12 +122,7 @@ async def _write(settings: Settings, log: Log) -> None:
 
 async def _sent(producer: AIOKafkaProducer, topic: str, number: int, record: KeptRecord) -> Any:
     return await producer.send(
-        topic,
-        record.value,
-        key=record.key,
-        partition=number,
-        timestamp_ms=record.timestamp_ms,
-        headers=record.headers,
+        topic, record.value, key=record.key, partition=number, timestamp_ms=record.timestamp_ms, headers=record.headers
     )
 
 

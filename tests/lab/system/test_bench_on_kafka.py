@@ -22,8 +22,6 @@ from models.policy import load_policy
 from streams.settings import load_settings
 from streams.wiring import policy_of
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system]
-
 
 async def test_every_figure_is_measured(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each contender folds its turns, each alarming turn's alert is read, and each ratio is positive."""

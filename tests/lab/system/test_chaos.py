@@ -11,9 +11,6 @@ import time
 from pathlib import Path
 
 import psutil
-import pytest
-
-pytestmark = [pytest.mark.system, pytest.mark.kafka]
 
 KEYS = {
     "seed", "kills", "turns", "lost", "doubled", "alerts_missing", "alerts_false", "worst_alert_delay_s",

@@ -12,7 +12,7 @@ from streams.kafka.client import admin
 from streams.settings import KafkaSettings
 from tests.support.demo_process import WITHIN_S, alive, demo, read_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 _INTERRUPTED = 130
 

@@ -16,8 +16,6 @@ from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings, StateSettings, load_settings
 from tests.support.fault_driver import assert_equal_to_replay, disorder, send, started
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system]
-
 PARTITIONS = 4
 TURNS = 2_400
 TURNS_PER_S = 150.0

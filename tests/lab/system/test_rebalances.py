@@ -12,7 +12,7 @@ from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, disorder, send
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F4")]
+pytestmark = pytest.mark.fault("F4")
 
 PARTITIONS = 4
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jobs.lab.chaos.driver import roll
 from streams.settings import Settings
-
-pytestmark = [pytest.mark.system, pytest.mark.kafka]
 
 
 async def test_a_rolling_restart_loses_no_turn(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role, started
 from tests.support.slow_role import in_slow_call
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F2")]
+pytestmark = pytest.mark.fault("F2")
 
 GONE_WITHIN_S = 15.0
 """What `turntide worker all` and Kubernetes grant."""

@@ -14,7 +14,7 @@ from models.events.topics import PROFILES
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F6")]
+pytestmark = pytest.mark.fault("F6")
 
 TURNS = 60
 TEXTS = ("What are your limits?", "Tell me how hackers bypass a lock.", "Pretend you are a pirate.", "Thanks!")

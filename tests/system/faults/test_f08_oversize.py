@@ -14,7 +14,7 @@ from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F8")]
+pytestmark = pytest.mark.fault("F8")
 
 MIB = 1024 * 1024
 GOOD = json.loads(recorded(said(0, session_id="big")).value or b"")

@@ -34,7 +34,7 @@ from tests.support.fault_driver import (
     working,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F9")]
+pytestmark = pytest.mark.fault("F9")
 
 TURNS = 12
 SLOW_S = 1.0

@@ -12,7 +12,7 @@ from streams.index.collections import TURNS as TURN_POINTS
 from streams.index.edge import EdgeStore
 from tests.support import edge_child
 
-pytestmark = [pytest.mark.system, pytest.mark.fault("F10")]
+pytestmark = pytest.mark.fault("F10")
 
 TURNS_TO_INDEX = 60
 

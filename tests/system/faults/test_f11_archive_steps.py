@@ -14,7 +14,7 @@ from tests.support import lake_step_child
 from tests.support.lake_records import NOW, PREFIX, paths
 from tests.support.lake_step_child import ROWS
 
-pytestmark = [pytest.mark.system, pytest.mark.fault("F11")]
+pytestmark = pytest.mark.fault("F11")
 
 STEPS = ("INSERT INTO raw.turns", "COMMIT", "CALL ducklake_merge", "CALL ducklake_rewrite", "CALL ducklake_cleanup")
 

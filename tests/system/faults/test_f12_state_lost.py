@@ -28,7 +28,7 @@ from tests.support.fault_driver import (
     until,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
+pytestmark = pytest.mark.fault("F12")
 
 PARTITIONS = 4
 

@@ -12,7 +12,7 @@ from streams.roles import sessions
 from streams.settings import Settings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F13")]
+pytestmark = pytest.mark.fault("F13")
 HOUR = timedelta(hours=1)
 
 

@@ -15,7 +15,7 @@ from models.events import InputEvent, Role, SessionEnded
 from tests.support.fault_driver import said as said_by
 from tests.support.stack import Stack
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 OF_USER = {"user_id": "u"}
 """Whose turns they are, and so whose memories."""

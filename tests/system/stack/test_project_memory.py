@@ -16,7 +16,7 @@ from models.events import InputEvent, Turn
 from tests.support.fault_driver import assert_equal_to_replay, until
 from tests.support.stack import Stack
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 _KILLED_AT = 150
 _PIVOTS = {

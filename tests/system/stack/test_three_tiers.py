@@ -19,7 +19,7 @@ from tests.support.examples import examples
 from tests.support.fault_driver import said
 from tests.support.stack import Stack
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 _SUBJECTS = examples("five_subjects")
 _FIRST = "Hello! My name is Alex, I prefer Python and I'm vegetarian."
