@@ -12,21 +12,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models import events
 from models.app.memory import facts_to_keep
-from models.events import (
-    AppMemoriesChanged,
-    AppMemoriesCompacted,
-    AppMemoryChanged,
-    AppMemorySkipped,
-    CommandEvent,
-    CompactionDecided,
-    ConversationEnded,
-    MemoryCause,
-    MemoryProposed,
-    Position,
-    SpaceOutput,
-    WorkDue,
-)
 from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
 from models.policy import Policy
@@ -65,15 +52,15 @@ class Talker:
     def __init__(self, app: str = "a", user: str = "") -> None:
         self.ids = {"app_id": app, "user_id": user}
         self.now = NOON
-        self.ends: list[ConversationEnded] = []
+        self.ends: list[events.ConversationEnded] = []
 
-    def events(self, step: Step) -> list[tuple[CommandEvent, datetime]]:
+    def makes(self, step: Step) -> list[tuple[events.CommandEvent, datetime]]:
         """What one step puts on the log."""
         kind, pick, other, minutes = step
         self.now += timedelta(minutes=minutes)
         return [(event, self.now) for event in self._events(kind, pick, other)]
 
-    def _events(self, kind: str, pick: int, other: int) -> Sequence[CommandEvent]:  # noqa: PLR0911 - one for each kind
+    def _events(self, kind: str, pick: int, other: int) -> Sequence[events.CommandEvent]:  # noqa: PLR0911 - one for each kind
         common: dict[str, Any] = {"timestamp": self.now} | self.ids
         admin = common | {"request_id": f"r{pick}", "by": "root"}
         match kind:
@@ -87,7 +74,9 @@ class Talker:
                 }
                 failure = "timeout" if other == 9 else ""
                 return [
-                    MemoryProposed(request=1 + pick % 4 + 2 * other, failure=failure, made_by="llm", **answer, **common)
+                    events.MemoryProposed(
+                        request=1 + pick % 4 + 2 * other, failure=failure, made_by="llm", **answer, **common
+                    )
                 ]
             case "decide":
                 action: dict[str, Any] = {
@@ -96,11 +85,13 @@ class Talker:
                     "reason": "so",
                 }
                 return [
-                    CompactionDecided(request=1 + n, target_memory_id=1 + pick, decided_by="llm", **action, **common)
+                    events.CompactionDecided(
+                        request=1 + n, target_memory_id=1 + pick, decided_by="llm", **action, **common
+                    )
                     for n in range(2 * other, 2 * other + 4)
                 ]
             case "wait":
-                return [WorkDue(**common)]
+                return [events.WorkDue(**common)]
             case "again":
                 return self.ends[-other - 1 :]
             case "edit":
@@ -116,10 +107,10 @@ class Talker:
             return [SpaceErased(request_id="e", **common)]
         return [SpaceSessionErased(session_ids=[f"s{pick}", f"s{other}"], request_id="e", **common)]
 
-    def _end(self, pick: int, other: int) -> ConversationEnded:
+    def _end(self, pick: int, other: int) -> events.ConversationEnded:
         number = len(self.ends)
         # Two ends at one record of the log now and then, as time-outs do.
-        source = Position("turns", 0, number - number % 2)
+        source = events.Position("turns", 0, number - number % 2)
         space = {"space": "user" if self.ids["user_id"] else "app", "user_id": self.ids["user_id"] or f"u{pick % 2}"}
         turns = {"first_turn": number * 4, "last_turn": number * 4 + 3, "turn_count": 0 if pick == other == 9 else 4}
         event = ended(
@@ -132,8 +123,8 @@ class Talker:
 def log_of(steps: Sequence[Step]) -> list[Command]:
     """A partition's log of three spaces, taking turns."""
     talkers = [Talker(*owner) for owner in SPACES]
-    events = [event for number, step in enumerate(steps) for event in talkers[number % 3].events(step)]
-    return [Command(event, Position("commands", 5, n), at) for n, (event, at) in enumerate(events)]
+    said = [event for number, step in enumerate(steps) for event in talkers[number % 3].makes(step)]
+    return [Command(event, events.Position("commands", 5, n), at) for n, (event, at) in enumerate(said)]
 
 
 @given(STEPS, POLICIES, st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(0, 9), min_size=1), st.booleans())
@@ -155,9 +146,9 @@ class Watched(Space):
         """Nothing was told yet."""
         self.told, self.outputs = {}, []
         self.gone = self.dropped = self.compacted = self.passed = 0
-        self.last: AppMemoriesChanged | None = None
+        self.last: events.AppMemoriesChanged | None = None
 
-    def take(self, event: CommandEvent, at: datetime) -> None:
+    def take(self, event: events.CommandEvent, at: datetime) -> None:
         """Fold an event, and look at everything."""
         self.now = max(self.now, at)
         before = self.state.head.spent_units
@@ -173,19 +164,19 @@ class Watched(Space):
         self.check_energy(before, level)
         assert [output for output in outputs if too_large(output)] == []
 
-    def count(self, output: SpaceOutput) -> None:
+    def count(self, output: events.SpaceOutput) -> None:
         """Note what was told."""
         match output:
-            case AppMemoryChanged():
+            case events.AppMemoryChanged():
                 self.gone += not output.active
-            case AppMemoriesCompacted():
+            case events.AppMemoriesCompacted():
                 most = self.policy.apps.most
                 assert (len(output.before), len(output.after)) == (most + 1, most)
                 self.compacted += 1
                 self.dropped += output.before[-1].memory_id not in {memory.memory_id for memory in output.after}
-            case AppMemorySkipped():
+            case events.AppMemorySkipped():
                 self.passed += 1
-            case AppMemoriesChanged():
+            case events.AppMemoriesChanged():
                 self.last = output
 
     def check(self) -> None:
@@ -232,7 +223,7 @@ def test_what_is_told_is_what_is_kept(steps: list[Step], policy: Policy, data: s
     """After every event, whether or not the state was stored in between."""
     talker, space = Talker(), Watched(policy)
     for step in steps:
-        for event, at in talker.events(step):
+        for event, at in talker.makes(step):
             space.take(event, at)
         if data.draw(st.booleans()):
             space.store()
@@ -246,12 +237,12 @@ def test_ends_that_come_again_change_no_memory(steps: list[Step], policy: Policy
     found = []
     for repeats in (False, True):
         talker = Talker()
-        log: list[tuple[CommandEvent, datetime]] = []
+        log: list[tuple[events.CommandEvent, datetime]] = []
         for step in (step for step in steps if step[0] not in {"again", "erase"}):
-            log += talker.events(step)
+            log += talker.makes(step)
             if repeats and step[0] == "end":
                 log += [(event, talker.now) for event in talker.ends[-4:]]
-        commands = [Command(event, Position("commands", 5, n), at) for n, (event, at) in enumerate(log)]
+        commands = [Command(event, events.Position("commands", 5, n), at) for n, (event, at) in enumerate(log)]
         found.append(come_of(commands, policy))
 
     assert found[0] == found[1]
@@ -263,10 +254,10 @@ def test_nothing_of_an_erased_session_is_left(steps: list[Step], policy: Policy)
     talker, space = Talker(), Space(policy, app="a")
     canary = "zebrafinch"
     for number, step in enumerate(steps):
-        for event, at in talker.events(step):
-            if isinstance(event, MemoryProposed | CompactionDecided | MemoryEdited):
+        for event, at in talker.makes(step):
+            if isinstance(event, events.MemoryProposed | events.CompactionDecided | MemoryEdited):
                 continue
-            if isinstance(event, ConversationEnded) and event.session_id == "s1":
+            if isinstance(event, events.ConversationEnded) and event.session_id == "s1":
                 notables = [
                     msgspec.structs.replace(each, text=f"I decided on {canary} {number}.") for each in event.notables
                 ]
@@ -284,15 +275,15 @@ def test_nothing_of_an_erased_session_is_left(steps: list[Step], policy: Policy)
     assert canary not in b"".join(map(encode, space.outputs[after:])).decode()
 
 
-def _aimed(event: CommandEvent, space: Space, random: Random) -> CommandEvent:
+def _aimed(event: events.CommandEvent, space: Space, random: Random) -> events.CommandEvent:
     """Mostly at what is there, which the steps do not know."""
     number = random.choice([*space.memories, 1])
     match event:
         case _ if random.random() < 0.3:
             return event
-        case CompactionDecided():
+        case events.CompactionDecided():
             return msgspec.structs.replace(event, request=space.state.head.requests, target_memory_id=number)
-        case MemoryProposed():
+        case events.MemoryProposed():
             return msgspec.structs.replace(event, request=space.state.head.requests)
         case MemoryEdited() | MemoryDeleted():
             return msgspec.structs.replace(event, memory_id=number)
@@ -308,18 +299,18 @@ def test_the_steps_reach_everything() -> None:
         for n in range(700):
             (kind,) = random.choices(KINDS, weights)
             minutes = random.randint(0, 20) if n % 100 > 30 else 0
-            for event, at in talker.events((kind, random.randrange(10), random.randrange(10), minutes)):
+            for event, at in talker.makes((kind, random.randrange(10), random.randrange(10), minutes)):
                 before = len(space.outputs)
                 space.take(_aimed(event, space, random), at)
                 for output in space.outputs[before:]:
                     kinds[tag_of(type(output))] += 1
                     causes[getattr(output, "cause", "")] += 1
                     fallbacks[getattr(output, "fallback", "")] += 1
-                    skips[output.reason if isinstance(output, AppMemorySkipped) else ""] += 1
+                    skips[output.reason if isinstance(output, events.AppMemorySkipped) else ""] += 1
                     outcomes[getattr(output, "outcome", "")] += 1
 
     assert len(kinds) == 7
-    assert set(causes) - {""} == set(get_args(MemoryCause))
+    assert set(causes) - {""} == set(get_args(events.MemoryCause))
     assert {"unknown_action", "unknown_memory", "empty_content", "no_answer"} <= set(fallbacks)
     assert {"nothing_said", "timeout", "no_answer"} <= set(skips)
     assert {"done", "unchanged", "not_found", "too_many_pinned"} <= set(outcomes)

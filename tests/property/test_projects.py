@@ -11,28 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import (
-    ConsolidationAsked,
-    ConversationStatusSet,
-    MemoriesAccessed,
-    MemoryType,
-    Output,
-    OutputEvent,
-    PendingFactDecided,
-    Position,
-    ProjectChanged,
-    ProjectErased,
-    ProjectErasure,
-    ProjectEvent,
-    ProjectItemChanged,
-    ProjectMemoryAdded,
-    ProjectMemoryDeleted,
-    ProjectMemoryEdited,
-    ProjectSessionErased,
-    ProjectTurnAdded,
-    ProjectWorkDue,
-    RelationshipSet,
-)
+from models import events
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
 from models.project.state import ProjectState
@@ -72,8 +51,8 @@ class Log:
     def __init__(self, project: Project | None = None) -> None:
         self.project = project or Project(POLICY)
         self.commands: list[Command] = []
-        self.outputs: list[OutputEvent] = []
-        self.last: ProjectEvent | ProjectErasure | None = None
+        self.outputs: list[events.OutputEvent] = []
+        self.last: events.ProjectEvent | events.ProjectErasure | None = None
 
     def take(self, step: Step) -> None:
         """One step becomes one command."""
@@ -82,17 +61,17 @@ class Log:
         if event is not None:
             self.last = event
             self.outputs += project.put(event)
-            self.commands.append(Command(event, Position("commands", 5, project.offset - 1), project.now))
+            self.commands.append(Command(event, events.Position("commands", 5, project.offset - 1), project.now))
 
     def session(self, pick: int) -> str:
         """A name of a session."""
         return f"s{pick % 4}"
 
-    def turn(self, session: str, other: int) -> ProjectTurnAdded:
+    def turn(self, session: str, other: int) -> events.ProjectTurnAdded:
         """What somebody says in it."""
         return self.project.turn(TEXTS[other], session)
 
-    def _event(self, kind: str, pick: int, other: int) -> ProjectEvent | ProjectErasure | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+    def _event(self, kind: str, pick: int, other: int) -> events.ProjectEvent | events.ProjectErasure | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
         project, session = self.project, self.session(pick)
         common: dict[str, Any] = {"timestamp": project.now} | project.ids
         deed = common | {"request_id": f"r{other}"}
@@ -104,34 +83,36 @@ class Log:
             case "end" | "pause":
                 return project.ending(session, "ended" if kind == "end" else "paused")
             case "add":
-                return ProjectMemoryAdded(
-                    **deed, memory_type=MemoryType.FACT, content=TEXTS[other] or "x", subject=f"s{pick % 2}"
+                return events.ProjectMemoryAdded(
+                    **deed, memory_type=events.MemoryType.FACT, content=TEXTS[other] or "x", subject=f"s{pick % 2}"
                 )
             case "edit":
                 project.now += timedelta(minutes=5)
-                return ProjectMemoryEdited(**deed, memory_id=one, importance=other / 11, archived=other % 2 == 0)
+                return events.ProjectMemoryEdited(**deed, memory_id=one, importance=other / 11, archived=other % 2 == 0)
             case "delete":
-                return ProjectMemoryDeleted(**deed, memory_id=one)
+                return events.ProjectMemoryDeleted(**deed, memory_id=one)
             case "relate":
                 relation = ("depends_on", "supersedes", "see_also")[other % 3]
-                return RelationshipSet(**deed, source_id=one, target_id=two, relation=relation)
+                return events.RelationshipSet(**deed, source_id=one, target_id=two, relation=relation)
             case "decide":
                 pending = [*project.items("pending"), "mf0k3x2a-0000000f"]
-                return PendingFactDecided(**deed, pending_id=pending[0], promoted=other % 2 == 0)
+                return events.PendingFactDecided(**deed, pending_id=pending[0], promoted=other % 2 == 0)
             case "access":
-                return MemoriesAccessed(**common, ids=[one, two, *project.items("episode")])
+                return events.MemoriesAccessed(**common, ids=[one, two, *project.items("episode")])
             case "status":
-                return ConversationStatusSet(**deed, conversation_id=session, status=("active", "ended")[other % 2])
+                return events.ConversationStatusSet(
+                    **deed, conversation_id=session, status=("active", "ended")[other % 2]
+                )
             case "ask":
-                return ConsolidationAsked(**deed)
+                return events.ConsolidationAsked(**deed)
             case "due":
                 project.now += timedelta(hours=other * 40)
-                return ProjectWorkDue(**common)
+                return events.ProjectWorkDue(**common)
             case "again":
                 return self.last
             case "erase session":
-                return ProjectSessionErased(**common, session_ids=[session], request_id="e")
-        return ProjectErased(**common, request_id="e")
+                return events.ProjectSessionErased(**common, session_ids=[session], request_id="e")
+        return events.ProjectErased(**common, request_id="e")
 
 
 def logged(steps: Sequence[Step]) -> Log:
@@ -190,20 +171,22 @@ def test_revisions_rise_and_items_carry_theirs(steps: list[Step]) -> None:
     """By one with each event that changes anything; every item of it has the same, and the standing comes last."""
     last = 0
     for outputs in by_cause(logged(steps).outputs):
-        revisions = {event.revision for event in outputs if isinstance(event, ProjectItemChanged | ProjectChanged)}
+        revisions = {
+            event.revision for event in outputs if isinstance(event, events.ProjectItemChanged | events.ProjectChanged)
+        }
         if not revisions:
             continue
         (revision,) = revisions
 
-        assert isinstance(outputs[-1], ProjectChanged)
+        assert isinstance(outputs[-1], events.ProjectChanged)
         assert revision in {last + 1, 1}
         last = revision
 
 
-def by_cause(outputs: Sequence[OutputEvent]) -> list[list[OutputEvent]]:
+def by_cause(outputs: Sequence[events.OutputEvent]) -> list[list[events.OutputEvent]]:
     """Outputs by the record that caused them."""
-    found: dict[int, list[OutputEvent]] = {}
+    found: dict[int, list[events.OutputEvent]] = {}
     for event in outputs:
-        assert isinstance(event, Output)
+        assert isinstance(event, events.Output)
         found.setdefault(event.source.offset, []).append(event)
     return list(found.values())

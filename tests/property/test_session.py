@@ -12,21 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from models.events import (
-    AlertAcknowledged,
-    AlertChanged,
-    EpisodeClosed,
-    OutputEvent,
-    Position,
-    ProfileUpdated,
-    Role,
-    SegmentCompacted,
-    SegmentSummarised,
-    SessionEnded,
-    SessionErased,
-    Turn,
-    TurnsJudged,
-)
+from models import events
 from models.events.ids import named_id
 from models.policy import Policy, SessionPolicy
 from models.session.fold import SessionState, fold
@@ -71,9 +57,9 @@ STEPS_WITH_ERASURES = st.lists(st.one_of(TURN, TURN, TURN, TURN, OTHER, ERASED),
 Step = tuple[str, int, int, float | None, int]
 
 
-def turn(number: int, text: str, risk: float | None, time: datetime) -> Turn:
+def turn(number: int, text: str, risk: float | None, time: datetime) -> events.Turn:
     """A turn; odd numbers are the assistant's."""
-    role = Role.ASSISTANT if number % 2 else Role.USER
+    role = events.Role.ASSISTANT if number % 2 else events.Role.USER
     content = text if number % 2 == 0 or number % 3 else REFUSAL
     return said(number, content, role=role, timestamp=time, risk=risk)
 
@@ -93,15 +79,17 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
             case "turn":
                 event = turn(number, TEXTS[pick], risk, time)
             case "end":
-                event = SessionEnded(session_id="s", timestamp=time)
+                event = events.SessionEnded(session_id="s", timestamp=time)
             case "erase":
-                event = SessionErased(session_id="s", timestamp=time, request_id="r")
+                event = events.SessionErased(session_id="s", timestamp=time, request_id="r")
             case "acknowledge":
-                event = AlertAcknowledged(session_id="s", timestamp=time, alert_id=alert)
+                event = events.AlertAcknowledged(session_id="s", timestamp=time, alert_id=alert)
             case "judge":
-                event = TurnsJudged(session_id="s", timestamp=time, alert_id=alert, judge="j", probability=pick / 3)
+                event = events.TurnsJudged(
+                    session_id="s", timestamp=time, alert_id=alert, judge="j", probability=pick / 3
+                )
             case "summarise":
-                event = SegmentSummarised(
+                event = events.SegmentSummarised(
                     session_id="s",
                     timestamp=time,
                     first_turn=number,
@@ -113,17 +101,19 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
                 event = SessionTimedOut("s", watermark + timedelta(hours=1))
         vector = VECTORS[(number + pick) % 5] if kind == "turn" and number % 2 == 0 and pick % 4 else None
         log.append(
-            SessionInput(event, Position("t", 0, 2 * n), watermark, (37 * number + 11 * pick) % 101 / 100, vector)
+            SessionInput(
+                event, events.Position("t", 0, 2 * n), watermark, (37 * number + 11 * pick) % 101 / 100, vector
+            )
         )
     return log
 
 
 def run(
     log: Sequence[SessionInput], cuts: Sequence[int] = (), policy: Policy = POLICY
-) -> tuple[dict[str, bytes], list[OutputEvent]]:
+) -> tuple[dict[str, bytes], list[events.OutputEvent]]:
     """Fold a log, storing and loading the state at each cut; gives what is stored and what came out."""
     stored: dict[str, bytes] = {}
-    outputs: list[OutputEvent] = []
+    outputs: list[events.OutputEvent] = []
     for batch in _batches(log, cuts):
         state = SessionState.load(stored) if stored else None
         for item in batch:
@@ -141,9 +131,9 @@ def _batches(log: Sequence[SessionInput], cuts: Sequence[int]) -> Iterator[Seque
             start = cut
 
 
-def last_profile(outputs: Sequence[OutputEvent]) -> ProfileUpdated:
+def last_profile(outputs: Sequence[events.OutputEvent]) -> events.ProfileUpdated:
     """The last profile of a run."""
-    return [output for output in outputs if isinstance(output, ProfileUpdated)][-1]
+    return [output for output in outputs if isinstance(output, events.ProfileUpdated)][-1]
 
 
 @given(STEPS_WITH_ERASURES, st.lists(st.integers(0, 60)), st.sampled_from((POLICY, judged_by())))
@@ -172,13 +162,13 @@ def test_ids_are_unique_and_outputs_are_finite(steps: list[Step]) -> None:
     assert len(outputs) == len({output.id for output in outputs})
     for output in outputs:
         assert all(math.isfinite(number) for number in numbers_in(output))
-        if isinstance(output, ProfileUpdated | AlertChanged):
+        if isinstance(output, events.ProfileUpdated | events.AlertChanged):
             total = sum(signal.share for signal in output.signals)
             assert pytest.approx(1.0 if output.score > 0 else 0.0, abs=1e-9) == total
             assert 0.0 <= output.score <= 1.0
 
 
-def numbers_in(output: OutputEvent) -> Iterator[float]:
+def numbers_in(output: events.OutputEvent) -> Iterator[float]:
     """Every number with a fraction in an output."""
     stack: list[object] = [msgspec.to_builtins(output)]
     while stack:
@@ -198,10 +188,10 @@ def test_no_turn_is_lost_from_segments(steps: list[Step]) -> None:
     _, outputs = run([*log, *inputs([*steps, ("end", 0, 0, None, 600)])[len(log) :]])
     life: list[int] = []
     for output in outputs:
-        if isinstance(output, SegmentCompacted) and output.summarised_by != "model":
+        if isinstance(output, events.SegmentCompacted) and output.summarised_by != "model":
             assert output.turns == sorted(output.turns)
             life += output.turns
-        if isinstance(output, EpisodeClosed):
+        if isinstance(output, events.EpisodeClosed):
             assert (output.turn_count, len(life)) == (len(life), len(set(life)))
             assert (output.first_turn, output.last_turn) == (min(life), max(life))
             life = []
@@ -214,11 +204,11 @@ def test_no_turn_is_lost_from_segments(steps: list[Step]) -> None:
 def test_order_within_reach_does_not_matter(order: list[int], risks: list[float | None]) -> None:
     """Any order of 60 turns gives the counts, window, slope and suspicion of the sorted one."""
 
-    def profile(numbers: Sequence[int]) -> tuple[ProfileUpdated, list[str]]:
+    def profile(numbers: Sequence[int]) -> tuple[events.ProfileUpdated, list[str]]:
         items = [
             SessionInput(
                 turn(n, TEXTS[n % len(TEXTS)], risks[n], NOON + timedelta(seconds=n)),
-                Position("t", 0, at),
+                events.Position("t", 0, at),
                 NOON + timedelta(seconds=60),
                 0.1,
             )
@@ -229,8 +219,8 @@ def test_order_within_reach_does_not_matter(order: list[int], risks: list[float 
             state, _ = fold(state, item, POLICY)
         assert state is not None
         kept = [state.buffer.read(number).content for number in sorted(state.buffer.slots)[-10:]]
-        end = SessionEnded(session_id="s", timestamp=NOON + timedelta(seconds=61))
-        _, outputs = fold(state, SessionInput(end, Position("t", 0, 99), NOON + timedelta(seconds=61)), POLICY)
+        end = events.SessionEnded(session_id="s", timestamp=NOON + timedelta(seconds=61))
+        _, outputs = fold(state, SessionInput(end, events.Position("t", 0, 99), NOON + timedelta(seconds=61)), POLICY)
         return last_profile(outputs), kept
 
     (expected, kept), (actual, kept_shuffled) = profile(range(60)), profile(order)
@@ -251,21 +241,21 @@ def test_order_within_reach_does_not_matter(order: list[int], risks: list[float 
 @pytest.mark.fault("F6")
 def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None:
     """Turns delivered twice, at new offsets, leave all else as it was."""
-    log = [item for item in inputs(steps) if isinstance(item.event, Turn)]
+    log = [item for item in inputs(steps) if isinstance(item.event, events.Turn)]
     doubled = []
     for n, item in enumerate(log):
-        doubled.append(msgspec.structs.replace(item, position=Position("t", 0, 100 * n)))
+        doubled.append(msgspec.structs.replace(item, position=events.Position("t", 0, 100 * n)))
         if n in copies:
-            doubled.append(msgspec.structs.replace(item, position=Position("t", 0, 100 * n + 1)))
-    once = [msgspec.structs.replace(item, position=Position("t", 0, 100 * n)) for n, item in enumerate(log)]
-    numbers = [item.event.turn for item in once if isinstance(item.event, Turn)]
+            doubled.append(msgspec.structs.replace(item, position=events.Position("t", 0, 100 * n + 1)))
+    once = [msgspec.structs.replace(item, position=events.Position("t", 0, 100 * n)) for n, item in enumerate(log)]
+    numbers = [item.event.turn for item in once if isinstance(item.event, events.Turn)]
     assume(max(numbers, default=0) - min(numbers, default=0) < POLICY.session.reorder_reach_turns)
     _, expected = run(once)
     _, actual = run(doubled)
 
-    def plain(outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
+    def plain(outputs: Sequence[events.OutputEvent]) -> list[events.OutputEvent]:
         return [
-            msgspec.structs.replace(output, duplicate_turns=0) if isinstance(output, ProfileUpdated) else output
+            msgspec.structs.replace(output, duplicate_turns=0) if isinstance(output, events.ProfileUpdated) else output
             for output in outputs
         ]
 
@@ -285,7 +275,7 @@ def test_state_is_bounded(talk: list[tuple[int, str, float]], seed: int) -> None
         time = NOON + timedelta(seconds=int(rng.integers(0, 400)) + 20 * at)
         vector = rng.normal(size=64).astype(np.float32)
         event = msgspec.structs.replace(turn(0, text, risk, time), turn=number)
-        log.append(SessionInput(event, Position("t", 0, at), time, None, vector))
+        log.append(SessionInput(event, events.Position("t", 0, at), time, None, vector))
     stored, _ = run(log)
     memory = POLICY.memory
 

@@ -10,18 +10,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import (
-    ExtractedFact,
-    FactCategory,
-    FactChanged,
-    FactsExtracted,
-    Position,
-    Retraction,
-    Role,
-    UserErasure,
-    UserEvent,
-    UserTurnAdded,
-)
+from models import events
 from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.envelope import tag_of
 from tests.support.cut_log import assert_cuts_change_nothing, come_of
@@ -54,7 +43,7 @@ TEXTS = (
 )
 USERS = (("a", "u"), ("b", "u"), ("a", "v/1"))
 KEYS = ("name", "location", "age", "k1", "k2", "k3")
-CATEGORIES = tuple(FactCategory)
+CATEGORIES = tuple(events.FactCategory)
 
 SAY = st.tuples(st.just("say"), st.integers(0, len(TEXTS) - 1), st.integers(0, 5), st.integers(-90, 90))
 OTHER = st.tuples(
@@ -75,10 +64,10 @@ class Speaker:
     def __init__(self, app: str = "a", user: str = "u") -> None:
         self.ids = {"app_id": app, "user_id": user}
         self.now = NOON
-        self.turns: list[UserTurnAdded] = []
+        self.turns: list[events.UserTurnAdded] = []
         self._offsets = Counter[int]()
 
-    def events(self, step: Step) -> list[UserEvent | UserErasure]:  # noqa: PLR0911 - one for each kind
+    def makes(self, step: Step) -> list[events.UserEvent | events.UserErasure]:  # noqa: PLR0911 - one for each kind
         """What one step puts on the log."""
         kind, pick, other, minutes = step
         self.now = max(NOON, self.now + timedelta(minutes=minutes))
@@ -93,7 +82,7 @@ class Speaker:
             case "forget":
                 value = f"value {other % 2}" if pick % 4 == 3 else None
                 category = CATEGORIES[other % 4] if pick % 2 else None
-                retraction = Retraction(category=category, key=(*KEYS, None)[pick % 7], value=value)
+                retraction = events.Retraction(category=category, key=(*KEYS, None)[pick % 7], value=value)
                 return [self._found(retractions=[retraction], facts=[self._fact(other, other)] if pick > 6 else [])]
             case "erase" if other == 9:
                 return [user_erased(timestamp=self.now, **self.ids)]
@@ -104,30 +93,30 @@ class Speaker:
         again = [turn for turn in self.turns if turn.source.partition == pick % 2]
         return list(again[-other - 1 :])
 
-    def _turn(self, content: str, where: int) -> UserTurnAdded:
+    def _turn(self, content: str, where: int) -> events.UserTurnAdded:
         session, partition = f"s{where}", where % 2
-        source = Position("turns", partition, self._offsets[partition])
+        source = events.Position("turns", partition, self._offsets[partition])
         self._offsets[partition] += 1
-        role = Role.ASSISTANT if where == 5 else Role.USER
+        role = events.Role.ASSISTANT if where == 5 else events.Role.USER
         self.turns.append(added(content, session, len(self.turns), source, self.now, role=role, **self.ids))
         return self.turns[-1]
 
-    def _fact(self, pick: int, other: int) -> ExtractedFact:
+    def _fact(self, pick: int, other: int) -> events.ExtractedFact:
         confidence, importance = (0.3, 0.4, 0.6, 0.9, 1.0)[(pick + other) % 5], (0.1, 0.2, 0.5, 0.9)[other % 4]
         more = {"category": CATEGORIES[pick % 4], "importance": importance, "corrects": other == 7}
         return fact(KEYS[other % 6], f"value {pick % 2}", confidence, **more)
 
-    def _found(self, **found: object) -> FactsExtracted:
-        return FactsExtracted(timestamp=self.now, extracted_by="llm", **self.ids, **found)  # type: ignore[arg-type]
+    def _found(self, **found: object) -> events.FactsExtracted:
+        return events.FactsExtracted(timestamp=self.now, extracted_by="llm", **self.ids, **found)  # type: ignore[arg-type]
 
 
-def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[UserEvent | UserErasure]:
+def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[events.UserEvent | events.UserErasure]:
     """The commands of three users, one step of each in turn."""
     speakers = [Speaker(app, user) for app, user in USERS]
     return [
         event
         for number, step in enumerate(steps)
-        for event in speakers[number % 3].events(step)
+        for event in speakers[number % 3].makes(step)
         if repeats or step[0] != "repeat"
     ]
 
@@ -161,9 +150,9 @@ class Watched(User):
 
     def __init__(self) -> None:
         super().__init__(POLICY)
-        self.told: dict[tuple[str, str], FactChanged] = {}
+        self.told: dict[tuple[str, str], events.FactChanged] = {}
 
-    def check(self, turns: Sequence[UserTurnAdded]) -> None:
+    def check(self, turns: Sequence[events.UserTurnAdded]) -> None:
         """Every turn is somewhere, none is twice; facts told are the facts kept."""
         head, said = self.state.head, [(turn.session_id, turn.turn) for turn in turns]
         ranges = sorted((e.first_turn, e.last_turn) for e in self.episodes)
@@ -187,7 +176,7 @@ class Watched(User):
 
     def check_facts(self, outputs: Sequence[object]) -> None:
         """One active value per key, times that never overlap."""
-        for change in (output for output in outputs if isinstance(output, FactChanged)):
+        for change in (output for output in outputs if isinstance(output, events.FactChanged)):
             times = [(past.valid_from, past.valid_until) for past in change.history]
             times.append((change.valid_from, change.valid_until or datetime.max.replace(tzinfo=NOON.tzinfo)))
             edges = [edge for pair in times for edge in pair]
@@ -206,7 +195,7 @@ def test_no_turn_is_lost_or_doubled_and_facts_never_overlap(steps: list[Step], d
     """After every step, whether or not the state was stored in between."""
     speaker, user = Speaker(), Watched()
     for step in steps:
-        for event in speaker.events(step):
+        for event in speaker.makes(step):
             user.check_facts(user.put(event))
         user.check(speaker.turns)
         if data.draw(st.booleans()):
@@ -220,12 +209,14 @@ def test_what_was_said_last_counts_whoever_understands_it_first(
     said: list[tuple[int, str | None]], random: Random
 ) -> None:
     """Statements and retractions of two keys, in any order of arrival: the same profile in the end."""
-    messages: list[FactsExtracted] = []
+    messages: list[events.FactsExtracted] = []
     for n, (kind, key) in enumerate(said):
         at = NOON + timedelta(minutes=n)
         facts = [fact(key or "name", f"value {n}")] if kind else []
-        retractions = [] if kind else [Retraction(key=key)]
-        messages.append(FactsExtracted(app_id="a", user_id="u", timestamp=at, facts=facts, retractions=retractions))
+        retractions = [] if kind else [events.Retraction(key=key)]
+        messages.append(
+            events.FactsExtracted(app_id="a", user_id="u", timestamp=at, facts=facts, retractions=retractions)
+        )
     in_order, shuffled = User(), User()
     for message in messages:
         in_order.put(message)
@@ -241,7 +232,7 @@ def test_the_steps_reach_everything() -> None:
     speaker, user, random = Speaker(), Watched(), Random(1)
     for n in range(600):
         kind = ("say", "say", "say", "learn", "answer", "say", "forget", "repeat", "say", "learn")[n % 10]
-        for event in speaker.events(
+        for event in speaker.makes(
             (kind, random.randrange(10), random.randrange(6 if kind == "say" else 10), random.randint(-20, 90))
         ):
             user.put(event)

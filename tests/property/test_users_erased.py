@@ -9,16 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import (
-    CommandEvent,
-    ExtractedFact,
-    FactChanged,
-    FactsExtracted,
-    Position,
-    Retraction,
-    Role,
-    UserTurnAdded,
-)
+from models import events
 from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
 from tests.support.entity_driver import Entities
@@ -49,8 +40,8 @@ class Log:
     """Commands of one user, of whom session `GONE` says the canary in everything, and no other session."""
 
     def __init__(self) -> None:
-        self.events: list[CommandEvent] = []
-        self.turns: list[UserTurnAdded] = []
+        self.events: list[events.CommandEvent] = []
+        self.turns: list[events.UserTurnAdded] = []
         self.now = NOON
         self.counted_before: int | None = None
         """Turns when the session was erased; None until it is."""
@@ -63,8 +54,8 @@ class Log:
         word = CANARY if session == GONE else f"Boat{pick}"
         match kind:
             case "say":
-                place = Position("turns", 0, len(self.turns))
-                role = Role.ASSISTANT if pick == 4 else Role.USER
+                place = events.Position("turns", 0, len(self.turns))
+                role = events.Role.ASSISTANT if pick == 4 else events.Role.USER
                 self.turns.append(added(TALK[pick].format(word), session, pick, place, self.now, role=role))
                 self.events.append(self.turns[-1])
             case "answer":
@@ -73,17 +64,19 @@ class Log:
             case "learn":
                 self._found(session, facts=[fact(f"k{pick}", word)])
             case "forget":
-                self._found(session, retractions=[Retraction(value=word)])
+                self._found(session, retractions=[events.Retraction(value=word)])
             case "repeat":
                 self.events += self.turns[-pick - 1 :]
 
-    def _found(self, session: str, facts: Sequence[ExtractedFact] = (), retractions: Sequence[Retraction] = ()) -> None:
+    def _found(
+        self, session: str, facts: Sequence[events.ExtractedFact] = (), retractions: Sequence[events.Retraction] = ()
+    ) -> None:
         """What a slower extractor finds in the session's last turn, if it spoke."""
         of_it = [turn for turn in self.turns if turn.session_id == session]
         if of_it:
             at = of_it[-1].timestamp
             said = {"app_id": "a", "user_id": "u", "timestamp": at, "session_id": session}
-            self.events.append(FactsExtracted(facts=list(facts), retractions=list(retractions), **said))  # type: ignore[arg-type]
+            self.events.append(events.FactsExtracted(facts=list(facts), retractions=list(retractions), **said))  # type: ignore[arg-type]
 
     def erase(self) -> int:
         """Erase the session; gives the offset."""
@@ -154,6 +147,6 @@ def test_the_erasure_s_own_outputs_are_without_it() -> None:
 
     assert held == {"t", "f", "r"}
     # A topic forgets a fact by its key, and a key may be made of what was said: it stands under the session's name.
-    changes = [msgspec.json.decode(data, type=FactChanged) for data in told_of]
+    changes = [msgspec.json.decode(data, type=events.FactChanged) for data in told_of]
     assert {(c.session_id, c.value, c.active, len(c.history)) for c in changes} == {(GONE, "", False, 0)}
     assert len(outputs) > len(told_of) > 0

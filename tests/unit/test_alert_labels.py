@@ -16,19 +16,8 @@ from typer.testing import CliRunner
 from jobs.alerts.command import label_alerts
 from jobs.alerts.labels import erased_by, labels_for, labels_in
 from jobs.cli import app
+from models import events
 from models.errors import ConfigurationError
-from models.events import (
-    AlertChanged,
-    AlertLabelled,
-    AlertStatus,
-    Contribution,
-    Escalation,
-    EvidenceTurn,
-    Position,
-    SessionErased,
-    TurnShare,
-    TurnsJudged,
-)
 from models.events.topics import ALERTS, TURNS
 from models.policy import IntakePolicy, Policy
 from models.wire.codec import decode_input
@@ -40,22 +29,22 @@ from streams.settings import load_settings
 from tests.support.alert_log import consumed
 from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, turn
 
-ALERT = alert("e-1", AlertStatus.FIRING)
-JUDGED = Escalation(
+ALERT = alert("e-1", events.AlertStatus.FIRING)
+JUDGED = events.Escalation(
     probability=0.62,
     log_odds=0.4895,
     base_log_odds=-2.0,
     threshold=0.45,
     model="m-1",
-    contributions=[Contribution("cusum", 0.83, 2.4895, 0.12, alert_without=False, why="rising since turn 2")],
-    turns=[TurnShare(3, 2.4895)],
+    contributions=[events.Contribution("cusum", 0.83, 2.4895, 0.12, alert_without=False, why="rising since turn 2")],
+    turns=[events.TurnShare(3, 2.4895)],
     earlier_log_odds=0.0,
 )
 
 
-def label(alert_id: str = "a-1", *, escalating: bool = True, **fields: Any) -> AlertLabelled:
+def label(alert_id: str = "a-1", *, escalating: bool = True, **fields: Any) -> events.AlertLabelled:
     """A label of an alert."""
-    return AlertLabelled(session_id="s-1", timestamp=NOW, alert_id=alert_id, escalating=escalating, **fields)
+    return events.AlertLabelled(session_id="s-1", timestamp=NOW, alert_id=alert_id, escalating=escalating, **fields)
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:
@@ -65,7 +54,7 @@ def ask(writer: LakeWriter, sql: str) -> list[Any]:
 
 def test_a_label_goes_under_its_sessions_key() -> None:
     """Also of an alert that is resolved; an id named twice is labelled once."""
-    alerts = {"a-1": alert("e", AlertStatus.RESOLVED), "a-2": replace(ALERT, session_id="s-2")}
+    alerts = {"a-1": alert("e", events.AlertStatus.RESOLVED), "a-2": replace(ALERT, session_id="s-2")}
     made = labels_for(alerts, ["a-2", "a-1", "a-2"], escalating=False, reason="homework", by="anna")
     records = [input_record(each) for each in made]
 
@@ -86,11 +75,11 @@ def test_an_unknown_alert_labels_none() -> None:
 @pytest.mark.parametrize(("named", "found"), [(ALERT.app_id, {"before"}), ("", {"before"}), ("other", set())])
 def test_an_alert_whose_session_was_erased_after_it_is_known(named: str, found: set[str]) -> None:
     """Not one of another session, of another app's of the same id, or that it had after it had begun anew."""
-    erased = SessionErased(session_id="s-1", app_id=named, timestamp=NOW, request_id="r")
+    erased = events.SessionErased(session_id="s-1", app_id=named, timestamp=NOW, request_id="r")
     log = consumed([turn(0, session_id="s-1"), turn(0, session_id="s-2", content="session_erased"), erased, turn(1)])
     topic = TURNS.full_name(PREFIX)
     alerts = [
-        replace(ALERT, alert_id=name, session_id=session, source=Position(topic, 0, offset))
+        replace(ALERT, alert_id=name, session_id=session, source=events.Position(topic, 0, offset))
         for name, session, offset in (("before", "s-1", 0), ("other", "s-2", 1), ("after", "s-1", 3))
     ]
 
@@ -99,16 +88,16 @@ def test_an_alert_whose_session_was_erased_after_it_is_known(named: str, found: 
 
 def test_no_label_brings_the_name_of_an_erased_session_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """None of the alerts named with it is labelled, and only the alerts' own partitions are read."""
-    erased = SessionErased(session_id="s-1", timestamp=NOW, request_id="r")
+    erased = events.SessionErased(session_id="s-1", timestamp=NOW, request_id="r")
     topic = TURNS.full_name(PREFIX)
     alerts = {
-        "a-1": replace(ALERT, source=Position(topic, 0, 0)),
-        "a-2": replace(ALERT, alert_id="a-2", session_id="s-2", source=Position(topic, 3, 0)),
+        "a-1": replace(ALERT, source=events.Position(topic, 0, 0)),
+        "a-2": replace(ALERT, alert_id="a-2", session_id="s-2", source=events.Position(topic, 3, 0)),
     }
     read: list[tuple[str, int | None]] = []
     sent: list[bytes | None] = []
 
-    async def latest(_: object) -> dict[str, AlertChanged]:
+    async def latest(_: object) -> dict[str, events.AlertChanged]:
         return alerts
 
     async def log(_: object, name: str, *, only: int | None = None) -> AsyncIterator[ConsumerRecord]:
@@ -145,10 +134,10 @@ def test_the_list_shows_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside each alert its own, as columns and as a line; without the option the log is not read."""
     alerts = {"a-1": ALERT, "a-2": replace(ALERT, alert_id="a-2")}
 
-    async def latest(_: object) -> dict[str, AlertChanged]:
+    async def latest(_: object) -> dict[str, events.AlertChanged]:
         return alerts
 
-    async def labels(_: object) -> dict[str, AlertLabelled]:
+    async def labels(_: object) -> dict[str, events.AlertLabelled]:
         return {"a-2": label("a-2", escalating=False, reason="homework", by="anna")}
 
     monkeypatch.setattr("jobs.alerts.command.latest_alerts", latest)
@@ -167,7 +156,7 @@ def test_the_list_shows_labels(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_archive_has_the_latest_label_beside_the_alert_as_raised(writer: LakeWriter) -> None:
     """Score and rules are those by which somebody was woken; a label of an unknown alert stands alone."""
     raised = replace(ALERT, score=0.62, policy_digest="d", escalation=JUDGED)
-    resolved = replace(raised, id="e-2", status=AlertStatus.RESOLVED, score=0.1, escalation=None)
+    resolved = replace(raised, id="e-2", status=events.AlertStatus.RESOLVED, score=0.1, escalation=None)
     writer.land(buffer_of([raised, resolved], topic=ALERTS), now=NOW)
     writer.land(
         buffer_of([label(), turn(), label(escalating=False, reason="homework", by="anna"), label("a-9")]), now=NOW
@@ -200,8 +189,10 @@ def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) ->
     """As the log had them: a replay of the archive folds them too."""
     sent = [
         label(reason="r", by="b"),
-        TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", probability=0.9, elapsed_ms=7),
-        TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", failure="timeout"),
+        events.TurnsJudged(
+            session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", probability=0.9, elapsed_ms=7
+        ),
+        events.TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", failure="timeout"),
     ]
     writer.land(buffer_of(sent), now=NOW)
     records = archived_inputs(writer.con, TURNS.full_name(PREFIX))
@@ -211,7 +202,7 @@ def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) ->
 
 def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
     """With every field of its judgement and evidence, and the others of its session."""
-    evidence = [EvidenceTurn("s-1_3", 3, 0.9, "risk 0.90", 1.25)]
+    evidence = [events.EvidenceTurn("s-1_3", 3, 0.9, "risk 0.90", 1.25)]
     changes = [replace(ALERT, evidence=evidence, escalation=JUDGED), replace(ALERT, id="e-2", alert_id="a-0")]
     writer.land(buffer_of([*changes, replace(ALERT, id="e-3", session_id="s-2", alert_id="b")], topic=ALERTS), now=NOW)
 
@@ -221,16 +212,18 @@ def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
 
 def test_an_archive_of_an_older_release_grows(writer: LakeWriter) -> None:
     """Structs get the new field; its rows have null there, and come back with the default."""
-    writer.land(buffer_of([replace(ALERT, evidence=[EvidenceTurn("s-1_3", 3, 0.9, "why")])], topic=ALERTS), now=NOW)
+    writer.land(
+        buffer_of([replace(ALERT, evidence=[events.EvidenceTurn("s-1_3", 3, 0.9, "why")])], topic=ALERTS), now=NOW
+    )
     writer.con.execute("ALTER TABLE raw.alerts DROP COLUMN evidence.element.log_odds")
     writer.con.execute("COMMENT ON TABLE raw.offsets IS 'older'")
     newer = LakeWriter(writer.paths)
-    evidence = [EvidenceTurn("s-1_4", 4, 0.9, "why", 1.5)]
+    evidence = [events.EvidenceTurn("s-1_4", 4, 0.9, "why", 1.5)]
     newer.land(buffer_of([replace(ALERT, id="e-2", evidence=evidence)], topic=ALERTS, first=1, expected=1), now=NOW)
     found = archived_changes(newer.con, "a-1")
     newer.close()
 
-    assert [[EvidenceTurn("s-1_3", 3, 0.9, "why", 0.0)], evidence] == [each.evidence for each in found]
+    assert [[events.EvidenceTurn("s-1_3", 3, 0.9, "why", 0.0)], evidence] == [each.evidence for each in found]
 
 
 def test_an_archive_of_a_newer_release_is_refused(writer: LakeWriter) -> None:

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from models.events.app import AppMemoryChanged
-from models.retrieval.context import (
-    MIN_TOKENS,
-    FittedMemories,
-    fit_app_memories,
-    fit_prompt,
-    format_app_memories,
-    preface_room,
-)
+from models.retrieval import context
 from models.text.words import estimate_tokens
 from streams.index import collections
 
@@ -60,14 +53,14 @@ Use these memories to provide context-aware responses."""
 
 def fitted(
     memories: list[AppMemoryChanged], *, most: int = 10, contents: int = 2_000, text: int = 4_000
-) -> FittedMemories:
+) -> context.FittedMemories:
     """What fits of an app's memories."""
-    return fit_app_memories("a", memories, memories, most=most, contents_chars=contents, text_chars=text)
+    return context.fit_app_memories("a", memories, memories, most=most, contents_chars=contents, text_chars=text)
 
 
 def test_the_text_is_the_seeds() -> None:
     """App memory, Memory Context Format, with its own example."""
-    assert format_app_memories("calendar", MEMORIES) == SEED_TEXT
+    assert context.format_app_memories("calendar", MEMORIES) == SEED_TEXT
 
 
 @pytest.mark.parametrize(
@@ -78,23 +71,23 @@ def test_only_whole_memories_go_in(contents: int, text: int, n: int) -> None:
     memories = [memory("a" * 400), memory("b" * 600), memory("c")]
     found = fitted(memories, contents=contents, text=text)
 
-    assert (found.text, list(found.memories)) == (format_app_memories("a", memories[:n]), memories[:n])
+    assert (found.text, list(found.memories)) == (context.format_app_memories("a", memories[:n]), memories[:n])
 
 
 def test_the_text_stands_first_in_the_prompt() -> None:
     """Before the source's prompt for a user, which is what it was without it."""
     recent = [Said("user", "When do we meet?")]
-    without = fit_prompt([], [], recent, token_budget=2_000)
-    found = fit_prompt([], [], recent, token_budget=2_000, preface=SEED_TEXT)
+    without = context.fit_prompt([], [], recent, token_budget=2_000)
+    found = context.fit_prompt([], [], recent, token_budget=2_000, preface=SEED_TEXT)
 
     assert found.prompt == f"{SEED_TEXT}\n\n{without.prompt}"
 
 
-@given(st.integers(MIN_TOKENS, 1_000), st.lists(st.text(max_size=300), max_size=12), st.text(max_size=500))
+@given(st.integers(context.MIN_TOKENS, 1_000), st.lists(st.text(max_size=300), max_size=12), st.text(max_size=500))
 def test_the_budget_counts_the_memories(budget: int, contents: list[str], last: str) -> None:
     """Whatever is remembered: the prompt keeps its budget, and memories take half of it at most."""
-    preface, _ = fitted([memory(content) for content in contents], text=preface_room(budget))
-    found = fit_prompt([], [], [Said("user", last)], token_budget=budget, preface=preface)
+    preface, _ = fitted([memory(content) for content in contents], text=context.preface_room(budget))
+    found = context.fit_prompt([], [], [Said("user", last)], token_budget=budget, preface=preface)
 
     assert found.tokens == estimate_tokens(found.prompt) <= budget
     assert len(preface) <= budget * 2

@@ -9,19 +9,7 @@ from operator import attrgetter
 
 import pytest
 
-from jobs.escalation.backtest.figures import (
-    SweepPoint,
-    area_under,
-    areas_by_app,
-    corners,
-    delays_of,
-    differences,
-    figures_by_app,
-    figures_of,
-    reliability_of,
-    span_of,
-    sweep,
-)
+from jobs.escalation.backtest import figures
 from jobs.escalation.backtest.judging import JudgedSession
 from tests.support.backtest_sessions import judged
 
@@ -43,7 +31,7 @@ def test_the_sweep_is_that_of_counting_at_every_threshold() -> None:
     benign = [each.highest for each in many if not each.escalating]
     escalating = [each.highest for each in many if each.escalating]
 
-    found = [(point.threshold, point.false_alarm_ratio, point.recall) for point in sweep(many)]
+    found = [(point.threshold, point.false_alarm_ratio, point.recall) for point in figures.sweep(many)]
 
     assert found == [
         (t, sum(h >= t for h in benign) / len(benign), sum(h >= t for h in escalating) / len(escalating))
@@ -53,10 +41,10 @@ def test_the_sweep_is_that_of_counting_at_every_threshold() -> None:
 
 def test_of_nothing_no_figure_is_made_up() -> None:
     """Curve and reliability need sessions of both kinds; without label, alert or time there is no ratio."""
-    found = figures_of([judged("u", 0.1)], None)
+    found = figures.figures_of([judged("u", 0.1)], None)
 
-    assert sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
-    assert reliability_of([judged("e", 0.9, escalating=True)], 0.1) == []
+    assert figures.sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
+    assert figures.reliability_of([judged("e", 0.9, escalating=True)], 0.1) == []
     assert {found.precision, found.recall, found.false_alarm_ratio, found.alerts_per_day} == {None}
     assert {found.false_alarm_interval, found.recall_interval, found.median_delay_turns} == {None}
 
@@ -66,11 +54,13 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(digits: int) -> None:
     """Equal scores count half; of the highest scores, and of the first turn alone."""
     many = drawn(5, digits)
 
-    assert area_under(sweep(many)) == pytest.approx(pairs_in_order(many, attrgetter("highest")), abs=1e-4)
-    assert area_under(sweep(many, attrgetter("first_risk"))) == pytest.approx(
+    assert figures.area_under(figures.sweep(many)) == pytest.approx(
+        pairs_in_order(many, attrgetter("highest")), abs=1e-4
+    )
+    assert figures.area_under(figures.sweep(many, attrgetter("first_risk"))) == pytest.approx(
         pairs_in_order(many, attrgetter("first_risk")), abs=1e-4
     )
-    assert area_under([]) is None
+    assert figures.area_under([]) is None
 
 
 def pairs_in_order(many: list[JudgedSession], score: Callable[[JudgedSession], float]) -> float:
@@ -88,26 +78,26 @@ def test_each_app_is_held_against_all_benign_sessions() -> None:
         judged("b2", 0.1, escalating=False, app_id="calm"),
     ]
 
-    assert areas_by_app(sessions) == {"loud": 1.0, "sly": 0.5}
-    assert areas_by_app([each for each in sessions if each.escalating]) == {}
+    assert figures.areas_by_app(sessions) == {"loud": 1.0, "sly": 0.5}
+    assert figures.areas_by_app([each for each in sessions if each.escalating]) == {}
 
 
 def test_corners_draw_the_same_line() -> None:
     """Same area and ends with fewer points, none inside a straight run; a slope keeps all of its points."""
-    whole = sweep(drawn(7, digits=4))
+    whole = figures.sweep(drawn(7, digits=4))
 
-    fewer = corners(whole)
+    fewer = figures.corners(whole)
 
     assert len(fewer) < len(whole)
-    assert area_under(fewer) == pytest.approx(area_under(whole) or 0.0, abs=2e-4)
+    assert figures.area_under(fewer) == pytest.approx(figures.area_under(whole) or 0.0, abs=2e-4)
     assert [round(point.threshold, 4) for point in (whole[0], whole[-1])] == [fewer[0].threshold, fewer[-1].threshold]
     for one, other, another in zip(fewer, fewer[1:], fewer[2:], strict=False):
         assert not one.recall == other.recall == another.recall
         assert not one.false_alarm_ratio == other.false_alarm_ratio == another.false_alarm_ratio
 
-    slope = [SweepPoint(0.9, 0.1, 0.1), SweepPoint(0.8, 0.2, 0.2), SweepPoint(0.7, 0.3, 0.3)]
+    slope = [figures.SweepPoint(0.9, 0.1, 0.1), figures.SweepPoint(0.8, 0.2, 0.2), figures.SweepPoint(0.7, 0.3, 0.3)]
 
-    assert corners(slope) == slope
+    assert figures.corners(slope) == slope
 
 
 def test_delays_fall_into_tenths_and_false_alarms_into_none() -> None:
@@ -120,7 +110,7 @@ def test_delays_fall_into_tenths_and_false_alarms_into_none() -> None:
         judged("false", 0.9, escalating=False, alert_at=1),
     ]
 
-    assert delays_of(sessions) == [1, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+    assert figures.delays_of(sessions) == [1, 0, 0, 0, 1, 0, 0, 0, 0, 1]
 
 
 def test_reliability_is_at_the_base_rate_that_is_assumed() -> None:
@@ -128,7 +118,7 @@ def test_reliability_is_at_the_base_rate_that_is_assumed() -> None:
     sessions = [judged(f"{kind}{n}", 0.32 + 0.04 * n, escalating=kind) for kind in (True, False) for n in range(2)]
     sessions += [judged("sure", 1.0, escalating=True), judged("calm", 0.0, escalating=False), judged("nobody's", 0.5)]
 
-    found = reliability_of(sessions, base_rate=0.1)
+    found = figures.reliability_of(sessions, base_rate=0.1)
 
     assert [(each.sessions, each.predicted, each.observed) for each in found] == [
         (1, 0.0, 0.0),
@@ -151,9 +141,9 @@ SESSIONS = [
 
 def test_figures_by_hand() -> None:
     """Unlabelled sessions count in alerts and rates, and in nothing that needs a label; apps add up to the whole."""
-    found, by_app = figures_of(SESSIONS, span_of(SESSIONS)), figures_by_app(SESSIONS, None)
+    found, by_app = figures.figures_of(SESSIONS, figures.span_of(SESSIONS)), figures.figures_by_app(SESSIONS, None)
 
-    assert (span_of(SESSIONS), span_of([])) == (timedelta(days=2), timedelta(0))
+    assert (figures.span_of(SESSIONS), figures.span_of([])) == (timedelta(days=2), timedelta(0))
     assert (found.sessions, found.labelled, found.escalating, found.benign) == (8, 7, 3, 4)
     assert (found.alerts, found.alerted, found.detected, found.false_alarms) == (4, 4, 2, 1)
     assert (found.precision, found.recall, found.false_alarm_ratio) == (0.6667, 0.6667, 0.25)
@@ -173,7 +163,7 @@ def test_differences_name_turns_under_both_policies() -> None:
         judged("b2", 0.2, escalating=False, alert_at=1),
     ]
 
-    assert [(each.session_id, each.turns) for each in differences(SESSIONS, other)] == [
+    assert [(each.session_id, each.turns) for each in figures.differences(SESSIONS, other)] == [
         ("e1", (4, 5)),
         ("b1", (9, None)),
         ("b2", (None, 1)),

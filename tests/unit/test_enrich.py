@@ -10,21 +10,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from models import events
 from models.entities import carried_by
-from models.events import (
-    CompactionDecided,
-    CompactionRequested,
-    EpisodeRequested,
-    EpisodeSummarised,
-    FactsExtracted,
-    FactsRequested,
-    MemoryProposed,
-    MemoryRequested,
-    MemoryToKeep,
-    Position,
-    RequestedTurn,
-    Role,
-)
 from models.events.topics import REQUESTS
 from models.events.user import ExtractedFact, FactCategory
 from models.policy import Policy
@@ -46,20 +33,20 @@ HEAD: dict[str, Any] = {
     "session_id": "s",
     "app_id": "a",
     "timestamp": NOW,
-    "source": Position("commands.v1", 0, 0),
+    "source": events.Position("commands.v1", 0, 0),
 }
-TURNS = [RequestedTurn(Role.USER, "I would like to hire a boat in May.")]
-NEW = MemoryToKeep(memory_id=3, content="c", importance=0.5, pinned=False, created_at=NOW, updated_at=NOW)
+TURNS = [events.RequestedTurn(events.Role.USER, "I would like to hire a boat in May.")]
+NEW = events.MemoryToKeep(memory_id=3, content="c", importance=0.5, pinned=False, created_at=NOW, updated_at=NOW)
 
 
-def facts(user: str = "u", turn: int = 1) -> FactsRequested:
+def facts(user: str = "u", turn: int = 1) -> events.FactsRequested:
     """A question about a message."""
-    return FactsRequested(**HEAD, user_id=user, turn=turn, content="My name is Mira")
+    return events.FactsRequested(**HEAD, user_id=user, turn=turn, content="My name is Mira")
 
 
-EPISODE = EpisodeRequested(**HEAD, user_id="u", first_turn=1, last_turn=20, turns=TURNS)
-MEMORY = MemoryRequested(**HEAD, user_id="u", space="app", request=1, summary="s", notables=[], turns=TURNS)
-COMPACTION = CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
+EPISODE = events.EpisodeRequested(**HEAD, user_id="u", first_turn=1, last_turn=20, turns=TURNS)
+MEMORY = events.MemoryRequested(**HEAD, user_id="u", space="app", request=1, summary="s", notables=[], turns=TURNS)
+COMPACTION = events.CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
 
 
 class Extractor:
@@ -109,10 +96,10 @@ def test_every_kind_of_request_has_its_answerer() -> None:
 @pytest.mark.parametrize(
     ("request_", "kind"),
     [
-        (EPISODE, EpisodeSummarised),
-        (facts(), FactsExtracted),
-        (MEMORY, MemoryProposed),
-        (COMPACTION, CompactionDecided),
+        (EPISODE, events.EpisodeSummarised),
+        (facts(), events.FactsExtracted),
+        (MEMORY, events.MemoryProposed),
+        (COMPACTION, events.CompactionDecided),
     ],
 )
 async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) -> None:
@@ -172,13 +159,15 @@ async def test_a_slow_answer_holds_up_its_own_user_only(
     """Others are written meanwhile; what the same user was asked later waits, so that their order stays."""
     slow = asyncio.Event()
 
-    async def answer(request: FactsRequested) -> FactsExtracted:
+    async def answer(request: events.FactsRequested) -> events.FactsExtracted:
         if (request.user_id, request.turn) == ("u", 1):
             await slow.wait()
-        return FactsExtracted(app_id="a", user_id=request.user_id, timestamp=NOW, turn=request.turn)
+        return events.FactsExtracted(app_id="a", user_id=request.user_id, timestamp=NOW, turn=request.turn)
 
     enriching = asyncio.ensure_future(
-        role({FactsRequested: answer}).on_records(poll(*map(encode, (facts("u", 1), facts("u", 2), facts("v", 1)))))
+        role({events.FactsRequested: answer}).on_records(
+            poll(*map(encode, (facts("u", 1), facts("u", 2), facts("v", 1))))
+        )
     )
     await written(log, 1)
     first = [record.key for records in log.writes for record in records]

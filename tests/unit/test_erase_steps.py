@@ -12,17 +12,9 @@ from unittest.mock import AsyncMock
 import pytest
 from aiokafka import TopicPartition
 
+from models import events
 from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
-from models.events import (
-    ErasedSession,
-    ErasedStore,
-    EraseRequested,
-    ErasureProved,
-    SessionName,
-    VectorsErased,
-    VectorsErasureDue,
-)
 from models.events.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE, TURNS, Topic
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
@@ -38,17 +30,17 @@ from tests.support.session_driver import said
 from tests.support.subjects import sessions
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-REQUEST = EraseRequested(request_id="r-1", timestamp=NOW, scope="user", user_id="anna")
-DUE = VectorsErasureDue(
+REQUEST = events.EraseRequested(request_id="r-1", timestamp=NOW, scope="user", user_id="anna")
+DUE = events.VectorsErasureDue(
     request_id="r-1",
     timestamp=NOW,
     scope="user",
     user_id="anna",
     session_ids=["anna-1"],
-    sessions=[ErasedSession("shop", "anna-1")],
+    sessions=[events.ErasedSession("shop", "anna-1")],
 )
-ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
-POINT = ErasedStore(store="vectors turns", looked_at=5, removed=1, remaining=0)
+ROWS = events.ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
+POINT = events.ErasedStore(store="vectors turns", looked_at=5, removed=1, remaining=0)
 SESSION, USER, VALUE = "session:shop/anna-1", "user:shop/anna", b"12345678hers"
 ANSWERED = ["memory", "enrich", "memory"]
 
@@ -132,22 +124,22 @@ class World:
 
     # --- archive
 
-    async def sessions_of(self, _request: EraseRequested) -> list[Any]:
+    async def sessions_of(self, _request: events.EraseRequested) -> list[Any]:
         """It knows of none."""
         return []
 
-    async def namesakes_of(self, _sessions: Any) -> set[SessionName]:
+    async def namesakes_of(self, _sessions: Any) -> set[events.SessionName]:
         """Likewise."""
         return set()
 
-    async def erase(self, _subject: Any) -> list[ErasedStore]:
+    async def erase(self, _subject: Any) -> list[events.ErasedStore]:
         """Done; she says something more."""
         self.steps.append("archive")
         self._state[SESSION_STATE.name].append((SESSION, VALUE))
         return [ROWS]
 
 
-async def proved(monkeypatch: pytest.MonkeyPatch, world: Any, *, answered_at: int = 0) -> ErasureProved:
+async def proved(monkeypatch: pytest.MonkeyPatch, world: Any, *, answered_at: int = 0) -> events.ErasureProved:
     """The proof of an erasure that was begun before, and is asked for by nobody else; the index answered at an offset.
 
     What it is asked for now stands at offset 0.
@@ -164,7 +156,7 @@ async def proved(monkeypatch: pytest.MonkeyPatch, world: Any, *, answered_at: in
     monkeypatch.setattr(erasure, "sweep", sweep)
     records = ErasureRecords()
     records.take_event(DUE, offset=0)
-    records.take_event(VectorsErased(request_id="r-1", timestamp=NOW, stores=[POINT]), offset=answered_at)
+    records.take_event(events.VectorsErased(request_id="r-1", timestamp=NOW, stores=[POINT]), offset=answered_at)
     parts: dict[str, Any] = {"logs": world, "readers": world, "archive": world}
     return await Erasure(REQUEST, **parts, records=records, tally=Tally()).run()
 
@@ -286,7 +278,7 @@ class CutShort(World):
         super().__init__(has_index=False)
         self._state = {SESSION_STATE.name: [(SESSION, state)]}
         self.written: list[tuple[str, int, bytes | None]] = []
-        self.asked: list[frozenset[SessionName]] = []
+        self.asked: list[frozenset[events.SessionName]] = []
 
     async def extents(self, topic: Topic, **_: Any) -> dict[TopicPartition, Extent]:
         """Of the one record."""
@@ -301,18 +293,18 @@ class CutShort(World):
         """Nobody to wait for."""
         self.waited.append((role, ends))
 
-    async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
+    async def erase(self, subject: ErasureSubject) -> list[events.ErasedStore]:
         """Not this time."""
         self.asked.append(subject.sessions)
         raise StoreUnavailable("the disk is full")
 
 
-async def tried(world: Any, records: ErasureRecords) -> list[frozenset[SessionName]]:
+async def tried(world: Any, records: ErasureRecords) -> list[frozenset[events.SessionName]]:
     """Sessions that the archive was to forget in one try."""
     parts: dict[str, Any] = {"logs": world, "readers": world, "archive": world}
     with pytest.raises(StoreUnavailable):
         await Erasure(REQUEST, **parts, records=records, tally=Tally()).run()
-    asked: list[frozenset[SessionName]] = world.asked
+    asked: list[frozenset[events.SessionName]] = world.asked
     return asked
 
 
@@ -324,7 +316,7 @@ async def test_a_retry_knows_the_sessions_of_the_first_try(state: bytes | None, 
 
     assert await tried(logs, records) == [sessions("anna-1", app_id="shop")]
     assert logs.written[0] == (TURNS.name, partition, b"anna-1")
-    assert logs.written[-1] == (ERASURES.name, 0, key_of("r-1", VectorsErasureDue))
+    assert logs.written[-1] == (ERASURES.name, 0, key_of("r-1", events.VectorsErasureDue))
 
 
 async def test_a_session_that_only_the_log_has_is_erased_where_its_turns_stand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,6 +341,6 @@ async def test_nothing_is_noted_of_whom_nothing_is_known() -> None:
 async def test_an_index_that_answered_once_is_waited_for() -> None:
     """Its offsets have expired, its points have not: nothing else is removed before it is back."""
     records = ErasureRecords()
-    records.take_event(VectorsErased(request_id="r-0", timestamp=NOW, stores=[POINT]), offset=0)
+    records.take_event(events.VectorsErased(request_id="r-0", timestamp=NOW, stores=[POINT]), offset=0)
 
     assert await tried(CutShort(), records) == []

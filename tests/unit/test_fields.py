@@ -9,46 +9,40 @@ import pytest
 from msgspec import Struct
 
 from models.entities import TOPIC_OF
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    OPERATIONAL,
-    Privacy,
-    SessionId,
-    about,
-    meaning_of,
-    parts_of,
-)
+from models.events import fields
 from streams.archive.schema import RETAINED, SKIPPED, TABLES, ddl, meanings
 
-PARTS = sorted(parts_of(*TOPIC_OF), key=lambda part: part.__name__)
+PARTS = sorted(fields.parts_of(*TOPIC_OF), key=lambda part: part.__name__)
 _NAMES_SOMEBODY = re.compile(r"^(session|user|app|project|topic|alert|memory|item|request|conversation)_ids?$")
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 def test_every_field_says_what_it_means(part: type[Struct]) -> None:
     """A sentence, and a class; ids say whose name they are. The numbers of a release are no part of it."""
-    said = meaning_of(part)
+    said = fields.meaning_of(part)
 
     assert list(part.__struct_fields__) == list(said)
     assert [] == [field for field, meaning in said.items() if not re.match(r"^[A-Z0-9`].*\.$", meaning.description)]
     assert [] == [field for field, meaning in said.items() if "seed" in meaning.description]
     # An erasure finds somebody by these.
     assert [] == [field for field, meaning in said.items() if _NAMES_SOMEBODY.match(field) and not meaning.names]
-    assert [] == [field for field, meaning in said.items() if meaning.names and meaning.privacy in {CONTENT, BEHAVIOUR}]
+    assert [] == [
+        field
+        for field, meaning in said.items()
+        if meaning.names and meaning.privacy in {fields.CONTENT, fields.BEHAVIOUR}
+    ]
 
 
 def test_a_field_without_a_meaning_is_found() -> None:
     """By its struct and its name, also where only the class is missing."""
 
     class Odd(Struct):
-        told: SessionId
+        told: fields.SessionId
         bare: int
-        half: Annotated[int, about("How many.")]
+        half: Annotated[int, fields.about("How many.")]
 
     with pytest.raises(TypeError, match=r"Odd: bare, half want `about"):
-        meaning_of(Odd)
+        fields.meaning_of(Odd)
 
 
 def test_every_column_of_the_archive_says_what_it_means() -> None:
@@ -61,19 +55,19 @@ def test_every_column_of_the_archive_says_what_it_means() -> None:
 @pytest.mark.parametrize(
     ("table", "column", "expected"),
     [
-        ("user_episodes", "turns", IDENTIFIER),
-        ("alerts", "evidence", IDENTIFIER),
-        ("alerts", "signals", BEHAVIOUR),
-        ("project_items", "pending", CONTENT),
-        ("projects", "pending", BEHAVIOUR),
-        ("controls", "reason", CONTENT),
-        ("episodes", "reason", BEHAVIOUR),
-        ("controls", "value", BEHAVIOUR),
-        ("dead_letters", "value", CONTENT),
-        ("turns", "content_exact", CONTENT),
-        ("turns", "app", OPERATIONAL),
+        ("user_episodes", "turns", fields.IDENTIFIER),
+        ("alerts", "evidence", fields.IDENTIFIER),
+        ("alerts", "signals", fields.BEHAVIOUR),
+        ("project_items", "pending", fields.CONTENT),
+        ("projects", "pending", fields.BEHAVIOUR),
+        ("controls", "reason", fields.CONTENT),
+        ("episodes", "reason", fields.BEHAVIOUR),
+        ("controls", "value", fields.BEHAVIOUR),
+        ("dead_letters", "value", fields.CONTENT),
+        ("turns", "content_exact", fields.CONTENT),
+        ("turns", "app", fields.OPERATIONAL),
     ],
 )
-def test_a_column_is_as_private_as_its_field(table: str, column: str, expected: Privacy) -> None:
+def test_a_column_is_as_private_as_its_field(table: str, column: str, expected: fields.Privacy) -> None:
     """A structure that names somebody is an identifier, numbers under a name of words are none; words stay words."""
     assert expected is meanings()[table][column].privacy

@@ -7,46 +7,34 @@ import pytest
 
 from models.erasure import ErasureSubject
 from models.events import FactChanged, OutputEvent, ProjectItem
+from streams.oracle import followers
 from streams.oracle.comparison import DifferenceKind
-from streams.oracle.followers import (
-    INDEX_PROJECTS,
-    Archived,
-    Indexed,
-    IndexedUser,
-    ProjectId,
-    UserId,
-    compare_archive,
-    compare_index,
-    compare_projects_index,
-    compare_users_index,
-    items_of,
-)
 from streams.oracle.replay import Replayed
 from tests.support.projects_indexed import changed, episode, remembered, went
 from tests.support.projects_indexed import conversation as talk
 from tests.support.users_replayed import POLICY, conversation
 from tests.unit.test_comparison import LETTER, ORACLE, OUTPUTS
 
-ARCHIVED = Archived(
+ARCHIVED = followers.Archived(
     turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)],
     doubled_rows=0,
     ids={"episodes.v1": {"e-1"}, "dead-letters.v1": {"d-1"}, "profiles.v1": {"p-1", "p-2", "p-3"}},
     refused=1,
     compacted=set(),
 )
-INDEXED = Indexed(turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)], at_most=1_000, points=3)
-ALEX, ALEXANDER = UserId("a", "u"), UserId("a", "v")
+INDEXED = followers.Indexed(turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)], at_most=1_000, points=3)
+ALEX, ALEXANDER = followers.UserId("a", "u"), followers.UserId("a", "v")
 USERS = {
-    ALEX: IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(1, 20)], turn_count=25),
-    ALEXANDER: IndexedUser(facts=[("identity", "name", "Alexander")], episodes=[], turn_count=3),
+    ALEX: followers.IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(1, 20)], turn_count=25),
+    ALEXANDER: followers.IndexedUser(facts=[("identity", "name", "Alexander")], episodes=[], turn_count=3),
 }
 
 
 def test_what_equals_has_no_differences() -> None:
     """Archive and index as the oracle's: nothing is found, and all of it was looked at."""
-    found = compare_archive(ARCHIVED, ORACLE)
-    found.include(compare_index(INDEXED, ORACLE, keep_turns=1_000))
-    found.include(compare_users_index(USERS, conversation().users, POLICY))
+    found = followers.compare_archive(ARCHIVED, ORACLE)
+    found.include(followers.compare_index(INDEXED, ORACLE, keep_turns=1_000))
+    found.include(followers.compare_users_index(USERS, conversation().users, POLICY))
 
     assert ({}, []) == (found.counts, found.examples)
     assert (3, 1, 3) == (found.checked["archive turns"], found.checked["archive refused"], found.checked["index"])
@@ -72,7 +60,7 @@ def test_what_equals_has_no_differences() -> None:
 )
 def test_archive(change: dict[str, object], counts: dict[str, int]) -> None:
     """Turns and ids missing, false and doubled, and another number of refused records."""
-    assert counts == compare_archive(msgspec.structs.replace(ARCHIVED, **change), ORACLE).counts
+    assert counts == followers.compare_archive(msgspec.structs.replace(ARCHIVED, **change), ORACLE).counts
 
 
 @pytest.mark.parametrize(
@@ -91,13 +79,13 @@ def test_index(change: dict[str, object], keep_turns: int, counts: dict[str, int
     """A turn by its key: missing, false or of no known session; what the policy forgets may be gone or still stand."""
     found = msgspec.structs.replace(INDEXED, **change)
 
-    assert counts == compare_index(found, ORACLE, keep_turns=keep_turns).counts
+    assert counts == followers.compare_index(found, ORACLE, keep_turns=keep_turns).counts
 
 
 def test_the_archive_has_what_both_oracles_emit() -> None:
     """Turns that were forwarded, facts and standings, episodes; requests are not archived."""
     whole = conversation()
-    found = compare_archive(ARCHIVED, ORACLE, whole.sessions, whole.users)
+    found = followers.compare_archive(ARCHIVED, ORACLE, whole.sessions, whole.users)
 
     assert "archive requests.v1" not in found.checked
     assert (28, 31, 1) == tuple(
@@ -116,16 +104,16 @@ def test_the_archive_has_what_both_oracles_emit() -> None:
         (ALEXANDER, {"turn_count": 2}, {"index of users missing": 1, "index of users false": 1}),
     ],
 )
-def test_index_of_users(user: UserId, change: dict[str, object], counts: dict[str, int]) -> None:
+def test_index_of_users(user: followers.UserId, change: dict[str, object], counts: dict[str, int]) -> None:
     """A fact, an episode or a standing that is missing, of another value, or too many."""
     found = {**USERS, user: msgspec.structs.replace(USERS[user], **change)}
 
-    assert counts == compare_users_index(found, conversation().users, POLICY).counts
+    assert counts == followers.compare_users_index(found, conversation().users, POLICY).counts
 
 
 def test_no_value_of_a_fact_is_printed() -> None:
     """Differences name what differs; what a user said stays where it is."""
-    found = compare_users_index({}, conversation().users, POLICY)
+    found = followers.compare_users_index({}, conversation().users, POLICY)
     told = [event.value for event in conversation().users.outputs.values() if isinstance(event, FactChanged)]
 
     assert ["Alex", "Alexander"] == sorted(told)
@@ -140,13 +128,13 @@ def test_what_was_erased_may_be_gone_from_the_archive() -> None:
     users = Replayed({}, {}, 0, set(), erased=frozenset({ErasureSubject("user", "a", "u")}))
     gone = msgspec.structs.replace(ARCHIVED, ids={**ARCHIVED.ids, "episodes.v1": set(), "dead-letters.v1": set()})
 
-    assert {} == compare_archive(gone, oracle, users).counts
+    assert {} == followers.compare_archive(gone, oracle, users).counts
     assert {"archive episodes.v1 missing": 1, "archive dead-letters.v1 missing": 1} == (
-        compare_archive(gone, ORACLE).counts
+        followers.compare_archive(gone, ORACLE).counts
     )
 
 
-WEB = ProjectId("a", "web")
+WEB = followers.ProjectId("a", "web")
 
 
 def project_log() -> dict[str, OutputEvent]:
@@ -169,12 +157,12 @@ PROJECTS = Replayed({}, project_log(), 0, set(), frozenset({"a-web-memory-7-9"})
 
 def test_a_project_s_last_items_are_those_that_are_compared() -> None:
     """Of each slot, but not of what was erased."""
-    held: dict[ProjectId, list[ProjectItem]] = {
+    held: dict[followers.ProjectId, list[ProjectItem]] = {
         WEB: [remembered(1, "We use two boats."), remembered(3), episode(1), talk()]
     }
 
-    assert held == items_of(PROJECTS)
-    assert not compare_projects_index(held, PROJECTS).differences
+    assert held == followers.items_of(PROJECTS)
+    assert not followers.compare_projects_index(held, PROJECTS).differences
 
 
 @pytest.mark.parametrize(
@@ -189,10 +177,10 @@ def test_a_project_s_last_items_are_those_that_are_compared() -> None:
 )
 def test_what_the_index_has_wrong_of_a_project(held: list[ProjectItem], missing: int, false: int) -> None:
     """It is counted, and named without its text."""
-    found = compare_projects_index({WEB: held}, PROJECTS)
+    found = followers.compare_projects_index({WEB: held}, PROJECTS)
     expected = {
-        f"{INDEX_PROJECTS} {DifferenceKind.MISSING}": missing,
-        f"{INDEX_PROJECTS} {DifferenceKind.FALSE}": false,
+        f"{followers.INDEX_PROJECTS} {DifferenceKind.MISSING}": missing,
+        f"{followers.INDEX_PROJECTS} {DifferenceKind.FALSE}": false,
     }
 
     assert {what: count for what, count in expected.items() if count} == found.counts

@@ -9,21 +9,8 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 from msgspec.structs import replace
 
+from models import events
 from models.entities import entity_key
-from models.events import (
-    EpisodeCompressed,
-    OutputEvent,
-    Position,
-    ProjectAudited,
-    ProjectErased,
-    ProjectOutput,
-    ProjectSessionErased,
-    SessionErased,
-    Turn,
-    UserErased,
-    UserSessionErased,
-    UserTurnAdded,
-)
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
@@ -39,17 +26,17 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = AT + timedelta(minutes=30)
 
 
-def turn(session_id: str, number: int, app_id: str = "a") -> Turn:
+def turn(session_id: str, number: int, app_id: str = "a") -> events.Turn:
     """A turn of a session."""
     return said(number, session_id=session_id, app_id=app_id, timestamp=AT + timedelta(seconds=number))
 
 
-def erased(session_id: str, app_id: str = "a") -> SessionErased:
+def erased(session_id: str, app_id: str = "a") -> events.SessionErased:
     """The session is to be forgotten."""
-    return SessionErased(session_id=session_id, app_id=app_id, timestamp=LATER, request_id="r")
+    return events.SessionErased(session_id=session_id, app_id=app_id, timestamp=LATER, request_id="r")
 
 
-def replayed(*log: Turn | SessionErased) -> Replayed:
+def replayed(*log: events.Turn | events.SessionErased) -> Replayed:
     """The oracle of sessions for a partition with these events."""
     replay = SessionReplay(Policy(), NoEmbedder(), RuleScorer())
     at_ms = int((AT + timedelta(hours=1)).timestamp() * 1000)
@@ -65,11 +52,11 @@ def forwarded(found: Replayed, *, forgotten: bool) -> list[int]:
     return sorted(
         event.source.offset
         for event_id, event in found.outputs.items()
-        if isinstance(event, UserTurnAdded) and (event_id in found.forgotten) == forgotten
+        if isinstance(event, events.UserTurnAdded) and (event_id in found.forgotten) == forgotten
     )
 
 
-def of_kind(found: Replayed, kind: type[Struct]) -> list[OutputEvent]:
+def of_kind(found: Replayed, kind: type[Struct]) -> list[events.OutputEvent]:
     """Outputs of a kind that are forgotten."""
     return [found.outputs[event_id] for event_id in found.forgotten if isinstance(found.outputs[event_id], kind)]
 
@@ -93,7 +80,7 @@ def test_another_app_s_session_of_the_same_id_is_expected() -> None:
     assert (forwarded(both, forgotten=True), both.turn_keys) == ([0, 1, 2, 3], set())
 
 
-def write(log: Commands, event: UserErased | UserSessionErased) -> None:
+def write(log: Commands, event: events.UserErased | events.UserSessionErased) -> None:
     """Write an erasure behind the other commands."""
     log.write(encode(event), entity_key(event).encode())
 
@@ -113,13 +100,13 @@ def test_an_erased_session_of_a_user() -> None:
     sessions = without(log, "s")
     write(
         log,
-        UserSessionErased(
+        events.UserSessionErased(
             app_id="a", user_id="u", timestamp=LATER, session_id="s", request_id="r", started_at=AT, ended_at=AT
         ),
     )
     users = log.users()
 
-    assert len(of_kind(users, EpisodeCompressed)) == 1
+    assert len(of_kind(users, events.EpisodeCompressed)) == 1
     assert episodes_of(users) == {}
     assert compare_tiers(sessions, users, POLICY).counts == {}
 
@@ -130,7 +117,7 @@ def test_an_erased_user_begins_anew() -> None:
     log.turns(0, 24)
     log.answer(1, 20)
     sessions = without(log, "s")
-    write(log, UserErased(app_id="a", user_id="u", timestamp=LATER, request_id="r"))
+    write(log, events.UserErased(app_id="a", user_id="u", timestamp=LATER, request_id="r"))
     gone = log.users()
     log.turns(25, 27, session="new")
     users = log.users()
@@ -141,7 +128,7 @@ def test_an_erased_user_begins_anew() -> None:
     assert compare_tiers(sessions, gone, POLICY).counts == {}
 
 
-def told(*numbered: tuple[int, ProjectOutput]) -> dict[str, OutputEvent]:
+def told(*numbered: tuple[int, events.ProjectOutput]) -> dict[str, events.OutputEvent]:
     """Outputs by id, each caused by the record at its offset."""
     return {
         f"{n}": replace(event, id=f"{n}", source=replace(event.source, offset=offset))
@@ -149,16 +136,18 @@ def told(*numbered: tuple[int, ProjectOutput]) -> dict[str, OutputEvent]:
     }
 
 
-def taken(erasure: ProjectErased | ProjectSessionErased, outputs: dict[str, OutputEvent]) -> list[str]:
+def taken(
+    erasure: events.ProjectErased | events.ProjectSessionErased, outputs: dict[str, events.OutputEvent]
+) -> list[str]:
     """Ids of those that an erasure at offset 9 takes."""
     forgotten = Forgotten()
-    forgotten.note(erasure, Position("commands.v1", MINE.source.partition, 9))
+    forgotten.note(erasure, events.Position("commands.v1", MINE.source.partition, 9))
     return sorted(forgotten.among(outputs))
 
 
 def test_an_erased_session_of_a_project_and_an_erased_project() -> None:
     """What it said, and an edit of that, not what others or it said afterwards; or all of one project, by whomever."""
-    audited = replace(example(ProjectAudited), item_id=MINE.item_id)
+    audited = replace(example(events.ProjectAudited), item_id=MINE.item_id)
     said = told((1, MINE), (2, audited), (3, replace(SHARED, item_id="a-1")), (4, OTHERS_OWN), (10, MINE))
     whole = told((1, MINE), (2, OTHERS_OWN), (3, replace(OTHERS_OWN, project_id="another")), (10, OTHERS_OWN))
     about: dict[str, Any] = {
@@ -168,5 +157,5 @@ def test_an_erased_session_of_a_project_and_an_erased_project() -> None:
         "request_id": "r",
     }
 
-    assert taken(ProjectSessionErased(**about, session_ids=[HERS.conversation_id]), said) == ["0", "1", "2"]
-    assert taken(ProjectErased(**about), whole) == ["0", "1"]
+    assert taken(events.ProjectSessionErased(**about, session_ids=[HERS.conversation_id]), said) == ["0", "1", "2"]
+    assert taken(events.ProjectErased(**about), whole) == ["0", "1"]

@@ -11,20 +11,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from jobs.analyse.mining.drift import (
-    JOB,
-    by_day,
-    calibrated,
-    calibration,
-    compared,
-    counts_in,
-    evidence_words,
-    findings,
-    homogeneity,
-    quantile_edges,
-    stability,
-    stability_by_chance,
-)
+from jobs.analyse.mining import drift
 from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.run import run
@@ -62,10 +49,10 @@ def test_two_samples_of_one_population_have_the_index_of_chance() -> None:
     random = np.random.default_rng(0)
     found = []
     for was, is_now in ((random.normal(size=800), random.normal(size=400)) for _ in range(60)):
-        edges = quantile_edges(was, 10)
-        found.append(stability(counts_in(was, edges), counts_in(is_now, edges)))
+        edges = drift.quantile_edges(was, 10)
+        found.append(drift.stability(drift.counts_in(was, edges), drift.counts_in(is_now, edges)))
 
-    assert pytest.approx(stability_by_chance(10, 800, 400), rel=0.2) == float(np.mean(found))
+    assert pytest.approx(drift.stability_by_chance(10, 800, 400), rel=0.2) == float(np.mean(found))
 
 
 def test_effects_are_those_of_scipy() -> None:
@@ -74,31 +61,35 @@ def test_effects_are_those_of_scipy() -> None:
     was, is_now = (frame.filter(pl.col("here") == here)["mean_risk"].to_numpy() for here in (False, True))
     pairs = (is_now[:, None] > was).mean() + 0.5 * (is_now[:, None] == was).mean()
 
-    of = compared(frame, POLICY).filter(pl.col("app_id") == ALL_APPS).rows_by_key("measure", named=True, unique=True)
+    of = (
+        drift.compared(frame, POLICY)
+        .filter(pl.col("app_id") == ALL_APPS)
+        .rows_by_key("measure", named=True, unique=True)
+    )
 
     assert [round(pairs, 4), round(stats.ks_2samp(was, is_now).statistic, 4)] == [
         of["mean_risk"]["auc"],
         of["mean_risk"]["ks"],
     ]
     assert [0.0, 0.5, 1.0] == pytest.approx([of["turns"][name] for name in ("psi", "auc", "p")], abs=0.01)
-    assert homogeneity(np.array([100, 0]), np.array([60, 40])) < 1e-6
-    assert 1.0 == homogeneity(np.array([100, 0]), np.array([60, 0]))
+    assert drift.homogeneity(np.array([100, 0]), np.array([60, 40])) < 1e-6
+    assert 1.0 == drift.homogeneity(np.array([100, 0]), np.array([60, 0]))
 
 
 def test_a_planted_shift_is_found_and_nothing_else() -> None:
     """One standard deviation in one measure: of all apps and of each; of one population nothing is found."""
-    found = compared(sessions(400, 200, shift=1.0), POLICY)
+    found = drift.compared(sessions(400, 200, shift=1.0), POLICY)
     shifted = found.filter("shifted")
 
-    assert [0] * 5 == [compared(sessions(400, 200, seed=seed), POLICY)["shifted"].sum() for seed in range(5)]
+    assert [0] * 5 == [drift.compared(sessions(400, 200, seed=seed), POLICY)["shifted"].sum() for seed in range(5)]
     assert {"mean_risk"} == set(shifted["measure"])
     assert {ALL_APPS, "support", "tutor"} == set(shifted["app_id"])
-    assert ["Shifted: mean risk of a session"] == [each.title for each in findings(shifted, NOW, BASELINE)]
+    assert ["Shifted: mean risk of a session"] == [each.title for each in drift.findings(shifted, NOW, BASELINE)]
 
 
 def test_significance_without_an_effect_is_no_shift() -> None:
     """A tenth of a standard deviation among 40,000 sessions."""
-    found = compared(sessions(20_000, 20_000, shift=0.1), POLICY).filter(
+    found = drift.compared(sessions(20_000, 20_000, shift=0.1), POLICY).filter(
         (pl.col("measure") == "mean_risk") & (pl.col("app_id") == ALL_APPS)
     )
 
@@ -109,13 +100,13 @@ def test_significance_without_an_effect_is_no_shift() -> None:
 @pytest.mark.parametrize(("before", "now", "users"), [(29, 200, 50), (200, 29, 50), (200, 200, 4)])
 def test_few_sessions_or_users_are_not_compared(before: int, now: int, users: int) -> None:
     """Neither few sessions as baseline or as period, nor many of four users."""
-    assert 0 == compared(sessions(before, now, shift=5.0, users=users), POLICY).height
+    assert 0 == drift.compared(sessions(before, now, shift=5.0, users=users), POLICY).height
 
 
 def test_days_are_held_against_the_whole_baseline() -> None:
     """The shifted day stands out; a day of few sessions is not told of."""
-    days = by_day(sessions(700, 100, shift=2.0), POLICY).filter(pl.col("measure") == "mean_risk")
-    few = by_day(sessions(70, 100, shift=2.0), POLICY)
+    days = drift.by_day(sessions(700, 100, shift=2.0), POLICY).filter(pl.col("measure") == "mean_risk")
+    few = drift.by_day(sessions(70, 100, shift=2.0), POLICY)
 
     assert 8 == days.height
     assert MONDAY == days.sort("psi")["day"][-1]
@@ -133,14 +124,14 @@ def labels(count: int, *, honest: bool, seed: int = 0) -> pl.DataFrame:
 
 def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
     """By the calibration error of the week, with the version of the scorer beside it."""
-    honest, _, _ = calibrated(labels(400, honest=True), DriftMining())
-    wrong, bins, notes = calibrated(labels(400, honest=False), DriftMining())
+    honest, _, _ = drift.calibrated(labels(400, honest=True), DriftMining())
+    wrong, bins, notes = drift.calibrated(labels(400, honest=False), DriftMining())
 
     assert [(date(2026, 3, 9), "m-1", 400)] == honest.select("week", "model", "labels").rows()
     # Two bins of one label each: errors 0.2 and 0.4; Brier 0.04 and 0.16.
     by_hand = pl.DataFrame({"probability": [0.2, 0.6], "escalating": [0, 1], "bin": [0, 1]})
 
-    assert (0.1, 0.3) == calibration(by_hand)
+    assert (0.1, 0.3) == drift.calibration(by_hand)
     assert honest["calibration_error"].item() < 0.1
     assert wrong["calibration_error"].item() > 0.4
     assert bins.select((pl.col("right_low") < pl.col("right_ratio")).all()).item()
@@ -149,7 +140,7 @@ def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
 
 def test_too_few_labels_are_said_to_be() -> None:
     """A share with its interval, no calibration."""
-    weeks, bins, notes = calibrated(labels(10, honest=True), DriftMining())
+    weeks, bins, notes = drift.calibrated(labels(10, honest=True), DriftMining())
     said = "1 of 1 weeks have too few labels (below 30) to tell of calibration."
 
     assert ([None], 0, [said]) == (weeks["brier"].to_list(), bins.height, notes)
@@ -164,7 +155,7 @@ def test_the_planted_week_has_shifted(
     assert {"user_turn_bytes", "mean_risk"} <= measures
     assert "turns" not in measures
 
-    found = mined(JOB, planted, tmp_path, period=WEEK.earlier)
+    found = mined(drift.JOB, planted, tmp_path, period=WEEK.earlier)
 
     assert 0 == found.tables["measures"].height
     assert ["The baseline has fewer than 30 sessions: nothing is compared."] == found.section.notes[:1]
@@ -174,7 +165,7 @@ def test_a_crowded_day_keeps_the_same_few(planted: LakePaths, tmp_path: Path) ->
     """The draw is by the sessions' ids: two runs draw the same."""
     few = ArchivePolicy(drift=DriftMining(most_sessions_per_day=5, min_sessions=30))
     with reading(planted) as con:
-        drawn = [run(JOB, MiningSource(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
+        drawn = [run(drift.JOB, MiningSource(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
 
     assert drawn[0].tables["measures"].equals(drawn[1].tables["measures"])
     assert [35] == drawn[0].tables["measures"]["sessions"].unique().to_list()
@@ -184,7 +175,7 @@ def test_every_measure_has_evidence_that_can_be_asked_for(planted: LakePaths) ->
     """A row for each session of both times, with its value."""
     with reading(planted) as con:
         found = {
-            name: con.sql(evidence("measure", WEEK, **evidence_words(name, "planner", WEEK.earlier))).pl()
+            name: con.sql(evidence("measure", WEEK, **drift.evidence_words(name, "planner", WEEK.earlier))).pl()
             for name in (*MEASURES, "signal_level")
         }
 

@@ -12,17 +12,8 @@ from typer.testing import CliRunner
 
 from jobs.alerts.command import app as alerts
 from jobs.alerts.command import described, explained, harmless_alert
+from models import events
 from models.errors import ConfigurationError
-from models.events import (
-    AlertChanged,
-    AlertStatus,
-    Contribution,
-    Escalation,
-    EvidenceTurn,
-    Severity,
-    SignalShare,
-    TurnShare,
-)
 from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
 from streams.notify.webhook import WebhookSink, secret_bytes, sign
@@ -34,29 +25,33 @@ NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - the specification's own test vector
 
 
-def alert(**changes: object) -> AlertChanged:
+def alert(**changes: object) -> events.AlertChanged:
     """An alert of a session by the source formulas, an hour old, with changes."""
-    shares = [SignalShare("level", 0.7, 0.8), SignalShare("trajectory", 0.2, 0.2), SignalShare("anomaly", 0.0, 0.0)]
-    evidence = [EvidenceTurn("s_4", 4, 0.7, "risk 0.70", 1.25)]
+    shares = [
+        events.SignalShare("level", 0.7, 0.8),
+        events.SignalShare("trajectory", 0.2, 0.2),
+        events.SignalShare("anomaly", 0.0, 0.0),
+    ]
+    evidence = [events.EvidenceTurn("s_4", 4, 0.7, "risk 0.70", 1.25)]
     names: dict[str, object] = {"session_id": "s-1", "app_id": "shop", "turn": 4, "score": 0.61}
     rest = {"signals": shares, "evidence": evidence, "fired_at": NOW - timedelta(hours=1)}
     return msgspec.structs.replace(harmless_alert(NOW), **names | rest | changes)
 
 
-def judged_alert() -> AlertChanged:
+def judged_alert() -> events.AlertChanged:
     """An alert that a model raised, by seven signals; base, parts and shares add up to its log-odds."""
     contributions = [
-        Contribution(f"signal_{n}", 0.5, added, 0.2 + n / 10, alert_without=n > 2, why=f"reason {n}")
+        events.Contribution(f"signal_{n}", 0.5, added, 0.2 + n / 10, alert_without=n > 2, why=f"reason {n}")
         for n, added in enumerate((2.0, 1.0, 0.5, 0.25, -0.125, 0.0625, 0.0625))
     ]
-    escalation = Escalation(
+    escalation = events.Escalation(
         probability=0.68,
         log_odds=0.75,
         base_log_odds=-3.0,
         threshold=0.45,
         model="escalation-1@abc",
         contributions=contributions,
-        turns=[TurnShare(2, 2.5), TurnShare(4, 1.25), TurnShare(4, -0.25)],
+        turns=[events.TurnShare(2, 2.5), events.TurnShare(4, 1.25), events.TurnShare(4, -0.25)],
         earlier_log_odds=0.25,
     )
     return alert(escalation=escalation, policy_digest="def")
@@ -83,8 +78,8 @@ def test_alertmanager_is_told_by_few_labels() -> None:
     """
     changes = {
         "fired": alert(),
-        "resolved": alert(status=AlertStatus.RESOLVED, cause="resolved"),
-        "worsened": alert(severity=Severity.CRITICAL, cause="worsened"),
+        "resolved": alert(status=events.AlertStatus.RESOLVED, cause="resolved"),
+        "worsened": alert(severity=events.Severity.CRITICAL, cause="worsened"),
         "judged": judged_alert(),
     }
     posted = {name: postable(change) for name, change in changes.items()}
@@ -96,7 +91,8 @@ def test_alertmanager_is_told_by_few_labels() -> None:
 def test_a_warning_that_grew_ends_no_other_alert() -> None:
     """Only one that became critical ends the warning: the rise of a warning is news of the same one."""
     ((grown,), (warning, critical)) = (
-        postable(alert(severity=severity, cause="worsened")) for severity in (Severity.WARNING, Severity.CRITICAL)
+        postable(alert(severity=severity, cause="worsened"))
+        for severity in (events.Severity.WARNING, events.Severity.CRITICAL)
     )
 
     assert grown.labels == warning.labels != critical.labels
@@ -116,7 +112,7 @@ async def test_webhook_carries_the_whole_judgement() -> None:
     ((body, headers),) = posts
     data = msgspec.json.decode(body)["data"]
     assert headers["webhook-id"] == data["id"]
-    assert msgspec.convert(data, AlertChanged) == judged_alert()
+    assert msgspec.convert(data, events.AlertChanged) == judged_alert()
 
 
 def test_signature_is_the_specifications() -> None:

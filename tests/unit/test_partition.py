@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from models.events import (
-    DEFAULT_APP,
-    ClockTicked,
-    DeadLetter,
-    EpisodeClosed,
-    InputEvent,
-    Position,
-    Role,
-    SessionEnded,
-    SessionErased,
-    SessionName,
-    Turn,
-    WindowClosed,
-)
+from models import events
 from models.partition.log_fold import PARTITION_ENTITY
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
@@ -27,14 +14,16 @@ from tests.support.entity_driver import Entities, keep_entities
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
-def turn(session: str, number: int, at: datetime, content: str = "Hello?", app: str = "a") -> Turn:
+def turn(session: str, number: int, at: datetime, content: str = "Hello?", app: str = "a") -> events.Turn:
     """A user's turn."""
-    return Turn(session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at)
+    return events.Turn(
+        session_id=session, user_id="u", app_id=app, turn=number, role=events.Role.USER, content=content, timestamp=at
+    )
 
 
-def log(*events: InputEvent, first: int = 0) -> list[DecodedArrival]:
+def log(*inputs: events.InputEvent, first: int = 0) -> list[DecodedArrival]:
     """Arrivals at successive offsets, appended at their event time."""
-    return [DecodedArrival(e, Position("t", 0, first + n), e.timestamp, 0.1) for n, e in enumerate(events)]
+    return [DecodedArrival(e, events.Position("t", 0, first + n), e.timestamp, 0.1) for n, e in enumerate(inputs)]
 
 
 class Kept:
@@ -53,11 +42,11 @@ class Kept:
 
     def known(self) -> set[str]:
         """Sessions whose state is kept, by app and id."""
-        return {"/".join(SessionName.of_key(key)) for key in self.entities if key != PARTITION_ENTITY}
+        return {"/".join(events.SessionName.of_key(key)) for key in self.entities if key != PARTITION_ENTITY}
 
     def closed(self) -> list[str]:
         """Sessions that an episode was written of, in order."""
-        return [o.session_id for o in self.outputs if isinstance(o, EpisodeClosed)]
+        return [o.session_id for o in self.outputs if isinstance(o, events.EpisodeClosed)]
 
 
 def test_a_session_times_out_when_another_ones_turn_passes_its_deadline() -> None:
@@ -77,8 +66,8 @@ def test_a_tick_moves_the_clock_of_an_idle_partition() -> None:
     """The broker's time of the tick counts; the tick itself is no session."""
     kept = Kept()
     kept.take(log(turn("a", 0, START)))
-    tick = ClockTicked(session_id="clock-0", timestamp=START)
-    kept.take([DecodedArrival(tick, Position("t", 0, 1), START + timedelta(hours=1))])
+    tick = events.ClockTicked(session_id="clock-0", timestamp=START)
+    kept.take([DecodedArrival(tick, events.Position("t", 0, 1), START + timedelta(hours=1))])
 
     assert kept.closed() == ["a"]
     assert kept.known() == {"a/a"}
@@ -115,7 +104,7 @@ def test_windows_of_apps_close_by_the_watermark() -> None:
     kept = Kept()
     kept.take(log(turn("a", 0, START, app="x"), turn("b", 0, START, app="y"), turn("a", 1, START, app="x")))
     kept.take(log(turn("a", 2, START + timedelta(minutes=3), app="x"), first=3))
-    windows = [o for o in kept.outputs if isinstance(o, WindowClosed) and o.scope == "app"]
+    windows = [o for o in kept.outputs if isinstance(o, events.WindowClosed) and o.scope == "app"]
 
     assert [(w.app_id, w.window_start, w.turns) for w in windows] == [("x", START, 2), ("y", START, 1)]
     assert "app:y" not in kept.entities[PARTITION_ENTITY]
@@ -127,7 +116,7 @@ def test_the_session_silent_longest_is_evicted_beyond_the_bound() -> None:
     minutes = [START + timedelta(minutes=n) for n in range(6)]
     kept.take(log(turn("a", 0, minutes[0]), turn("b", 0, minutes[1]), turn("a", 1, minutes[2])))
     kept.take(log(turn("c", 0, minutes[3]), turn("c", 1, minutes[4]), turn("b", 1, minutes[5]), first=3))
-    episodes = [o for o in kept.outputs if isinstance(o, EpisodeClosed)]
+    episodes = [o for o in kept.outputs if isinstance(o, events.EpisodeClosed)]
 
     assert [(e.session_id, e.reason, e.timestamp) for e in episodes] == [("b", "evicted", minutes[4])]
     assert kept.fold.open_sessions == 3
@@ -137,7 +126,7 @@ def test_closed_sessions_beyond_the_bound_are_forgotten_oldest_first() -> None:
     """A late turn of a forgotten session opens it anew; of a remembered one it is late."""
     kept = Kept(Policy(partition=PartitionPolicy(closed_sessions=2)))
     for n, session in enumerate("abcd"):
-        ended = SessionEnded(session_id=session, timestamp=START + timedelta(seconds=n))
+        ended = events.SessionEnded(session_id=session, timestamp=START + timedelta(seconds=n))
         kept.take(log(turn(session, 5, START), ended, first=2 * n))
     kept.take(log(turn("a", 3, START), turn("d", 3, START), first=8))
 
@@ -145,15 +134,15 @@ def test_closed_sessions_beyond_the_bound_are_forgotten_oldest_first() -> None:
     assert (kept.fold.open_sessions, kept.fold.closed_sessions) == (1, 2)
 
 
-def erased(session: str, at: datetime) -> SessionErased:
+def erased(session: str, at: datetime) -> events.SessionErased:
     """Somebody is forgotten."""
-    return SessionErased(session_id=session, timestamp=at, request_id="r")
+    return events.SessionErased(session_id=session, timestamp=at, request_id="r")
 
 
 def test_an_erased_session_is_counted_no_longer() -> None:
     """Neither as open nor as closed, and no deadline is left that would look for its state."""
     kept = Kept()
-    end = SessionEnded(session_id="b", timestamp=START)
+    end = events.SessionEnded(session_id="b", timestamp=START)
     kept.take(log(turn("a", 0, START), turn("b", 0, START), end, turn("c", 0, START)))
 
     assert (kept.fold.open_sessions, kept.fold.closed_sessions) == (2, 1)
@@ -194,7 +183,7 @@ def test_the_same_id_in_two_apps_is_two_sessions() -> None:
         )
     )
     kept.take(log(turn("later", 0, START + timedelta(hours=1)), first=6))
-    episodes = [event for event in kept.outputs if isinstance(event, EpisodeClosed)]
+    episodes = [event for event in kept.outputs if isinstance(event, events.EpisodeClosed)]
 
     assert [(event.app_id, event.session_id, event.turn_count) for event in episodes] == [
         ("a", "chat-1", 3),
@@ -207,19 +196,19 @@ def test_an_erasure_takes_the_session_of_its_app_alone() -> None:
     """One that names no app was written by an earlier release, whose sessions had no app: it takes all of the id."""
     kept = Kept()
     turns = [turn("chat-1", 0, START, app=app) for app in "ab"]
-    erased = SessionErased(session_id="chat-1", app_id="a", timestamp=START, request_id="r")
+    erased = events.SessionErased(session_id="chat-1", app_id="a", timestamp=START, request_id="r")
     kept.take(log(*turns, erased))
 
     assert kept.known() == {"b/chat-1"}
 
-    kept.take(log(SessionErased(session_id="chat-1", timestamp=START, request_id="r"), first=3))
+    kept.take(log(events.SessionErased(session_id="chat-1", timestamp=START, request_id="r"), first=3))
 
     assert kept.known() == set()
 
 
 def test_what_names_no_app_is_the_default_ones_or_the_only_ones() -> None:
     """An event that may mean several apps' sessions is set aside with its bytes, and changes none of them."""
-    kept, ended = Kept(), SessionEnded(session_id="chat-1", timestamp=START)
+    kept, ended = Kept(), events.SessionEnded(session_id="chat-1", timestamp=START)
     kept.take(log(turn("chat-1", 0, START, app="a"), ended))
 
     assert kept.closed() == ["chat-1"]
@@ -228,11 +217,11 @@ def test_what_names_no_app_is_the_default_ones_or_the_only_ones() -> None:
     kept.take(log(*again, ended, first=2))
     letter = kept.outputs[-1]
 
-    assert isinstance(letter, DeadLetter)
+    assert isinstance(letter, events.DeadLetter)
     assert (letter.reason, letter.offset, letter.value) == ("ambiguous_app", 4, encode(ended))
     assert kept.closed() == ["chat-1"]
 
-    kept.take(log(turn("chat-1", 0, START, app=DEFAULT_APP), ended, first=5))
-    closed = [event.app_id for event in kept.outputs if isinstance(event, EpisodeClosed)]
+    kept.take(log(turn("chat-1", 0, START, app=events.DEFAULT_APP), ended, first=5))
+    closed = [event.app_id for event in kept.outputs if isinstance(event, events.EpisodeClosed)]
 
-    assert closed == ["a", DEFAULT_APP]
+    assert closed == ["a", events.DEFAULT_APP]

@@ -7,19 +7,7 @@ import itertools
 import msgspec
 import pytest
 
-from models.events import (
-    MemoriesAccessed,
-    Position,
-    ProjectAudited,
-    ProjectErased,
-    ProjectErasure,
-    ProjectMemoryAdded,
-    ProjectMemoryDeleted,
-    ProjectSessionErased,
-    ProjectTurnAdded,
-    RelationshipSet,
-    Role,
-)
+from models import events
 from models.partition.commands import MemoryPartitionFold
 from models.partition.log_fold import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
@@ -33,17 +21,17 @@ GONE = "We decided to use PostgreSQL."
 
 def erase(project: Project, *sessions: str) -> None:
     """Erase sessions."""
-    project.do(ProjectSessionErased, session_ids=list(sessions), request_id="e")
+    project.do(events.ProjectSessionErased, session_ids=list(sessions), request_id="e")
 
 
 def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
     """All shelves and conversations; nothing is told; what comes next has another birth and revision 1."""
     project = Project(stores=True)
     for n in range(30):
-        project.do(ProjectMemoryAdded, memory_type="fact", content=f"Fact number {n} of them.")
+        project.do(events.ProjectMemoryAdded, memory_type="fact", content=f"Fact number {n} of them.")
         project.say(f"Subject{n} is what we speak of.", f"s{n % 3}")
     born = project.stats.born
-    outputs = project.do(ProjectErased, request_id="e")
+    outputs = project.do(events.ProjectErased, request_id="e")
     left = dict(project.stored)
     project.say("Good morning to everybody.")
 
@@ -55,38 +43,40 @@ def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
 def test_a_project_that_nobody_knows_does_not_come_back() -> None:
     """Accesses, work, erasures and commands leave nothing; a command is audited all the same."""
     project = Project(stores=True)
-    silent = project.do(MemoriesAccessed, ids=["mf0k3x2a-00000000"]) + project.wait(days=9) + project.end()
+    silent = project.do(events.MemoriesAccessed, ids=["mf0k3x2a-00000000"]) + project.wait(days=9) + project.end()
     erase(project, "s0")
-    project.do(ProjectErased, request_id="e")
-    (audited,) = project.do(ProjectMemoryDeleted, memory_id="mf0k3x2a-00000000")
+    project.do(events.ProjectErased, request_id="e")
+    (audited,) = project.do(events.ProjectMemoryDeleted, memory_id="mf0k3x2a-00000000")
 
     assert ([], {}) == (silent, project.stored)
-    assert isinstance(audited, ProjectAudited)
+    assert isinstance(audited, events.ProjectAudited)
     assert "not_found" == audited.outcome
 
 
-def talked() -> list[ProjectTurnAdded]:
+def talked() -> list[events.ProjectTurnAdded]:
     """Two sessions that say the same, and each something of its own."""
     project, turns = Project(), []
     for session in ("s0", "s1"):
         said = [f"We decided to use PostgreSQL for store{n}." for n in range(6)]
-        turns += [project.turn(text, session, role=Role.USER) for text in [*said, f"The goal is to ship {session}."]]
+        turns += [
+            project.turn(text, session, role=events.Role.USER) for text in [*said, f"The goal is to ship {session}."]
+        ]
     return turns
 
 
-def erasure(name: str) -> ProjectErasure:
+def erasure(name: str) -> events.ProjectErasure:
     """Of the project, or of its session s0."""
     common = {"app_id": "shop", "project_id": "web", "timestamp": NOON, "request_id": "e"}
     if name == "project":
-        return msgspec.convert(common, ProjectErased)
-    return msgspec.convert(common | {"session_ids": ["s0"]}, ProjectSessionErased)
+        return msgspec.convert(common, events.ProjectErased)
+    return msgspec.convert(common | {"session_ids": ["s0"]}, events.ProjectSessionErased)
 
 
 @pytest.mark.parametrize("erased", ["project", "session"])
 def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, erased: str) -> None:
     """Each bounded; a crash between any two repeats the erasure, and it comes to the same as without one."""
     log = commands(*talked())
-    last = Command(erasure(erased), Position("commands", 5, len(log)), NOON)
+    last = Command(erasure(erased), events.Position("commands", 5, len(log)), NOON)
     monkeypatch.setattr("models.project.state.EVENT_STATE_BYTES", 1_000)
     states: list[Entities] = [{}, {}]
     found: list[dict[str, bytes]] = [{}, {}]
@@ -111,11 +101,11 @@ def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, e
 def test_why_something_was_refused_names_nothing_that_is_erased() -> None:
     """The chain of a refused cycle: its ids come from what was said."""
     project = Project()
-    project.say(GONE, "secret", role=Role.USER)
-    project.say("We decided to use Redis for the cache.", "secret", role=Role.USER)
+    project.say(GONE, "secret", role=events.Role.USER)
+    project.say("We decided to use Redis for the cache.", "secret", role=events.Role.USER)
     one, other = project.items("memory")
     for source, target in ((one, other), (other, one)):
-        project.do(RelationshipSet, source_id=source, target_id=target, relation="depends_on")
+        project.do(events.RelationshipSet, source_id=source, target_id=target, relation="depends_on")
     refused = project.stats.results[-1].detail
     erase(project, "secret")
 

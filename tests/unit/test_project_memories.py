@@ -8,22 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from models.events import (
-    ConsolidationAsked,
-    MemoriesAccessed,
-    MemoryRevision,
-    PendingFactDecided,
-    ProjectAudited,
-    ProjectConversation,
-    ProjectImported,
-    ProjectItemChanged,
-    ProjectMemory,
-    ProjectMemoryAdded,
-    ProjectMemoryDeleted,
-    ProjectMemoryEdited,
-    RelationshipSet,
-    Role,
-)
+from models import events
 from tests.support.entity_driver import NOON
 from tests.support.project_driver import Project
 
@@ -32,7 +17,7 @@ UNSURE = "Maybe we decided to use Redis."
 
 def added(project: Project, content: str = "The API runs on port 8080.", **more: Any) -> str:
     """Add a memory by hand; gives its id."""
-    project.do(ProjectMemoryAdded, **{"memory_type": "fact", "content": content} | more)
+    project.do(events.ProjectMemoryAdded, **{"memory_type": "fact", "content": content} | more)
     return project.result[1]
 
 
@@ -51,7 +36,7 @@ def test_the_seeds_example() -> None:
     assert ("decision", "database", 0.7) == (memory.type, memory.subject, memory.importance)
     assert ("decision_made", [memory.id]) == (episode.kind, episode.linked_memories)
     assert ([memory.id], [episode.id]) == (conversation.active_facts, conversation.milestones)
-    assert {3} == {output.revision for output in outputs if isinstance(output, ProjectItemChanged)}
+    assert {3} == {output.revision for output in outputs if isinstance(output, events.ProjectItemChanged)}
     assert 3 == project.stats.revision
 
 
@@ -91,7 +76,7 @@ def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int
     (pending_id,) = project.items("pending")
     outcomes = []
     for _ in range(2):
-        project.do(PendingFactDecided, pending_id=pending_id, promoted=promoted)
+        project.do(events.PendingFactDecided, pending_id=pending_id, promoted=promoted)
         outcomes.append(project.result[0])
 
     assert ["done", "not_found"] == outcomes
@@ -104,7 +89,7 @@ def test_adding_by_hand(fields: dict[str, Any], outcome: str) -> None:
     project = Project()
     project.say("Good morning!")
     added(project, **fields)
-    (audited,) = project.of(ProjectAudited)
+    (audited,) = project.of(events.ProjectAudited)
 
     assert outcome == project.result[0] == audited.outcome
     assert (outcome == "done") == (project.stats.memories == 1) == (not project.stats.results[0].detail)
@@ -114,13 +99,13 @@ def test_deeds_on_memories() -> None:
     """Edited, related, deleted: answered with the item; no end dangles, and episodes name only what is there."""
     project = Project()
     one, other = added(project), added(project, "The queue keeps messages for two days.")
-    project.do(RelationshipSet, source_id=one, target_id=other, relation="depends_on")
+    project.do(events.RelationshipSet, source_id=one, target_id=other, relation="depends_on")
     related = project.items("memory")[one].relationships
-    project.do(ProjectMemoryEdited, memory_id=one, importance=0.9)
+    project.do(events.ProjectMemoryEdited, memory_id=one, importance=0.9)
     edited = project.result
-    project.do(RelationshipSet, source_id=one, target_id=one, relation="depends_on")
+    project.do(events.RelationshipSet, source_id=one, target_id=one, relation="depends_on")
     to_itself = project.result[0]
-    project.do(ProjectMemoryDeleted, memory_id=other)
+    project.do(events.ProjectMemoryDeleted, memory_id=other)
 
     assert [other] == [edge.target_id for edge in related]
     assert ("done", one, 1) == edited
@@ -134,8 +119,8 @@ def test_accesses_are_recorded() -> None:
     project = Project()
     project.say("We decided to use PostgreSQL.")
     (memory_id,), (episode_id,) = project.items("memory"), project.items("episode")
-    nothing = project.do(MemoriesAccessed, ids=["mf0k3x2a-00000000"])
-    project.do(MemoriesAccessed, ids=[memory_id, episode_id, memory_id])
+    nothing = project.do(events.MemoriesAccessed, ids=["mf0k3x2a-00000000"])
+    project.do(events.MemoriesAccessed, ids=[memory_id, episode_id, memory_id])
 
     assert [] == nothing
     assert (2, 1) == (
@@ -148,7 +133,7 @@ def test_a_project_is_imported() -> None:
     """Items come back as they were; again nothing is doubled."""
     project, again = Project(), Project()
     project.say("We decided to use PostgreSQL.")
-    project.say(UNSURE, role=Role.USER)
+    project.say(UNSURE, role=events.Role.USER)
     for n in range(25):
         project.say(f"Let me tell you of thing {n} in the store.", "s1")
     kinds = ("memory", "episode", "chunk", "conversation", "pending")
@@ -158,7 +143,7 @@ def test_a_project_is_imported() -> None:
     }
     results = []
     for _ in range(2):
-        again.do(ProjectImported, **saved)
+        again.do(events.ProjectImported, **saved)
         results.append((again.result[0], again.result[2]))
 
     assert [("done", sum(map(len, saved.values())))] * 2 == results
@@ -192,7 +177,7 @@ def test_a_consolidation_that_was_asked_for_is_answered() -> None:
     added(project)
     project.say(UNSURE)
     project.now += timedelta(days=91)
-    project.do(ConsolidationAsked, request_id="now")
+    project.do(events.ConsolidationAsked, request_id="now")
     (done,) = project.consolidations
 
     assert ("asked", 1) == (done.cause, done.pending_dropped)
@@ -205,14 +190,14 @@ def test_a_consolidation_that_was_asked_for_is_answered() -> None:
 
 def bring(project: Project, **items: object) -> None:
     """Import items."""
-    project.put(msgspec.convert({"timestamp": project.now, **project.ids, **items}, ProjectImported))
+    project.put(msgspec.convert({"timestamp": project.now, **project.ids, **items}, events.ProjectImported))
 
 
 def test_messages_that_an_older_export_lacks_become_chunks() -> None:
     """They are not lost, and are still counted."""
     project = Project(short_term={"chunk_messages": 4})
     project.say("Something of number 0 was said.")
-    older: ProjectConversation = project.items("conversation")["s0"]
+    older: events.ProjectConversation = project.items("conversation")["s0"]
     for n in range(1, 9):
         project.say(f"Something of number {n} was said.")
     bring(project, conversations=[older])
@@ -229,13 +214,15 @@ def test_a_memory_keeps_its_earlier_states() -> None:
     """All that the policy has room for, the latest."""
     for most, left in ((16, 10), (4, 4)):
         project, other = Project(), Project(long_term={"history": most})
-        project.do(ProjectMemoryAdded, memory_type="fact", content="Fact 10.")
+        project.do(events.ProjectMemoryAdded, memory_type="fact", content="Fact 10.")
         (memory,) = project.items("memory").values()
         past = [
-            MemoryRevision(recorded_at=NOON, content=f"Fact {n}.", importance=0.5, valid_from=NOON, valid_until=None)
+            events.MemoryRevision(
+                recorded_at=NOON, content=f"Fact {n}.", importance=0.5, valid_from=NOON, valid_until=None
+            )
             for n in range(10)
         ]
         bring(other, memories=[msgspec.structs.replace(memory, history=past)])
-        found: ProjectMemory = other.items("memory")[memory.id]
+        found: events.ProjectMemory = other.items("memory")[memory.id]
 
         assert past[-left:] == found.history

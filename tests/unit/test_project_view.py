@@ -9,16 +9,7 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from models.events import ProjectErased, ProjectMemoryAdded
-from models.events.project_items import (
-    ItemKind,
-    MemoryRevision,
-    MemoryType,
-    PendingFact,
-    ProjectConversation,
-    ProjectItem,
-    ProjectMemory,
-)
+from models.events import ProjectErased, ProjectMemoryAdded, project_items
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
@@ -30,7 +21,7 @@ from tests.support.project_found import BEGIN, DAY, chunk, episode, gone, memory
 ASKED = RetrievalQuery(text="PostgreSQL", threshold=0.0)
 
 
-def view_of(*items: ProjectItem) -> ProjectView:
+def view_of(*items: project_items.ProjectItem) -> ProjectView:
     """These are there, each in a slot of its own."""
     view = ProjectView("shop", "web", ProjectPolicy())
     for slot, item in enumerate(items):
@@ -46,12 +37,12 @@ def ids(view: ProjectView, query: RetrievalQuery, at: datetime = BEGIN) -> list[
 # --- events
 
 
-CONVERSATION = blank(ProjectConversation, id="s1", total_turns=9)
+CONVERSATION = blank(project_items.ProjectConversation, id="s1", total_turns=9)
 
 
-def held(view: ProjectView) -> list[list[ProjectItem]]:
+def held(view: ProjectView) -> list[list[project_items.ProjectItem]]:
     """What is there of each kind."""
-    kinds: list[Mapping[str, ProjectItem]]
+    kinds: list[Mapping[str, project_items.ProjectItem]]
     kinds = [view.memories, view.episodes, view.chunks, view.conversations, view.pending]
     return [list(kind.values()) for kind in kinds]
 
@@ -63,14 +54,14 @@ def test_every_kind_is_held_and_goes() -> None:
         episode(1, "PostgreSQL"),
         chunk(1, "PostgreSQL"),
         CONVERSATION,
-        blank(PendingFact, id="p-1"),
+        blank(project_items.PendingFact, id="p-1"),
     )
     view = view_of(*items)
 
     assert held(view) == [[item] for item in items]
     assert (view.size, view.revision) == (5, 5)
 
-    kinds: tuple[ItemKind, ...] = ("memory", "episode", "chunk", "conversation", "pending")
+    kinds: tuple[project_items.ItemKind, ...] = ("memory", "episode", "chunk", "conversation", "pending")
     for slot, (kind, item_id) in enumerate(zip(kinds, ("m-001", "e-1", "k-1", "s1", "p-1"), strict=True)):
         view.apply(gone(kind, item_id, slot, 10 + slot))
     assert held(view) == [[], [], [], [], []]
@@ -130,7 +121,7 @@ def test_related_memories_come_along() -> None:
         related(memory(1, "PostgreSQL it is."), "m-002", strength=0.5),
         related(memory(2, "Backups at night."), "m-003"),
         memory(3, "Disks are cheap."),
-        related(memory(4, "Nobody knows it.", kind=MemoryType.ENTITY), "m-001"),
+        related(memory(4, "Nobody knows it.", kind=project_items.MemoryType.ENTITY), "m-001"),
         related(replace(memory(5, "Over."), valid_until=BEGIN), "m-001"),
     )
     query = RetrievalQuery(text="PostgreSQL it", related_depth=2)
@@ -141,7 +132,7 @@ def test_related_memories_come_along() -> None:
     assert [each.score / hit.score for each in others] == pytest.approx([0.5, 0.25, 0.125])
     assert ids(view, replace(query, related_depth=1)) == ["m-001", "m-004", "m-002"]
     assert ids(view, replace(query, top_k=2)) == ["m-001", "m-004"]
-    assert ids(view, replace(query, filters=RetrievalFilters(memory_types=[MemoryType.FACT]))) == [
+    assert ids(view, replace(query, filters=RetrievalFilters(memory_types=[project_items.MemoryType.FACT]))) == [
         "m-001",
         "m-002",
         "m-003",
@@ -183,9 +174,9 @@ def test_another_strategys_ranking_goes_through_the_same_filters() -> None:
 # --- time travel
 
 
-def edited() -> ProjectMemory:
+def edited() -> project_items.ProjectMemory:
     """It was said to be MySQL; two days later somebody knew that it had been PostgreSQL all along."""
-    wrong = MemoryRevision(
+    wrong = project_items.MemoryRevision(
         recorded_at=BEGIN, content="It is MySQL.", importance=0.5, valid_from=BEGIN, valid_until=None
     )
     return replace(memory(1, "It is PostgreSQL."), recorded_at=BEGIN + 2 * DAY, history=[wrong])
@@ -232,7 +223,7 @@ def test_the_first_event_of_a_new_life_is_seen() -> None:
     web = {"app_id": "shop", "project_id": "web"}
     folded, sizes = FoldedProject(**web, policy=Policy()), []
     for n in (1, 2, 3, 0, 9):
-        fact = blank(ProjectMemoryAdded, **web, memory_type=MemoryType.FACT, content=f"Fact {n}.")
+        fact = blank(ProjectMemoryAdded, **web, memory_type=project_items.MemoryType.FACT, content=f"Fact {n}.")
         folded.take(fact if n else blank(ProjectErased, **web), BEGIN + timedelta(seconds=n))
         sizes.append(folded.view.size)
 

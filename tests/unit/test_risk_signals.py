@@ -8,30 +8,19 @@ from hypothesis import strategies as st
 from scipy.stats import linregress
 
 from models.policy import Policy, RiskPolicy, SuspicionWeights
+from models.risk import signals
 from models.risk.detectors import NO_PATTERN, PatternSignals
-from models.risk.signals import (
-    Behaviour,
-    SignalCombination,
-    behavioural_anomaly_risk,
-    certain_trajectory_risk,
-    combine,
-    fit_slope,
-    risk_level,
-    suspicion_score,
-    topic_persistence_risk,
-    trajectory_risk,
-)
 
 POLICY = RiskPolicy()
 
 
 def _combine(
     risks: list[float], patterns: PatternSignals = NO_PATTERN, policy: RiskPolicy = POLICY
-) -> SignalCombination:
-    return combine(
+) -> signals.SignalCombination:
+    return signals.combine(
         risks=risks,
-        slope=fit_slope(risks),
-        behaviour=Behaviour(),
+        slope=signals.fit_slope(risks),
+        behaviour=signals.Behaviour(),
         turn_count=10,
         repeated_topics={},
         patterns=patterns,
@@ -52,11 +41,11 @@ def _combine(
 )
 def test_trajectory(risks: list[float], trajectory: float, certain: float) -> None:
     """Ten times the slope, 0 for few turns and for a fall."""
-    slope = fit_slope(risks)
+    slope = signals.fit_slope(risks)
 
     assert pytest.approx((trajectory, certain)) == (
-        trajectory_risk(slope, POLICY),
-        certain_trajectory_risk(slope, POLICY),
+        signals.trajectory_risk(slope, POLICY),
+        signals.certain_trajectory_risk(slope, POLICY),
     )
 
 
@@ -66,20 +55,20 @@ def test_trajectory(risks: list[float], trajectory: float, certain: float) -> No
 )
 def test_topic_persistence(repeated: dict[str, int], expected: float) -> None:
     """0.1 for each turn on a risky topic, at most 1."""
-    assert expected == pytest.approx(topic_persistence_risk(repeated, POLICY))
+    assert expected == pytest.approx(signals.topic_persistence_risk(repeated, POLICY))
 
 
 def test_behavioural_anomaly() -> None:
     """The mean of the three ratios."""
-    behaviour = Behaviour(imperative_count=5, topic_changes=2, probing_attempts=2)
+    behaviour = signals.Behaviour(imperative_count=5, topic_changes=2, probing_attempts=2)
 
-    assert pytest.approx(0.3) == behavioural_anomaly_risk(behaviour, 10)
+    assert pytest.approx(0.3) == signals.behavioural_anomaly_risk(behaviour, 10)
 
 
 def test_suspicion_score() -> None:
     """0.3 probing, 0.2 hypothetical, 0.5 meta-instruction, per turn; no turn is no division by zero."""
-    behaviour = Behaviour(probing_attempts=2, hypothetical_count=1, meta_instruction_count=1)
-    actual = [suspicion_score(behaviour, turns, SuspicionWeights()) for turns in (10, 0)]
+    behaviour = signals.Behaviour(probing_attempts=2, hypothetical_count=1, meta_instruction_count=1)
+    actual = [signals.suspicion_score(behaviour, turns, SuspicionWeights()) for turns in (10, 0)]
 
     assert pytest.approx([0.13, 1.3]) == actual
 
@@ -87,8 +76,8 @@ def test_suspicion_score() -> None:
 def test_level_halves_after_its_half_life() -> None:
     """A risk counts half after six scored turns, and the highest decayed one is the level."""
     assert pytest.approx((0.4, 0.45)) == (
-        risk_level([0.8, 0, 0, 0, 0, 0, 0], 6.0),
-        risk_level([0.8, 0, 0, 0, 0, 0.45], 6.0),
+        signals.risk_level([0.8, 0, 0, 0, 0, 0, 0], 6.0),
+        signals.risk_level([0.8, 0, 0, 0, 0, 0.45], 6.0),
     )
 
 
@@ -132,7 +121,7 @@ def test_full_weight_stays_finite() -> None:
 def test_slope_agrees_with_scipy(risks: list[float]) -> None:
     """Slope to 1e-9, and its error too where scipy is exact (its `1 - r²` cancels on a straight line)."""
     expected = linregress(range(len(risks)), risks)
-    actual = fit_slope(risks)
+    actual = signals.fit_slope(risks)
 
     assert len(risks) == actual.n
     assert pytest.approx(expected.slope, abs=1e-9) == actual.per_turn
@@ -143,7 +132,7 @@ def test_slope_agrees_with_scipy(risks: list[float]) -> None:
 @given(st.lists(st.floats(0, 1), max_size=2))
 def test_few_risks_have_no_error(risks: list[float]) -> None:
     """One point has no slope, two have no error; neither divides by zero."""
-    actual = fit_slope(risks)
+    actual = signals.fit_slope(risks)
     expected = risks[1] - risks[0] if len(risks) == 2 else 0.0
 
     assert pytest.approx(expected, abs=1e-15) == actual.per_turn

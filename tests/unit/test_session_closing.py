@@ -7,17 +7,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from models import events
 from models.errors import RecoveryFailed
-from models.events import (
-    AlertChanged,
-    ConversationEnded,
-    EpisodeClosed,
-    Output,
-    ProfileUpdated,
-    SegmentCompacted,
-    TopicChanged,
-    WindowClosed,
-)
 from models.session.fold import SessionState, read_due
 from models.wire.arrival import SessionTimedOut
 from tests.support.fields import assert_fields
@@ -36,17 +27,17 @@ def test_closing_emits_everything_in_order() -> None:
     session.store()
 
     assert [
-        WindowClosed,
-        SegmentCompacted,
-        TopicChanged,
-        EpisodeClosed,
-        ConversationEnded,
-        AlertChanged,
-        ProfileUpdated,
+        events.WindowClosed,
+        events.SegmentCompacted,
+        events.TopicChanged,
+        events.EpisodeClosed,
+        events.ConversationEnded,
+        events.AlertChanged,
+        events.ProfileUpdated,
     ] == kinds
     assert (False, [5, 6]) == (session.profile.open, session.segments[-1].turns)
     assert {"head", "n", "ti", "t0", *(f"tm0.{turn}" for turn in range(7))} == set(session.stored)
-    (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
+    (episode,) = (output for output in session.outputs if isinstance(output, events.EpisodeClosed))
     assert_fields(episode, reason="bye", first_turn=0, last_turn=6, turn_count=7, peak_risk=0.95, alerts=1)
 
 
@@ -66,8 +57,8 @@ def test_time_out_closes_and_is_told_by_its_deadline() -> None:
     session.put(SessionTimedOut("s", due))
 
     assert (already, closed) == (nothing, session.outputs[already:])
-    assert ["timed_out"] == [output.reason for output in closed if isinstance(output, EpisodeClosed)]
-    assert {due} == {output.timestamp for output in closed if isinstance(output, Output)}
+    assert ["timed_out"] == [output.reason for output in closed if isinstance(output, events.EpisodeClosed)]
+    assert {due} == {output.timestamp for output in closed if isinstance(output, events.Output)}
     assert due + timedelta(days=1) == session.deadline
 
 
