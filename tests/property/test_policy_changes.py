@@ -96,7 +96,7 @@ def test_memories_stand_a_change_and_the_change_back(
     """Users and spaces in one log."""
     talker = test_app_spaces.Talker("a", "u")
     events: list[CommandEvent] = list(test_users.log_of(said))
-    events += [event for step in ended for event, _ in talker.events(step)]
+    events += [event for step in ended for event, _ in talker.makes(step)]
     events.sort(key=lambda event: event.timestamp)
     log = [Command(event, Position("commands", 5, n), event.timestamp) for n, event in enumerate(events)]
 
