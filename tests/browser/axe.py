@@ -1,7 +1,5 @@
 """Whether everybody can use a page, as far as a program can tell: axe-core, in both colour schemes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT

@@ -1,7 +1,5 @@
 """Debian's Chromium, driven by Playwright."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

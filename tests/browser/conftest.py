@@ -1,7 +1,5 @@
 """One browser, one server and one tab for the tests of the live page; each test begins with an empty board."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The app as the index role serves it, without Kafka: it can go away and come back at the same address."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Made-up sessions and alerts as the log has them, and what is remembered of one; nothing here was said by anybody."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """One tab of the browser, used by one test after the other."""
 
-from __future__ import annotations
-
 from playwright.sync_api import ConsoleMessage, Page
 
 from tests.support.live_served import live_token

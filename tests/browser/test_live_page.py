@@ -1,7 +1,5 @@
 """The live page in a real browser, on the real routes: what operators see, do by keyboard, and are not shown."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

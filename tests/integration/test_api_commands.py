@@ -1,7 +1,5 @@
 """Admins' commands and the audit on a real broker: as the memory role takes them; a broker that is away is told."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Serving over a real socket, inside somebody else's event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

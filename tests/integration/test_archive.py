@@ -1,7 +1,5 @@
 """The archive role on a real broker: every record of every topic once, whatever happens to the role."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import closing, suppress

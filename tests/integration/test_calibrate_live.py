@@ -1,7 +1,5 @@
 """Shadow mode over a real broker: what is said from now on is judged, and nothing is written."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The image's health check against roles that answer, fail or are not there."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 from functools import partial

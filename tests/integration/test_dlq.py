@@ -1,7 +1,5 @@
 """Dead letters, alerts and their relay on a real broker."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

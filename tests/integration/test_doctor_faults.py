@@ -1,7 +1,5 @@
 """`turntide doctor` finds planted faults: several in a set-up that is otherwise well, each by its own check."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

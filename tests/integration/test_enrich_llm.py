@@ -1,7 +1,5 @@
 """Role enrich with a language model that answers, talks rubbish or hangs: episodes come in any case (user memory)."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Carrying out erasures from `erasures.v1`: tried again until proved, and proved once."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """An archive role that is killed −9 while it erases somebody: started again, it brings the erasure to its end."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Iterator

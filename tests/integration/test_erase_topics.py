@@ -1,7 +1,5 @@
 """Erasing from Kafka itself: null records where the subject's value is the last, and logs cut off at the erasure."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from functools import partial

@@ -1,7 +1,5 @@
 """Producers that partition otherwise than Turntide does: what is said of a session reaches it where it stands."""
 
-from __future__ import annotations
-
 import asyncio
 from binascii import crc32
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Partitions that are added to a live topic: said, not hidden; and the way that works."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Guards on the real broker: the largest session, a role that hangs, sinks that are slow."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping

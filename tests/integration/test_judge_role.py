@@ -1,7 +1,5 @@
 """Role judge beside the sessions role: the alert is out before the judge answers, and the answer changes it."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

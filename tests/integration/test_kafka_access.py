@@ -1,7 +1,5 @@
 """Each role as its own user of Kafka, with the rights of `jobs.operate.strimzi`; erasing is in `tests/system`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator

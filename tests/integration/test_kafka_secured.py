@@ -1,7 +1,5 @@
 """TLS and SASL against a broker that asks for them: producer, consumer, admin and a Faust role, each in every way."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path

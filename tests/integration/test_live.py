@@ -1,7 +1,5 @@
 """The live page on a real log: from turns to rows, from a click to the alert that says so, and gone when erased."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """The local broker: answers, keeps its data and port, and leaves no process behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

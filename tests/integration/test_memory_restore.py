@@ -1,7 +1,5 @@
 """An evicted topic comes back: through the roles, the archive and `turntide memory`, on the real broker."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Work that waits in the memory role goes on by itself, on the real broker: apps' memories and projects."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta

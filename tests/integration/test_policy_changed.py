@@ -1,7 +1,5 @@
 """A policy is changed and changed back on one log: the replay by the kept history finds no difference."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`turntide produce` against a real broker: everything arrives, in order, under its key."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Acknowledged writes on a real broker: batches by size, wholes as one, refusals as errors."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The rules and the routing on the real Prometheus and Alertmanager, from a role's metrics to who is told."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Recovery on a real broker: what stands at the changelog's end, or is gone from it, neither hangs nor misleads."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator

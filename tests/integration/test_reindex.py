@@ -1,7 +1,5 @@
 """`turntide ops reindex` and the broker: where the new generation's index role begins."""
 
-from __future__ import annotations
-
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete

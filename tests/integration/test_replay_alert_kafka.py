@@ -1,7 +1,5 @@
 """An alert that a role raised on the real broker is made again from topics and versions, bit for bit."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

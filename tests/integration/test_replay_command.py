@@ -1,7 +1,5 @@
 """`turntide ops replay` on the real broker: digests of the log, and differences where no role has run."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The sessions role in this process, on the real broker: what breaks it, and what that leaves behind."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager

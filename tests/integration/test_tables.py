@@ -1,7 +1,5 @@
 """State tables on a real broker: written through, rebuilt, fenced; and what an erasure removed leaves every disk."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Topics on a real broker: applied once, compared exactly, and nothing of others undone."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.operate.topics import apply_topics, differences

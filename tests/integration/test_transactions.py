@@ -1,7 +1,5 @@
 """Producers with transactions: what they abort was never said, to no role and to no command."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

@@ -3,8 +3,6 @@
 The role reads two topics: each topic's partitions are admitted and committed on their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping

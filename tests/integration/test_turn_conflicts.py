@@ -1,7 +1,5 @@
 """A bot that counts from 0 again, through the real topics: archive and index keep the same turns, and it is told."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from models.events import DeadLetter, SessionName

@@ -1,7 +1,5 @@
 """The local vector store is taken away while the index role runs: said, and made good from the log."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Awaitable, Callable
 from functools import partial

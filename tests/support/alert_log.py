@@ -1,7 +1,5 @@
 """A log of one partition in which a conversation escalates among others, folded in memory, as the commands read it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a role that answers requests writes into, without a broker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

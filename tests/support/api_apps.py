@@ -1,7 +1,5 @@
 """Memories of apps in this process, for the routes over them: what is read, and what carries commands out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any

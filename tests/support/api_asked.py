@@ -1,7 +1,5 @@
 """What a tenant's callers ask of every route with that tenant's ids, for the tests of the tenants' border."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import product

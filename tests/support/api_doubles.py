@@ -4,8 +4,6 @@ The doubles give whatever was put in, of every app where none is named, so that 
 back. Distances and scores come from shared words.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

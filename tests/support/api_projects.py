@@ -1,7 +1,5 @@
 """A project folded in this process, for the routes over it: what is read, what carries commands out, what is noted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

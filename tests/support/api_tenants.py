@@ -1,7 +1,5 @@
 """Two tenants with a canary in everything that is remembered: turns, topics, facts, episodes, memories of apps."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msgspec import structs

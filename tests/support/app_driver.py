@@ -1,7 +1,5 @@
 """Drives one space of memories through the fold, with places in both logs and clocks that the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests of a space of memories for tests of the language model that answers them, and what it is asked."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

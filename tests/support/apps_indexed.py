@@ -1,7 +1,5 @@
 """Events of apps' memories as the memory role writes them, for stores and readers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Small traffic with known labels for back-tests, and sessions as they are judged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from datetime import timedelta

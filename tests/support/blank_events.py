@@ -1,7 +1,5 @@
 """Events of any kind of which a test says only what it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache

@@ -1,7 +1,5 @@
 """Further listeners of a local broker, on which it asks who somebody is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from jobs.shared.broker_config import HOST, free_port

@@ -1,7 +1,5 @@
 """What a store still has of somebody who was erased: a look at every byte of its files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Commands run in the test's process, and what they print."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from functools import partial

@@ -1,7 +1,5 @@
 """Schemas of custom resources, as kubeconform reads them: others' own where packages have them, else their shape."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A log of commands that is cut anywhere, done again and taken up from nothing: what comes of it stays the same."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from datetime import timedelta

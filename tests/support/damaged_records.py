@@ -1,7 +1,5 @@
 """Records of every topic, each a valid one of the contracts with something in it damaged; by seed."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

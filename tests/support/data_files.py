@@ -1,7 +1,5 @@
 """Data that tests read: labelled sentences and conversations in `tests/data`."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

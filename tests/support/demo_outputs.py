@@ -1,7 +1,5 @@
 """Everything that Turntide emits for the demo's conversations: sessions, users and the stage between, without Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache

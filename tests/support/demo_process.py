@@ -1,7 +1,5 @@
 """`turntide demo` as a process of its own, and what becomes of those below it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Arguments: folder, first turn, turn to end before, and the largest file in bytes
 first turn is written. It prints the number of every turn that was durable, and ends with 1 and the store's words.
 """
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Drivers of entities: their state, the parts that a store would have, their log's places and clock, what came out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

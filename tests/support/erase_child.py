@@ -3,8 +3,6 @@
 Argument: the step, a method of `streams.erase.erasure.Erasure`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

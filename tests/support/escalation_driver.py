@@ -1,7 +1,5 @@
 """Sessions that a model judges: its weights are made up, so that a few risky turns alert and calm ones do not."""
 
-from __future__ import annotations
-
 from models.events import AlertChanged, Escalation, Role
 from models.policy import AlertPolicy, ModePolicy, Policy
 from models.policy.escalation import CombinationModel, EscalationPolicy

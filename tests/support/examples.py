@@ -1,7 +1,5 @@
 """Labelled examples of `tests/data`: texts, and what each is or becomes."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

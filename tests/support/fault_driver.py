@@ -1,7 +1,5 @@
 """What the tests of the fault matrix share: traffic by seed, roles in this process, and the oracle at the end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """Several fields of one thing, compared by name."""
 
-from __future__ import annotations
-
 
 def assert_fields(thing: object, **expected: object) -> None:
     """Fail unless these fields are as expected."""

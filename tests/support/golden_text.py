@@ -3,8 +3,6 @@
 `TURNTIDE_UPDATE_TEXTS=1 pytest …` writes the files anew; look at the difference before it is committed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

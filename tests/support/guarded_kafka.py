@@ -1,7 +1,5 @@
 """A broker that asks who somebody is, and lets each user do what `deploy/kubernetes/topics/users.yaml` gives it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

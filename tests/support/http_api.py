@@ -1,7 +1,5 @@
 """Apps of roles without a socket, and clients that call them directly."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

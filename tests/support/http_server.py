@@ -1,7 +1,5 @@
 """HTTP server on loopback that stands in for somebody else's: a function answers each request."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

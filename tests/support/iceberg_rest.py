@@ -1,7 +1,5 @@
 """Apache's own REST catalog, for tests: Iceberg's reference server over JDBC, in a Java that listens here alone."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

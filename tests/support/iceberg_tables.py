@@ -1,7 +1,5 @@
 """An archive beside its Iceberg tables, for tests: published, read back, and compared in DuckDB."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What some requirements bring, by the metadata of what is installed here."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Labelled dialogues of made-up families, of the project's own texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

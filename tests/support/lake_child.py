@@ -3,8 +3,6 @@
 Arguments: folder, batches to land, largest file in bytes that the system allows (0: any).
 """
 
-from __future__ import annotations
-
 import random
 import resource
 import signal

@@ -1,7 +1,5 @@
 """A merge in a process of its own, on a disk that takes the small files but not the merged one. Argument: folder."""
 
-from __future__ import annotations
-
 import random
 import resource
 import signal

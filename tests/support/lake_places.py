@@ -1,7 +1,5 @@
 """Where the archive may live, for tests: a folder, a real PostgreSQL, a server that speaks S3."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Records and landings for tests of the archive, without Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

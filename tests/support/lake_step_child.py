@@ -4,8 +4,6 @@ Argument: folder. Each writer is a fork of its own that verifies what the one be
 batch and maintains. Standard output has a line for each that was killed: the statement it did not come to.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

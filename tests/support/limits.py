@@ -1,7 +1,5 @@
 """What a topic takes, and everything at its largest: for tests that hold folds against it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

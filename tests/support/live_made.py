@@ -1,7 +1,5 @@
 """Profiles, alerts and segments made up for the live page, in the forms in which the log has them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

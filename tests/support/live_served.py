@@ -1,7 +1,5 @@
 """The live page as the index role serves it, over a log and a store in this process; its board is filled by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Long-term memories of a project without its other parts, and what was told of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

@@ -4,8 +4,6 @@ Every statement of it runs in the test processes all the same: once for the copi
 `archives_made_anew` (those of the writer itself), in child processes, and wherever the catalog is in PostgreSQL.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Folders that take long to make, made once for all processes of a test run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

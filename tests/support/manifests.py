@@ -1,7 +1,5 @@
 """What `deploy/` hands to containers, read as the containers would: manifests, services, variables."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

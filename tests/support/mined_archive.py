@@ -20,8 +20,6 @@ nobody confirmed for four months. Alerts of even days are labelled: those that r
 model judges here: alerts have no probability.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Frames of sessions as mining jobs see them."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 

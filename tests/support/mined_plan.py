@@ -1,7 +1,5 @@
 """The plan of the planted archive: whose session it is, how its risk goes, and what is said. See `mined_archive`."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

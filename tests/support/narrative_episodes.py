@@ -1,7 +1,5 @@
 """Episodes for tests, and what becomes of a conversation's turns one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any

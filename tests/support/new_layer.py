@@ -4,8 +4,6 @@ Whoever adds a layer writes what stands here: an event, a state, a fold, and its
 `python -m tests.support.new_layer` is `turntide` with this layer beside the others.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

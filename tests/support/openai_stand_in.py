@@ -1,7 +1,5 @@
 """A server of our own that speaks OpenAI's API for tests: chat completions and embeddings, failing as told."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

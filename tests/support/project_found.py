@@ -1,7 +1,5 @@
 """Items of a project's memory as tests write them, and the events that tell of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Events of projects as the memory role writes them, for stores and readers."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -4,8 +4,6 @@ What the client would send by REST and by gRPC is made by its own code up to the
 of both: the imitation takes more than a server does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 

@@ -1,7 +1,5 @@
 """Parts of a report without an archive, for tests of its page, pictures and document."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Several roles in one process, for tests that need processes but not one for each: `python -m … sessions index`."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Sessions as the sequence signals see them: a calm one, and one in which everything happens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Drives one session through the fold, with offsets and a clock that follow the events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """A worker in a slow call (`tests/support/slow_role_child.py`), for tests that stop, kill or freeze it there."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

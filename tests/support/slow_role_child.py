@@ -4,8 +4,6 @@ Arguments: the role, and what is slow: `score` blocks the event loop, `sink` (wr
 store's upsert) wait in it. The slow call, the first of its kind, says so on standard output.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -1,7 +1,5 @@
 """The system that the scenarios of `tests/system/stack` share: each has apps, users and projects of its own."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager

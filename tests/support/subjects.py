@@ -1,7 +1,5 @@
 """Subjects of erasures in tests."""
 
-from __future__ import annotations
-
 from models.erasure import ErasureSubject, sessions_of
 from models.events import SessionName
 

@@ -4,8 +4,6 @@ The bytes are protocol buffers of onnx.proto3, of which a graph of six nodes nee
 need neither the `onnx` package nor weights from elsewhere.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path

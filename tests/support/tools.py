@@ -1,7 +1,5 @@
 """Programs that are no Python packages: where they are, and what to say where they are not."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings

@@ -1,7 +1,5 @@
 """Drives the topics of one session through the fold: messages about matters, each with its own direction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

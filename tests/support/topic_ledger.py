@@ -1,7 +1,5 @@
 """Keeps account of every turn of a session by what is told of its topics, and holds the state against it."""
 
-from __future__ import annotations
-
 from models.events import TopicChanged
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import in_time_order

@@ -1,7 +1,5 @@
 """One session folded and indexed step by step: what its state says of topics, and what readers find of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

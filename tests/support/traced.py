@@ -1,7 +1,5 @@
 """Records of one producer's trace, and which of its headers came through."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

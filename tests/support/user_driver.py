@@ -1,7 +1,5 @@
 """Drives one user through the fold, with places in both logs and a clock that follows the messages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

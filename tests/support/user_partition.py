@@ -1,7 +1,5 @@
 """A partition of `commands.v1` folded as the memory role does it: what is kept, and what comes out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from models.events import CommandEvent, OutputEvent, Position

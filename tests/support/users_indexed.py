@@ -1,7 +1,5 @@
 """Users folded and indexed step by step: what their events say, and what readers find of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records of both logs for one or two users, and what the oracles make of them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from aiokafka.structs import ConsumerRecord

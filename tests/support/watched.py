@@ -1,10 +1,9 @@
 """Conversations as records through the real intake and the fold of a partition, judged as shipped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from typing import Self
 
 from aiokafka.structs import ConsumerRecord
 
@@ -69,11 +68,11 @@ class Watched:
         self._intake = Intake(policy, _embedder(), scorer_of(settings, _embedder()))
         self._offset = 0
 
-    def hear(self, said: Sequence[Said]) -> Watched:
+    def hear(self, said: Sequence[Said]) -> Self:
         """Take further turns in, as one poll."""
         return self.take(map(self._encoded, said, range(self._offset, self._offset + len(said))))
 
-    def take(self, values: Iterable[bytes]) -> Watched:
+    def take(self, values: Iterable[bytes]) -> Self:
         """Take records in, as one poll."""
         records = []
         for value in values:

@@ -1,7 +1,5 @@
 """Prometheus and Alertmanager, run with the project's own files, in seconds instead of minutes."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Embedders where nothing is searched for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

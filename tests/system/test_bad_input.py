@@ -1,7 +1,5 @@
 """Bad input on the real broker, with the real sessions role: each case ends as stated and stops nothing."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

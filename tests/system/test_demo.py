@@ -1,7 +1,5 @@
 """`turntide demo` as a newcomer runs it: the real command, a real broker, real roles, and nothing left behind."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One erasure through every store there is: searched byte by byte for a word that only the subject ever said."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing

@@ -1,7 +1,5 @@
 """Kill −9 any time: state, outputs and archive equal those of an undisturbed run over the same log."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

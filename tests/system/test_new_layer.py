@@ -1,7 +1,5 @@
 """A memory layer of one file (`tests/support/new_layer.py`): found where all memory is, and erased with its user."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`turntide ops reset` of the roles of users' memory: lost state is refused, then folded anew from the commands."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

@@ -11,8 +11,6 @@ an upgrade. What stands then is kept: `log.xz` (every topic's records and the gr
 `archive.tar.xz` and `vectors.tar.xz`. It imports nothing of the tests, which the release has otherwise.
 """
 
-from __future__ import annotations
-
 import asyncio
 import lzma
 import sys

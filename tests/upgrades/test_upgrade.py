@@ -3,8 +3,6 @@
 The golden files are made by `make.py`, with the code of the release.
 """
 
-from __future__ import annotations
-
 import asyncio
 import lzma
 import tarfile

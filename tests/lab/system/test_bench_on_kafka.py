@@ -1,7 +1,5 @@
 """The benchmarks on a real broker and tiny sizes: every figure is there. Never how fast anything is."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`turntide lab chaos` from outside: everything harmed for half a minute, and nothing differs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

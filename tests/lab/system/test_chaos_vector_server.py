@@ -1,7 +1,5 @@
 """The vector store that chaos harms: what the server store says to Qdrant is understood, and faults come when told."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """`turntide demo` interrupted and killed: nothing is left behind."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

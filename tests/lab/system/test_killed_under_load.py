@@ -1,7 +1,5 @@
 """Workers and the broker killed −9 again and again under load: state and outputs equal those of an undisturbed run."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """F4: a rebalance storm: workers join and leave all the time under load, one to four of them."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from pathlib import Path

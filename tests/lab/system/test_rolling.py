@@ -1,7 +1,5 @@
 """A rolling restart as an upgrade does it: two workers of a role, one after another, under load."""
 
-from __future__ import annotations
-
 from jobs.lab.chaos.driver import roll
 from streams.settings import Settings
 

@@ -1,7 +1,5 @@
 """`turntide lab bench archive`: what is made and what is measured. Never how fast."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arithmetic of the benchmark: medians over rounds, ratios within a round, percentiles, and the traffic it sends."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """Counting what kills left behind, the keyed fold of the contenders, and when they are killed."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

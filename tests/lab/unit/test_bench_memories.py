@@ -1,7 +1,5 @@
 """`turntide lab bench memories`: what is measured and which limits hold. Never how fast."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.lab.bench.measuring import BenchFailed

@@ -1,7 +1,5 @@
 """Memory is bounded by what is open: counted entries, and the command's report at a tiny size. Never megabytes."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of measurements, from made-up files: verdicts are computed, what is missing is left out, nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

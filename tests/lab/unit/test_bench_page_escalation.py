@@ -1,7 +1,5 @@
 """The page's section about escalation shows the figures of a back-test, and holds those of the last contender."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

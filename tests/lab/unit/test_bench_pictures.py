@@ -1,7 +1,5 @@
 """Pictures of measurements: values and names are in them as text, they read on any ground, and repeat byte by byte."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

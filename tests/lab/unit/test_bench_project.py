@@ -1,7 +1,5 @@
 """`turntide lab bench project`: what is measured and which limits hold. Never how fast."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.lab.bench.project import FILLED, Log, consolidated, filled, measure, read, retrieved, spoken, talk_of

@@ -1,7 +1,5 @@
 """Arithmetic of the recovery benchmark, and what the role says while it recovers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jobs.lab.bench.recovery import row_of

@@ -1,7 +1,5 @@
 """`turntide lab bench retrieve`: what is stored and asked, when requests are due, which limits hold. Never how fast."""
 
-from __future__ import annotations
-
 from itertools import islice, pairwise
 from pathlib import Path
 from time import perf_counter

@@ -1,7 +1,5 @@
 """Measurements of `turntide lab bench scale`: the same words at each length, all sessions open, no copy."""
 
-from __future__ import annotations
-
 import random
 from collections import namedtuple
 from datetime import timedelta

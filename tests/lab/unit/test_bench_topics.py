@@ -1,7 +1,5 @@
 """`turntide lab bench topics`: its arithmetic, its walk over the demo's conversations, its command. Never how fast."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What chaos does and sends is a function of its seed; which alerts count as late because of a kill, and how late."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

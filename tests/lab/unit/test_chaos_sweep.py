@@ -1,7 +1,5 @@
 """Seed after seed: what is kept, what is not done again, and the totals."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The talks that Turntide brings, and that the prompt made for a question holds its answer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

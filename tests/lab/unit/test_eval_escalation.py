@@ -1,7 +1,5 @@
 """`turntide lab eval escalation`: who judges what, what is printed, and what becomes of data that say little."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

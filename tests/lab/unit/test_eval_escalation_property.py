@@ -1,7 +1,5 @@
 """Figures of `turntide lab eval escalation` on any scores with any ties."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """`turntide lab eval extraction`: its labelled set, its figures on cases counted by hand, its command."""
 
-from __future__ import annotations
-
 from jobs.lab.eval.extraction import (
     LabelledSentence,
     LabelledStatement,

@@ -1,7 +1,5 @@
 """`turntide lab eval facts`: its labelled set, matching and figures on cases counted by hand, its command."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`turntide lab eval retrieval`: questions read and cleaned, recall counted by hand, its command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`turntide lab eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a soak says of its samples."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The model card, and the file that is shipped."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Labelled files: what is read of them, what their errors say, and what they keep to themselves."""
 
-from __future__ import annotations
-
 import traceback
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training: the same bytes each time, nothing of what is left out, and minima that are minima."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

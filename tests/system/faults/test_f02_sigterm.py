@@ -1,7 +1,5 @@
 """F2: SIGTERM in a slow call. The batch ends or is dropped whole, the worker is gone in time, nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """F6: duplicates, out of order, late within and beyond grace: the same final profile as sorted input, through Kafka."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 from functools import partial

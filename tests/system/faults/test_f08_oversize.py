@@ -1,7 +1,5 @@
 """F8: oversize turns, records and state. A dead letter or cut into fitting batches; never fatal, also not again."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any

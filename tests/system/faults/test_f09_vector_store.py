@@ -1,7 +1,5 @@
 """F9: Qdrant is down, slow or answers 5xx. Sessions and alerts go on; the index retries and misses nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """F10: the disk of the local vector store is full: a clear message, nothing torn, on when there is room."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """F11: the archive's writer is killed at each of its steps, landing and maintenance. Kills at random: unit tests."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """F12: the changelog or local state is lost. Noticed and refused with the repair, never folded onto nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from functools import partial

@@ -1,7 +1,5 @@
 """F13: clocks jump an hour: a producer's, or the worker's own. Event time and the broker's time decide alone."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from functools import partial
 

@@ -1,7 +1,5 @@
 """One system for the scenarios of this folder, started once."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The six scenarios of app memory by their names, from turns on the topic to the admin API, and a restart."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Iterable

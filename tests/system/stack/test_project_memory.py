@@ -3,8 +3,6 @@
 The memory role is killed in the middle; what it made is what an undisturbed run over the same log would have made.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

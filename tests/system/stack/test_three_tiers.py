@@ -1,7 +1,5 @@
 """A hundred turns through the real topics, and memory answers over HTTP and MCP (issue 6's last test of a user)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
