@@ -115,9 +115,6 @@ async def test_names_the_model_and_nothing_of_this_machine(judge: Judge, tmp_pat
     assert str(tmp_path) not in judge.name
 
 
-# --- a server
-
-
 @pytest.mark.parametrize("form", ["instructed", "guard"])
 @pytest.mark.parametrize(
     ("mode", "reason"), [(Mode.RUBBISH, "rubbish"), (Mode.ERROR, "unavailable"), (Mode.HANG, "timeout")]
@@ -205,8 +202,6 @@ async def test_logprobs_that_say_nothing_cost_nothing(server: StandIn, asking: A
     assert await judge.judge(HARMFUL, within=WITHIN) == 0.95
 
 
-# --- a classifier
-
 needs_onnx = pytest.mark.skipif(not ONNX_INSTALLED, reason="extra `minilm` is not installed")
 
 
@@ -271,9 +266,6 @@ def test_a_model_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
     assert "has fine, harmful: name one" in refused(good, harmful="toxic")
     assert "config.json: there is no such file" in refused(write_classifier(single), harmful="toxic")
     assert "softmax is always 1" in refused(write_classifier(single, classes=1), harmful="0")
-
-
-# --- the time of a judgement by a classifier: its own, and given back where nobody waits for it
 
 
 SHORT = [JudgedTurn(1, Role.USER, "One."), JudgedTurn(2, Role.USER, "Two.")]

@@ -153,9 +153,6 @@ async def test_without_a_model_every_answer_is_a_failure() -> None:
     assert (decided.failure, decided.action, decided.request) == ("llm_error", "", 9)
 
 
-# --- which of eleven memories goes
-
-
 MERGE = {"action": "edit", "targetMemoryId": 3, "newContent": "User works on Phoenix.", "reason": "3 and 4 overlap"}
 
 

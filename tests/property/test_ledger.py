@@ -117,9 +117,6 @@ def test_nothing_is_lost_or_committed_before_it_is_processed(actions: list[tuple
     assert world.committed == LOG_END
 
 
-# --- each rule by itself
-
-
 def recs(*offsets: int) -> list[Rec]:
     """Records at these offsets."""
     return [Rec(o) for o in offsets]

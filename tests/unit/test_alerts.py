@@ -131,9 +131,6 @@ def test_resolved_after_quiet_turns() -> None:
     assert AlertStatus.RESOLVED is alert.status
 
 
-# --- the mode that it follows
-
-
 @pytest.mark.parametrize(
     ("mode", "score", "turns_in_mode", "expected"),
     [

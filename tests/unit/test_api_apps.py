@@ -99,9 +99,6 @@ async def test_what_the_fold_refuses_is_told(
     assert (await asked(client, "PUT", "/apps/a/memories/1", status=status, pinned=True))["code"] == code
 
 
-# --- what does not work at once
-
-
 @pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])
 @pytest.mark.parametrize(("whose", "left"), [("", ["Bo is bald."]), ("?user_id=anna", ["All.", "Cy.", "Bo is bald."])])
 async def test_an_app_is_purged_with_its_users(method: str, place: str, whose: str, left: list[str]) -> None:

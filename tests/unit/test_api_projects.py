@@ -45,9 +45,6 @@ async def add(client: httpx.AsyncClient, content: str, **more: Any) -> str:
     return found
 
 
-# --- questions
-
-
 @pytest.mark.parametrize("end", ["retrieve", "search"])
 @pytest.mark.parametrize("strategy", ["tfidf", "hybrid"])
 async def test_the_seeds_question_finds_the_decision(
@@ -73,9 +70,6 @@ async def test_a_prompt_larger_than_the_budget(client: httpx.AsyncClient) -> Non
     assert (told["code"], "shorten the prompt" in told["detail"]) == ("budget_too_small", True)
 
 
-# --- time
-
-
 async def test_a_consolidation_puts_away_from_the_present_only(client: httpx.AsyncClient, served: Served) -> None:
     """Who asks what held then, or what was known then, is told."""
     memory_id = await add(client, "Deploy on servers of our own.", subject="deployment")
@@ -87,9 +81,6 @@ async def test_a_consolidation_puts_away_from_the_present_only(client: httpx.Asy
         return memory_id in [each["id"] for each in found["memories"]]
 
     assert [await held(times) for times in ("", f"?at={now}", f"?known_at={now}")] == [False, True, True]
-
-
-# --- deeds
 
 
 async def test_relationships_that_cannot_be(client: httpx.AsyncClient) -> None:
@@ -121,9 +112,6 @@ async def test_pages_of_pending_facts(served: Served, client: httpx.AsyncClient)
     assert [each["id"] for each in whole] == listed
     assert (after, refused["errors"][0]["field"]) == ("", "after")
     assert [each["confidence"] for each in whole] == sorted((each["confidence"] for each in whole), reverse=True)
-
-
-# --- what is not there
 
 
 async def test_a_project_that_nothing_is_known_of(served: Served, client: httpx.AsyncClient) -> None:

@@ -190,9 +190,6 @@ def test_a_token_without_a_name_has_one_in_the_audit() -> None:
     assert ["desk", "http.tokens.1"] == [holder.name for _, holder in access_of(HttpSettings(tokens=tokens)).callers]
 
 
-# --- admins
-
-
 @pytest.fixture(scope="module")
 def guarded() -> Served:
     """A role with a token that is no admin's, one of an admin of app `a`, and one of an admin of all apps."""

@@ -116,9 +116,6 @@ def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     assert space.stats.spent_units == 10
 
 
-# --- decisions
-
-
 def test_nobody_knows_the_candidate_before_it_is_decided() -> None:
     """Ten are told, and counted, while the eleventh waits; it is the request's new memory."""
     space = asked()

@@ -122,9 +122,6 @@ def test_a_tag_is_described_though_it_is_no_field() -> None:
     ]
 
 
-# --- headers of records: CloudEvents in binary mode, and the schema
-
-
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
 

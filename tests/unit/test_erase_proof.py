@@ -112,9 +112,6 @@ def test_a_second_try_counts_what_the_first_removed() -> None:
     assert [tally.erased([rows])[0].removed, tally.erased([none])[0].removed] == [2, 2]
 
 
-# --- as the operator sees it
-
-
 def proved(*stores: ErasedStore) -> ErasureProved:
     """A proof with these stores."""
     complete = not any(store.remaining for store in stores)

@@ -266,8 +266,6 @@ async def test_what_a_fact_s_key_says_stays_in_the_state_for_a_day() -> None:
     assert (touched.lasting_nulls, owned.lasting_nulls) == (1, 2)
 
 
-# --- begun anew
-
 STATE_ON = 3
 
 

@@ -56,9 +56,6 @@ def not_english() -> float:
     return found
 
 
-# --- other languages
-
-
 @pytest.mark.parametrize("language", HARMLESS)
 def test_a_harmless_talk_in_another_language_is_calm_and_counted(language: str) -> None:
     """However long; the metric tells an operator that nobody watches it."""
@@ -81,9 +78,6 @@ def test_an_escalation_in_another_language_is_not_seen() -> None:
     assert not_english() - before == len(ESCALATING["Spanish"])
 
 
-# --- disguises
-
-
 @pytest.mark.parametrize("name", DISGUISES)
 def test_a_disguised_turn_has_nearly_the_plain_ones_risk(name: str) -> None:
     """A disguise costs at most what was lost with it, and hardly anything on average."""
@@ -104,9 +98,6 @@ def test_a_disguised_escalation_alerts_as_the_plain_one_does(name: str, session:
 
     assert [alert.cause for alert in plain.alerts][:1] == ["raised"] == [alert.cause for alert in hidden.alerts][:1]
     assert hidden.alerts[0].source.offset <= plain.alerts[0].source.offset + 2
-
-
-# --- long, one-sided, empty, large
 
 
 def test_a_session_of_5000_turns_costs_no_more_per_turn_and_still_alerts() -> None:

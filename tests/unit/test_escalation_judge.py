@@ -102,9 +102,6 @@ def test_answer_that_comes_after_the_end_opens_nothing() -> None:
     assert ({}, []) == (unknown.state.changed_parts(), unknown.outputs)
 
 
-# --- the model or the rules change
-
-
 def test_refusal_is_known_to_the_next_user_turn() -> None:
     """What the assistant refused and the user asks again counts more than the same risk without a refusal."""
     model = structs.replace(MODEL, weights={**MODEL.weights, "refusals": 10_000})

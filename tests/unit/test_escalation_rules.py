@@ -21,9 +21,6 @@ POLICY = judged_by()
 REFUSAL = "I'm sorry, but I can't help with that."
 
 
-# --- pieces of a message
-
-
 def test_pieces_of_a_message_are_one() -> None:
     """Sent in three pieces within seconds a message weighs as its riskiest piece; its share is the last piece's."""
     whole, pieces = Session(POLICY), Session(POLICY)
@@ -67,9 +64,6 @@ def test_pieces_are_measured_from_the_first() -> None:
     assert judgement(whole) == judgement(stored)
 
 
-# --- allowances
-
-
 def test_allowed_app_wakes_nobody() -> None:
     """No alert, whoever demands it, but mode and profile as ever."""
     allowed = Session(judged_by(alerts=AlertPolicy(allow=(Allowance(app_id="a"),))))
@@ -98,9 +92,6 @@ def test_allowed_topic_is_not_weighed(app_id: str, content: str, observed: bool)
 
     assert observed == bool(judgement(session).turns)
     assert observed == bool(session.alerts)
-
-
-# --- evidence and quiet hours
 
 
 def test_a_single_turn_is_not_enough_evidence() -> None:
@@ -162,9 +153,6 @@ def test_quiet_hours_put_off_repeats(
     assert ("renotified" if repeated else None) == cause
 
 
-# --- labels
-
-
 def label(days: float = 0) -> AlertLabelled:
     """A label, so long after noon."""
     return AlertLabelled(session_id="s", timestamp=NOON + timedelta(days=days), alert_id="any", escalating=False)
@@ -203,8 +191,6 @@ def test_label_that_comes_days_later_moves_no_clock() -> None:
         {k: v for k, v in results[-1].changed[session_key(said(0).app_id, "s")].items() if v is not None}
     ).closed
 
-
-# --- how a talk goes, where nothing in it is risky
 
 INSISTENT = structs.replace(
     MODEL, weights={**MODEL.weights, "information_gathering": 120_000, "refusals": 60_000, "one_matter": 10_000}
@@ -262,9 +248,6 @@ def test_around_a_risky_turn_the_row_counts_in_full(sent: float | None, scored: 
     )
 
     assert around > policy.modes.elevated.enter > policy.escalation.alone_bound >= without_what_was_sent
-
-
-# --- the producer's risk in the scorer's place
 
 
 def upstream_only(**more: object) -> Policy:

@@ -105,9 +105,6 @@ async def test_an_answer_is_missed_from_when_it_was_asked_for(monkeypatch: pytes
     assert b"app:a" in log.keys
 
 
-# --- which spaces the memory role tells that something is due, and when
-
-
 RESTED = [DueEntity(NOON, f"app{n}", "") for n in range(5)]
 OVERDUE = DueEntity(NOON, "shop", "", awaits_answer=True)
 MINUTE = timedelta(minutes=1)

@@ -53,9 +53,6 @@ def _worker(workload: Document) -> Document:
     return dict(container)
 
 
-# --- the real tools
-
-
 def test_manifests_are_valid(tmp_path: Path) -> None:
     """Kubernetes' own schemas, KEDA's and the Prometheus operator's; Strimzi's resources by their shape alone."""
     own = tmp_path / "schemas"
@@ -101,9 +98,6 @@ def test_manifests_are_sound() -> None:
     assert [line for line in run.stdout.splitlines() if line.startswith("[CRITICAL]")] == []
     assert run.returncode == 0
     assert run.stdout.count("[OK]") > len(ROLES)
-
-
-# --- what only Turntide knows
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -115,9 +115,6 @@ def test_a_label_stays_with_its_alert_through_changes() -> None:
     assert (row.label, row.status, row.probability, row.evidence) == (False, "acknowledged", 0.9123, [1])
 
 
-# --- what changed
-
-
 @pytest.mark.parametrize("judged", [True, False])
 def test_an_alert_is_shown_by_the_signals_that_made_it(judged: bool) -> None:
     """By the model's where it judged, with the shares that raise it; the source formulas' where they decided."""
@@ -245,9 +242,6 @@ def test_a_reader_of_pages_ends_with_what_the_board_has(commands: list[tuple[str
 
     assert reader.sessions == {each: row.risk for each in board._sessions if (row := board.row(each)) is not None}
     assert reader.alerts == board._alerts
-
-
-# --- bounds and erasures
 
 
 def test_the_longest_silent_go_first_and_those_that_fire_last() -> None:

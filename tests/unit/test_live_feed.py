@@ -183,9 +183,6 @@ async def test_a_feed_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch)
     running.cancel()
 
 
-# --- roles
-
-
 async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
     """Ready, not ready with the reason, away; a lag where it is known."""
 

@@ -196,9 +196,6 @@ async def test_a_silent_stream_is_kept_open_by_pings() -> None:
         await client.until(b": ping\n\n")
 
 
-# --- who does not read
-
-
 async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand changes later each still holds one piece of one frame; then it is dropped, others never wait."""
     board, hub = hub_of(2_000)

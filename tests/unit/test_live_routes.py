@@ -248,9 +248,6 @@ async def test_a_stream_takes_no_place_among_requests(name: str, query: bytes) -
     assert {"session-a", ODD} == {row["session_id"] for row in rows}
 
 
-# --- the page's files
-
-
 async def test_the_pages_files_are_open_and_strict(served: Watched) -> None:
     """Without a token, with the policy that keeps everything foreign out, and never stale."""
     async with served.client("") as client:

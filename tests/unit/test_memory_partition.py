@@ -62,9 +62,6 @@ def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:
     assert stats.turn_count == 2
 
 
-# --- spaces
-
-
 def test_users_and_spaces_do_not_touch_each_other() -> None:
     """They share the partition and its clock, and the names of an app and a user."""
     space, entities = Space(app="a", user="u"), Entities()
@@ -116,9 +113,6 @@ def test_due_spaces_are_known() -> None:
         assert progress.totals["app_memories_waiting"] == 3
     keep(entities, fold, commands(MemoriesPurged(app_id="app0", timestamp=NOON), first=3))
     assert [due.app_id for due in fold.progress["app"].due(first + 9 * minute)] == ["app1", "app2"]
-
-
-# --- projects
 
 
 def remembered(content: str, app_id: str = "shop") -> ProjectMemoryAdded:

@@ -185,9 +185,6 @@ def test_a_consolidation_that_was_asked_for_is_answered() -> None:
     assert {} == project.items("pending")
 
 
-# --- parts of a saved project that come back to one that went on since
-
-
 def bring(project: Project, **items: object) -> None:
     """Import items."""
     project.put(msgspec.convert({"timestamp": project.now, **project.ids, **items}, events.ProjectImported))

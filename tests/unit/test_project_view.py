@@ -34,9 +34,6 @@ def ids(view: ProjectView, query: RetrievalQuery, at: datetime = BEGIN) -> list[
     return [found.id for found in view.retrieve(query, at)]
 
 
-# --- events
-
-
 CONVERSATION = blank(project_items.ProjectConversation, id="s1", total_turns=9)
 
 
@@ -97,9 +94,6 @@ def test_standings() -> None:
 
     view.apply(stats(2, born="second"))
     assert (view.stats, view.revision, view.size, ids(view, ASKED)) == (stats(2, born="second"), 2, 0, [])
-
-
-# --- what is found
 
 
 def test_what_was_found_is_told_whole() -> None:
@@ -169,9 +163,6 @@ def test_another_strategys_ranking_goes_through_the_same_filters() -> None:
         ("e-1", 0.1, ""),
     ]
     assert [each.id for each in view.retrieve(replace(query, threshold=0.5, top_k=1), BEGIN, scores)] == ["m-001"]
-
-
-# --- time travel
 
 
 def edited() -> project_items.ProjectMemory:

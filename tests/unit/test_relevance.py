@@ -58,9 +58,6 @@ def _found(item: Findable) -> Found:
     return {"m": "memory", "e": "episode", "k": "chunk"}[item.id[0]], item.id  # type: ignore[return-value]
 
 
-# --- the scores
-
-
 def test_the_seeds_weights() -> None:
     """0.4 of the similarity, 0.3 of the terms, 0.2 of recency and 0.1 of importance, accesses nothing."""
     candidates = filled(replace(DECISION, access_count=3), GOAL)
@@ -159,9 +156,6 @@ def test_the_threshold_is_inside() -> None:
     assert candidates.best(scored, scored.total >= 0, threshold=score + 1e-9, top_k=3) == []
 
 
-# --- what changes
-
-
 def test_what_went_is_not_found_and_its_place_is_taken() -> None:
     """Neither by words nor by labels, and a copy from before still has it."""
     candidates = filled(replace(DECISION, tags=["db"]), GOAL)
@@ -177,8 +171,6 @@ def test_what_went_is_not_found_and_its_place_is_taken() -> None:
     assert scores(candidates, ("memory", "m-003"), "postgresql").keyword == 0
     assert scores(before, ("memory", "m-001"), "postgresql").keyword == 1
 
-
-# --- filters
 
 TYPED = (
     replace(memory(1, "a", kind=MemoryType.DECISION), category="db", tags=["x", "y"], importance=0.7),

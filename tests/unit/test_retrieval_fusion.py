@@ -117,9 +117,6 @@ def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> 
     assert len(gained) == len({session for session, _ in scores})
 
 
-# --- speakers
-
-
 @pytest.mark.parametrize(("content", "speaker"), examples("speakers")["named"])
 def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
     """Addresses and times are nobody."""

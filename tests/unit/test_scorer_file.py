@@ -117,9 +117,6 @@ def test_weights_that_cannot_be_meant_are_refused(file: ScorerFile, said: str) -
     assert said in refused(write_model(file))
 
 
-# --- where it is named
-
-
 def naming(file: Path | None, folder: Path, **more: object) -> Settings:
     """Settings with a scorer's file."""
     return load_settings(scorer={"file": file}, data_dir=folder / "data", **more)

@@ -14,8 +14,6 @@ from tests.support.sequence_sessions import after, risky, value_after
 ASKS = Features(question=True, wh_question=True)
 TELLS = Features()
 
-# --- how risky the turns are, and whether they change -------------------------------------------------------
-
 TOLERANCES = {"level": 5e-3, "trend": 0.02, "jump": 1e-2}
 
 
@@ -84,9 +82,6 @@ def test_page_hinkley_sees_a_change_and_not_a_level() -> None:
     assert value_after("page_hinkley", risky([0.1] * 10 + [0.7] * 2)) > 0.5
 
 
-# --- the matter --------------------------------------------------------------------------------------------
-
-
 def test_marks_count_for_their_own_signal() -> None:
     """And for no other; harmless repetition counts a tenth."""
     expected = {
@@ -135,9 +130,6 @@ def test_one_matter_is_nearness_kept_up() -> None:
     assert value_after("one_matter", [Observation(0, 0.0, TELLS, nearness=-0.9)]) == 0.0
 
 
-# --- insistence --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("then", "expected"),
     [
@@ -154,9 +146,6 @@ def test_a_refusal_that_is_not_taken(then: Observation, expected: float) -> None
 
     assert pytest.approx(expected) == signals.refused_rephrased.count
     assert then.refused is (signals.refusals.value > 0)
-
-
-# --- framing -----------------------------------------------------------------------------------------------
 
 
 def test_drift_counts_from_the_set_up() -> None:

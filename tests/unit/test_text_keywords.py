@@ -80,9 +80,6 @@ def test_words_of_each_text_are_its_own(texts: list[str]) -> None:
     assert [words_of(fold_text(text)) for text in texts] == words_of_each(texts)
 
 
-# --- extractive summaries
-
-
 def _summarise(*passages: Passage, sentences: int = 2, chars: int = 280) -> str:
     return summarise(passages, sentences=sentences, sentence_chars=chars, key_topics=3).text
 

@@ -131,9 +131,6 @@ def test_slower_summary_takes_the_place_of_the_extractive_one() -> None:
     assert "harbour pilot" in (compacted.summary or "")
 
 
-# --- a topic that comes back from the archive by `TopicRestored`
-
-
 def kept(messages: int) -> list[RestoredMessage]:
     """Messages as the archive has them, one a minute."""
     return [

@@ -113,9 +113,6 @@ async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory)
     assert [(t.partition, t.event_offset) for t in await memory.last_turns(S)] == [(3, 70), (None, None)]
 
 
-# --- one session id in two apps
-
-
 async def test_one_id_in_two_apps_is_two_sessions(memory: SessionVectorMemory) -> None:
     """Neither replaces, trims, erases or finds a turn of the other; an erasure that names no app (0.2) takes both."""
     of_b = SessionName("b", "s")
