@@ -12,6 +12,7 @@ from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import MEMORIES
 from streams.ports import VectorStore
 from tests.support.apps_indexed import NOW, asked_by, gone, memory, stats
+from tests.support.data_files import data_file
 from tests.support.users_indexed import MatterEmbedder
 
 
@@ -114,16 +115,7 @@ async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, ap
 
 @pytest.mark.parametrize(
     ("mode", "query", "expected"),
-    [
-        ("keyword", "harbour", [1]),
-        ("keyword", "5 January 2026 sea", [3, 2, 1]),
-        ("keyword", "taxes", []),
-        ("semantic", "music", [3]),
-        ("semantic", "harbour", []),
-        ("hybrid", "harbour", [1]),
-        ("hybrid", "bread", [2]),
-        ("hybrid", "", []),
-    ],
+    data_file("app_memory")["found"],
 )
 async def test_memories_are_found(
     apps: AppMemoryIndex, mode: Literal["keyword", "semantic", "hybrid"], query: str, expected: list[int]

@@ -20,19 +20,11 @@ from models.session.bounds import STATE_WRITE_BYTES
 from models.wire.arrival import Command
 from tests.property import test_app_spaces, test_users
 from tests.property.test_partition import Event, arrivals, events_of
+from tests.support.data_files import data_file
 from tests.support.entity_driver import Entities, keep_entities
 from tests.support.limits import too_large, written_bytes
 
-SMALL = {
-    "session": {"timeout": "PT1M", "closed_retention": "PT2M"},
-    "memory": {"buffer_turns": 3, "segment_turns": 2, "working_turns": 4, "recent_vectors": 2, "key_topics": 1},
-    "profile": {"repeated_topics": 1, "topics_per_turn": 1, "mode_transitions": 1},
-    "topics": {"enabled": False},
-    "window": {"length": "PT4H", "slide": "PT2H"},
-    "partition": {"app_window": {"length": "PT10S", "slide": "PT1S"}, "open_sessions": 2, "open_apps": 1},
-    "users": {"high_turns": 2, "keep_turns": 1, "waiting_episodes": 1, "facts": {"most": 1, "history": 0}},
-    "apps": {"spaces": ["user"], "most": 2, "most_pinned": 0, "waiting": 1, "results": 1, "related": 1},
-}
+SMALL = data_file("policy_changes")["policies"]
 OFF = {"users": {"enabled": False}, "apps": {"enabled": False}, "window": {"length": "PT1M", "slide": "PT1S"}}
 POLICIES = (Policy(), msgspec.convert(SMALL, Policy), msgspec.convert(OFF, Policy))
 STRETCHES = st.lists(st.tuples(st.sampled_from(POLICIES), st.integers(1, 25)), min_size=1, max_size=6)

@@ -9,21 +9,13 @@ from models import events
 from models.events import ProjectItemChanged, ProjectOutput
 from models.wire.codec import encode
 from tests.property.test_projects import Log, Step
+from tests.support.data_files import data_file
 from tests.support.project_driver import Project
 from tests.support.subjects import of_session
 
 CANARY, GONE = "zanzibarcanary", "s1-of-bert"
 """A word that only the erased session says, and its name."""
-SAID = (
-    "We decided to use {0} for storage.",
-    "We decided to use PostgreSQL as our database.",
-    "Our goal is to ship the {0} release in May.",
-    "The API runs on port 8080.",
-    "The API must not depend on {0}.",
-    "We fixed the {0} bug, it works now.",
-    "Maybe we should prefer {0} in the editor?",
-    "We decided to switch from PostgreSQL to SQLite as our database.",
-)
+SAID = tuple(data_file("projects_erased")["said"])
 KINDS = ["say"] * 6 + ["end", "status", "edit", "relate", "delete", "access", "add", "decide", "ask"]
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 3), st.integers(0, 11)), min_size=5, max_size=40)
 

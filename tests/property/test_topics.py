@@ -13,20 +13,11 @@ from hypothesis import strategies as st
 from models.events import FeedbackGiven, OutputEvent, RestoredMessage, Role, SessionEnded, TopicAdjusted, TopicRestored
 from models.state.buffer import BufferedTurn
 from models.wire.arrival import SessionTimedOut
+from tests.support.data_files import data_file
 from tests.support.topic_driver import Talk, between, matter
 from tests.support.topic_ledger import Ledger
 
-SMALL: dict[str, object] = {
-    "max_topics": 3,
-    "most_topics": 4,
-    "max_messages": 4,
-    "keep_messages": 2,
-    "block_messages": 3,
-    "blocks": 3,
-    "history_bytes": 1024,
-    "similarity_threshold": 0.6,
-    "merge_similarity": 0.5,
-}
+SMALL: dict[str, object] = data_file("topics")["texts"]
 """Small numbers, so that everything happens often."""
 DIRECTIONS = [*(matter(n) for n in range(6)), between(0, 1, 0.6), between(0, 1, 0.45), between(2, 3, 0.6), None]
 TEXTS = ["What sails does it need?", "", "Thanks!", "Ünïcödé \U0001f984 " * 9] + [

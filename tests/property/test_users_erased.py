@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from models import events
 from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
+from tests.support.data_files import data_file
 from tests.support.entity_driver import Entities
 from tests.support.user_driver import NOON, added, fact, session_erased, summarised
 from tests.support.user_partition import commands, gather, keep
@@ -20,13 +21,7 @@ CANARY = "Zanzibarcanary"
 _TRACE = CANARY.lower().encode()
 GONE = "s1"
 """The session that is erased."""
-TALK = (
-    "My name is {0}. I live in {0}.",
-    "I prefer {0}. Always answer in {0}.",
-    "I'm allergic to {0}.",
-    "I no longer live in {0}. Forget my name.",
-    "What of the {0}?",
-)
+TALK = tuple(data_file("users_erased")["said"])
 Said = tuple[str, int, int, int]
 SAID = st.tuples(
     st.sampled_from(["say", "say", "say", "answer", "learn", "forget", "repeat"]),

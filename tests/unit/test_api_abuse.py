@@ -15,6 +15,7 @@ from streams.http import guard
 from streams.http.guard import Buckets, Rates
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_doubles import Log, Served, bearer, called, counted, settings_of
+from tests.support.data_files import data_file
 from tests.unit.test_api_rules import RULES
 
 SLOW: dict[str, Any] = {"requests_per_second": 0.001, "burst": 2}
@@ -82,13 +83,7 @@ def test_buckets_fill_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "/v1/index?token={0}",
-        "/v1/index?ACCESS_TOKEN={0}",
-        "/v1/index?x=1&api_key={0}",
-        "/openapi.json?token={0}",
-        "/live/?token={0}",
-    ],
+    data_file("api_abuse")["ids"],
 )
 async def test_a_token_in_the_address_is_refused_and_not_logged(
     address: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]

@@ -14,6 +14,7 @@ from streams.api.assembly import admin_routes
 from tests.support.api_apps import Apps, Sessions
 from tests.support.api_doubles import Served, bearer, said, settings_of
 from tests.support.blank_events import blank
+from tests.support.data_files import data_file
 from tests.support.http_api import api_of, client_of
 
 
@@ -66,16 +67,7 @@ async def test_whose_session_is_erased_where_no_app_is_named(
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [
-        ({"app_id": "a"}, 202),
-        ({"app_id": "a", "user_id": "u"}, 202),
-        ({"app_id": "b"}, 403),
-        ({"user_id": "u"}, 403),
-        ({"session_id": "s"}, 202),
-        ({"session_id": "s", "app_id": "a"}, 202),
-        ({"session_id": "s", "app_id": "b"}, 403),
-        ({"app_id": "a", "purge_logs": True}, 403),
-    ],
+    data_file("api_erase")["admins"],
 )
 async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: int) -> None:
     """Not a user or session in other tenants' apps, or logs that hold everybody's; a session is their own app's."""

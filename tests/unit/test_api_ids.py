@@ -14,6 +14,7 @@ from models.policy import Policy
 from models.wire.codec import decode_input, encode
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import AT, Log, Served, said
+from tests.support.data_files import data_file
 
 INVISIBLE = ("a\nb", "a\x00", "\x7f", "a\u00a0b", "a\u2028b", "a\u200bb", "\ue000")
 UNFIT = ("", "x" * 257, *INVISIBLE)
@@ -130,15 +131,7 @@ async def test_an_id_with_slashes_is_told_apart_from_another_path(served: Served
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [
-        ("POST", "/v1/apps/a/memories", "DELETE, GET"),
-        ("POST", "/v1/apps/a/memories/7", "DELETE, GET, PUT"),
-        ("DELETE", "/v1/apps/a/memories/stats", "GET"),
-        ("DELETE", "/v1/apps/a/memories/export", "GET"),
-        ("GET", "/v1/projects/web/consolidate", "POST"),
-        ("GET", "/v1/projects/web/relationships", "DELETE, PUT"),
-        ("DELETE", "/v1/projects/web/memories", "GET, POST"),
-    ],
+    data_file("api_ids")["methods"],
 )
 async def test_another_method_is_told_all_that_there_are(served: Served, method: str, path: str, allowed: str) -> None:
     """405 with `Allow`; the path is never taken for an id of a shorter one."""

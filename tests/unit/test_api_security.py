@@ -16,6 +16,7 @@ from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import memory
 from tests.support.api_doubles import Served, bearer, called, fact, settings_of, token_of
+from tests.support.data_files import data_file
 from tests.support.http_api import api_of
 
 ASKED = {"user_id": "u", "query": "x"}
@@ -261,15 +262,7 @@ async def test_a_page_of_another_site_writes_nothing(settings: HttpSettings, pag
 
 @pytest.mark.parametrize(
     ("headers", "status"),
-    [
-        ({"Content-Type": "application/json"}, 200),
-        ({"Content-Type": "Application/JSON; charset=utf-8"}, 200),
-        ({}, 415),
-        ({"Content-Type": "text/plain"}, 415),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
-        ({"Content-Type": "text/plain; application/json"}, 415),
-    ],
+    data_file("api_security")["bodies"],
 )
 async def test_a_body_is_json_by_its_type(served: Served, headers: dict[str, str], status: int) -> None:
     """A page of another site may send forms and plain texts without asking, JSON it may not."""

@@ -13,6 +13,7 @@ from models.events.app import MemoryToKeep
 from models.language.days import names_a_day
 from models.policy.app import AppPolicy
 from tests.support.app_driver import THINGS, Space
+from tests.support.data_files import data_file
 from tests.support.session_driver import NOON, Session
 
 MEETINGS = "I prefer meetings after 2pm on weekdays."
@@ -80,25 +81,13 @@ def test_a_deadline_that_is_over_goes_first() -> None:
 
 @pytest.mark.parametrize(
     ("said", "day"),
-    [
-        ("The deadline is Nov 1.", "2026-11-01"),
-        ("User has decided to fly on 12 May with Lufthansa.", "2026-05-12"),
-        ("The exam is on April 3rd, 2027.", "2027-04-03"),
-        ("Ship it by 2026-06-30.", "2026-06-30"),
-        ("The trip is in September.", "2026-09-30"),
-        ("It was in January.", "2026-01-31"),
-        ("User moved on 30 January.", "2026-01-30"),
-        ("The lease ends on 31 February.", None),
-        ("It may be 3 or 4.", None),
-        ("User may 5 times march 3 miles.", None),
-        ("Order 2026-99-99 came.", None),
-    ],
+    data_file("app_memory_value")["days"],
 )
-def test_days_without_a_year_are_the_next_of_their_name(said: str, day: str | None) -> None:
+def test_days_without_a_year_are_the_next_of_their_name(said: str, day: str) -> None:
     """Or one that was just before; a month alone means its last day."""
     found = names_a_day(said, NOON.date())
 
-    assert (None if found is None else found.isoformat()) == day
+    assert ("" if found is None else found.isoformat()) == day
 
 
 @pytest.mark.parametrize(("said", "day"), [(date.min, date(1, 11, 1)), (date.max, None)])
@@ -109,13 +98,7 @@ def test_a_clock_that_stands_at_an_end_of_time_stops_nothing(said: date, day: da
 
 @pytest.mark.parametrize(
     ("lasting", "passing"),
-    [
-        ("User prefers tea.", "User decided to buy a tent."),
-        ("User is working on a garden shed.", "User bought a garden shed."),
-        ("User's wife is allergic to nuts.", "Assistant has refunded the order."),
-        ("User wants to move to Oslo.", "User moved to Oslo last month."),
-        ("User lives in Lisbon.", "User ordered two lamps."),
-    ],
+    data_file("app_memory_value")["lasting"],
 )
 def test_what_lasts_ages_slower_than_what_is_done(lasting: str, passing: str) -> None:
     """By what the table of notable sentences says of it."""

@@ -9,6 +9,7 @@ import pytest
 from models.errors import ConfigurationError
 from streams.archive.place import paths_of
 from streams.settings import load_settings
+from tests.support.data_files import data_file
 
 
 def test_by_default_it_is_in_the_data_directory(tmp_path: Path) -> None:
@@ -44,13 +45,7 @@ def test_postgres_and_s3(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("archive", "message"),
-    [
-        ({"catalog": "postgresql://ann:sesame@db/lake"}, "archive.catalog_password"),
-        ({"catalog": "postgresql://db/lake?password=sesame"}, "archive.catalog_password"),
-        ({"catalog": "mysql://db/lake"}, "a file, or postgresql://"),
-        ({"data_path": "gs://bucket/"}, "a folder, or s3://"),
-        ({"s3_key_id": "key"}, "archive.s3_secret belong together"),
-    ],
+    data_file("archive_settings")["wrong"],
 )
 def test_what_is_wrong_is_said(archive: dict[str, str], message: str) -> None:
     """At the start, without what may be a password."""

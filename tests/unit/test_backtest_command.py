@@ -14,6 +14,7 @@ from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.support.backtest_sessions import CALM, LOUD, conversation, label, labelled_file
 from tests.support.command_line import printed, refused, turntide
+from tests.support.data_files import data_file
 from tests.support.golden_text import assert_text
 from tests.support.lake_records import NOW, PREFIX, buffer_of
 
@@ -115,14 +116,7 @@ def test_an_empty_archive_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ([], "no archive"),
-        (["--data", "missing.jsonl"], "cannot read missing.jsonl"),
-        (["--data", "d.jsonl", "--since", "2026-01-01"], "have no times"),
-        (["--page", "no/such/folder/page.html"], "no folder"),
-        (["--policy", "a.toml", "--policy", "b.toml", "--policy", "c.toml"], "or two"),
-        (["--policy", "missing.toml"], "missing.toml"),
-    ],
+    data_file("backtest_command")["refused"],
 )
 @pytest.mark.usefixtures("folder")
 def test_options_that_do_not_fit_are_refused(options: list[str], said: str) -> None:

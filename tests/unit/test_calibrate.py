@@ -21,6 +21,7 @@ from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_poli
 from models.risk.scorer import RuleScorer
 from tests.support.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
 from tests.support.command_line import printed, refused
+from tests.support.data_files import data_file
 from tests.support.zero_embedder import ZeroEmbedder
 
 POLICY = Policy()
@@ -236,13 +237,7 @@ def test_the_command_writes_what_it_proposes(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ([], "name one target"),
-        (["--target-fpr", "0.1", "--alerts-per-day", "3"], "name one target"),
-        (["--target-fpr", "0.1", "--data", "d.jsonl", "--live", "5"], "exclude one another"),
-        (["--target-fpr", "0.1", "--write", "no/such/folder/p.toml"], "no folder"),
-        (["--target-fpr", "0.1"], "no archive"),
-    ],
+    data_file("calibrate")["refused"],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_read(
     options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

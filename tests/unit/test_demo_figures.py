@@ -14,6 +14,7 @@ from models.entities import REGISTRY
 from models.events.topics import TURNS, Topic
 from streams.archive.catalog import open_reader
 from streams.archive.writer import LakeWriter
+from tests.support.data_files import data_file
 from tests.support.demo_outputs import outputs_of_the_play, turns_of_the_play
 from tests.support.lake_records import land_all, paths
 
@@ -63,17 +64,7 @@ def test_the_play_counts_as_expected_and_has_no_problem(landed: duckdb.DuckDBPyC
 
 @pytest.mark.parametrize(
     ("change", "problem"),
-    [
-        ("UPDATE profiles SET turn_count = 1 WHERE session_id = 'parcel'", "parcel: 1 of 14 turns were folded"),
-        ("DELETE FROM turns WHERE session_id = 'parcel' AND turn = 3", "parcel: 13 of 14 turns are in the archive"),
-        ("DELETE FROM episodes WHERE session_id = 'parcel'", "parcel ended and has no episode"),
-        ("DELETE FROM topic_changes WHERE cause = 'evicted'", "household: no topic was evicted"),
-        ("DELETE FROM fact_changes WHERE cause = 'retracted'", "alex: no fact was retracted"),
-        ("UPDATE user_memories SET compressed_turns = 40", "alex: of 62 turns 40 became episodes"),
-        ("DELETE FROM app_memory_changes", "20 conversations ended, "),
-        ("DELETE FROM app_memory_compactions", "no memory was compacted"),
-        ("UPDATE app_memory_spaces SET memories = 11 WHERE app_id = 'assistant'", "assistant has 11 memories"),
-    ],
+    data_file("demo_figures")["missing"],
 )
 def test_each_check_fails_by_name(tables: duckdb.DuckDBPyConnection, change: str, problem: str) -> None:
     """What is missing of the archive is a problem of the demo."""

@@ -19,6 +19,7 @@ from models.errors import ConfigurationError
 from models.events import DEFAULT_APP, ErasedStore, EraseRequested, ErasureProved
 from streams.erase.record import ErasureRecords
 from streams.settings import Settings
+from tests.support.fields import assert_fields
 from tests.support.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -89,13 +90,7 @@ def test_a_user_is_asked_for_and_the_proof_printed() -> None:
     result = run("--user", "anna", "--app", "shop", "--by", "me", "--purge-logs", "--yes", "--output", "json")
     (asked,) = ASKED
 
-    assert (asked.scope, asked.user_id, asked.app_id, asked.by, asked.purge_logs) == (
-        "user",
-        "anna",
-        "shop",
-        "me",
-        True,
-    )
+    assert_fields(asked, scope="user", user_id="anna", app_id="shop", by="me", purge_logs=True)
     assert msgspec.json.decode(result.stdout, type=ErasureProved).stores == [GONE]
     assert result.exit_code == 0
 

@@ -14,6 +14,7 @@ from models.policy.escalation import Allowance, QuietHours
 from models.risk.alerts import OpenAlert, Situation, after_turn
 from models.risk.combination import UPSTREAM, probability_of
 from models.session.fold import SessionState
+from tests.support.data_files import data_file
 from tests.support.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units, upstream
 from tests.support.session_driver import NOON, Session, said
 
@@ -196,16 +197,7 @@ INSISTENT = structs.replace(
     MODEL, weights={**MODEL.weights, "information_gathering": 120_000, "refusals": 60_000, "one_matter": 10_000}
 )
 NEAR = [1.0] * 64
-ROWS = {
-    "router": ("log in to my router", "change its password", "open a port on it", "find its address", "block a device"),
-    "tax": (
-        "tax overtime",
-        "tax overtime in a second job",
-        "tax overtime by the hour",
-        "tax overtime in May",
-        "tax it",
-    ),
-}
+ROWS = data_file("escalation_rules")["said"]
 
 
 def row(session: Session, name: str, risk: float, first: int = 0) -> None:

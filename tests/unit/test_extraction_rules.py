@@ -11,6 +11,7 @@ from models.language.statements.extraction import MAX_CONTENT_CHARS, ExtractedSt
 from models.language.statements.subjects import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
 from models.policy.project import LongTermPolicy
 from tests.support.data_files import data_file
+from tests.support.fields import assert_fields
 
 PROMOTED = LongTermPolicy().promote_from
 SAID = data_file("project_statements")
@@ -70,12 +71,7 @@ def test_proposal_is_a_decision_once_the_user_takes_it_up() -> None:
 
     assert [] == extract(advice, Role.ASSISTANT)
     assert [] == extract("Yes, let's do that.", Role.USER)
-    assert (DECISION, 0.8, "Use PostgreSQL for this use case", "database") == (
-        found.type,
-        found.confidence,
-        found.content,
-        found.subject,
-    )
+    assert_fields(found, type=DECISION, confidence=0.8, content="Use PostgreSQL for this use case", subject="database")
 
 
 @pytest.mark.parametrize(

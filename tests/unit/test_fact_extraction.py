@@ -12,6 +12,7 @@ from jobs.lab.eval.facts import measure, read_messages
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts.extraction import Extraction, extract
 from models.policy.user import FactPolicy
+from tests.support.data_files import data_file
 
 MESSAGES = tomllib.loads((Path(__file__).parent / "data" / "facts.toml").read_text("utf-8"))["messages"]
 
@@ -29,14 +30,7 @@ def only_fact(message: str) -> ExtractedFact:
 
 @pytest.mark.parametrize(
     ("message", "value", "confidence", "corrects"),
-    [
-        ("My name is Alex", "Alex", 1.0, False),
-        ("Call me Al", "Al", 0.6, False),
-        ("My full name is Alexander", "Alexander", 0.95, True),
-        ("my name is actually Jon", "Jon", 1.0, True),
-        ("my name isn't Kate, it's Cait", "Cait", 1.0, True),
-        ("Change my name to Max", "Max", 1.0, False),
-    ],
+    data_file("fact_extraction")["names"],
 )
 def test_names_by_how_they_are_said(message: str, value: str, confidence: float, corrects: bool) -> None:
     """User memory's conflict example lives on these confidences; a correction says that it is one."""

@@ -18,6 +18,7 @@ from streams.inference.llm_answers import LlmReply
 from streams.inference.openai_judge import verdict
 from streams.settings import load_settings
 from streams.wiring import judge_of, policy_of
+from tests.support.data_files import data_file
 from tests.support.tiny_classifier import write_classifier
 
 SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "model": "guard"}}
@@ -38,12 +39,7 @@ def test_sessions_ask_where_one_is_configured() -> None:
 
 @pytest.mark.parametrize(
     ("judge", "named"),
-    [
-        ({"kind": "openai"}, r"judge\.openai\.base_url and …model"),
-        ({"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1"}}, r"judge\.openai\.base_url and …model"),
-        ({"kind": "onnx"}, r"judge\.onnx\.model"),
-        ({"kind": "onnx", "onnx": {"model": "nowhere.onnx"}}, "there is no such file"),
-    ],
+    data_file("judge_settings")["missing"],
 )
 def test_what_is_missing_is_named(judge: dict[str, Any], named: str) -> None:
     """Before a worker starts."""
@@ -105,14 +101,7 @@ def test_anything_else_is_no_answer(said: str) -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "probability"),
-    [
-        ({"unsafe": 0.3, "safe": 0.1}, 0.75),
-        ({"un": 0.2, " safe": 0.2, "S": 0.1, "Unsafe": 0.5}, 0.7),
-        ({"unsafe": 0.0, "safe": 1.0, "sorry": 0.5}, 0.0),
-        ({"sorry": 0.5, " ": 0.5}, 0.9),
-        ({"unsafe": 0.0, "safe": 0.0}, 0.9),
-        ({}, 0.9),
-    ],
+    data_file("judge_settings")["verdicts"],
     ids=str,
 )
 def test_what_it_nearly_said_counts(tokens: dict[str, float], probability: float) -> None:

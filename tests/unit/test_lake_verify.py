@@ -15,6 +15,7 @@ from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.writer import LakeWriter
+from tests.support.data_files import data_file
 from tests.support.lake_records import NOW, PREFIX, buffer_of, example, paths, profile, turn
 
 _TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
@@ -44,16 +45,7 @@ def landed_hole(writer: LakeWriter, reason: str, place: ArchivedPartition = _TUR
 
 @pytest.mark.parametrize(
     ("harm", "finding"),
-    [
-        (
-            "DELETE FROM raw.turns WHERE kafka_offset IN (0, 4, 5, 9)",
-            "4 offsets below 10 are neither archived nor skipped: 0-0, 4-5, 9-9",
-        ),
-        (
-            "INSERT INTO raw.turns SELECT * FROM raw.turns WHERE kafka_offset = 1",
-            "1 rows more than offsets, the same record was archived twice",
-        ),
-    ],
+    data_file("lake_verify")["damages"],
     ids=["lost", "doubled"],
 )
 def test_rows_lost_or_doubled_are_found(writer: LakeWriter, harm: str, finding: str) -> None:

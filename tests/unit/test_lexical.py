@@ -7,22 +7,14 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from models.retrieval.lexical import AVERAGE_TERMS, K1, B, date_words, document_vector, query_vector, terms
+from tests.support.data_files import data_file
 
 LONGEST_TURN = 256 * 1024
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("painting", "painted"),
-        ("Anna's", "anna"),
-        ("THE RACE", "races"),
-        ("naïve\u200b", "naïve"),
-        ("\ufb01ne", "fine"),
-        ("boat, harbour.", "harbour boat"),
-        ("o\u2019clock", "o'clock"),
-        ("don't go", "go"),
-    ],
+    data_file("lexical")["forms"],
 )
 def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
     """Inflections, cases, possessives, ligatures and punctuation tell nothing."""

@@ -24,6 +24,7 @@ from jobs.operate.monitoring.command import documents, drift
 from jobs.operate.monitoring.expressions import WrongExpression, labels_of
 from jobs.operate.monitoring.rules import AlertRule, MonitoringRules, commands_in, read
 from models.errors import ConfigurationError
+from tests.support.data_files import data_file
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = read(DEPLOY)
@@ -123,21 +124,7 @@ KNOWN = {"a_total": frozenset({"job", "x"}), "b": frozenset({"job"}), "h_bucket"
 
 @pytest.mark.parametrize(
     ("expression", "labels"),
-    [
-        ("a_total", "job x"),
-        ("sum(rate(a_total[$__rate_interval]))", ""),
-        ("sum without (x) (a_total)", "job"),
-        ("topk(3, a_total)", "job x"),
-        ("histogram_quantile(0.9, sum by (job, le) (rate(h_bucket[5m])))", "job"),
-        ("a_total / on (job) group_left () b", "job x"),
-        ("a_total * on (job) b", "job"),
-        ("a_total and on (job) b", "job x"),
-        ("time() - b > 5", "job"),
-        ('absent(b{job="j"})', "job"),
-        ("max_over_time(a_total[5m:1m])", "job x"),
-        ("-b or 0 * a_total", "job x"),
-        ("1 + 1", ""),
-    ],
+    data_file("monitoring")["joined"],
 )
 def test_labels_of_a_result(expression: str, labels: str) -> None:
     """As Prometheus joins and aggregates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from models.events import ProjectConversation
+from tests.support.fields import assert_fields
 from tests.support.project_driver import Project, causes
 
 
@@ -28,13 +29,8 @@ def test_twenty_messages_stay_verbatim_and_the_twenty_first_makes_a_chunk() -> N
 
     assert (20, 0) == before
     assert list(range(10, 21)) == conversation(project).recent
-    assert (0, 9, 10, 1, 1) == (
-        chunk.first_turn,
-        chunk.last_turn,
-        chunk.messages,
-        chunk.first_number,
-        conversation(project).chunks,
-    )
+    assert conversation(project).chunks == 1
+    assert_fields(chunk, first_turn=0, last_turn=9, messages=10, first_number=1)
     assert chunk.key_topics
     assert 0 < chunk.summary_tokens <= chunk.token_count
 

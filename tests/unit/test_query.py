@@ -13,6 +13,7 @@ from jobs.archive.query import QueryFormat, query
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.archive.maintenance import maintain
 from streams.archive.writer import LakeWriter
+from tests.support.data_files import data_file
 from tests.support.lake_records import NOW, buffer_of, paths, turn
 
 
@@ -105,17 +106,7 @@ def test_damaged_file_is_named_with_the_way_around_it(
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "SELECT * FROM read_text('{stranger}')",
-        "SELECT * FROM '{stranger}'",
-        "COPY (SELECT 1) TO '{archive}/out.csv'",
-        "COPY (SELECT 1) TO '{archive}/archive/data/out.csv'",
-        "EXPORT DATABASE '{archive}/out'",
-        "ATTACH '{archive}/out.duckdb'",
-        "SET enable_external_access = true",
-        "SELECT 1; COPY (SELECT 1) TO '{archive}/out.csv'",
-        "DELETE FROM raw.turns",
-    ],
+    data_file("query")["statements"],
 )
 def test_statements_are_kept_to_the_archive(archive: Path, sql: str) -> None:
     """They neither read another file nor write one, also not in the archive's own folder; nor do they change it."""

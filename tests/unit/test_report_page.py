@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from jobs.analyse.mining.job import Figure
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.report.page import render
+from tests.support.data_files import data_file
 from tests.support.report_parts import WEEK, Outline, figure, finding, part, report, result
 
 NASTY = "<img src=x onerror=alert(1)> & \"quoted\" 'too'"
@@ -91,14 +92,7 @@ def test_one_section_does_not_fill_the_top() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "2 rows about too few",
-        "3 findings about too few",
-        "7 of 7 days have rows",
-        "Evidence: 9 rows, 8 sessions, 7 users",
-        "+100 %",
-        "+10.0 points",
-    ],
+    data_file("report_page")["weeks"],
 )
 def test_what_is_left_out_and_what_findings_rest_on_is_told(said: str) -> None:
     """Of each section; twice as many sessions as earlier, ten points more at risk, which is worse."""

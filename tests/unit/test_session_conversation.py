@@ -154,11 +154,5 @@ def test_an_erasure_ends_the_alert_and_says_no_more(model: bool) -> None:
         ended.fingerprint,
         entity_key(ended),
     )
-    assert ("", [], [], None, "the session was erased") == (
-        ended.user_id,
-        ended.evidence,
-        ended.signals,
-        ended.escalation,
-        ended.reason,
-    )
+    assert_fields(ended, user_id="", evidence=[], signals=[], escalation=None, reason="the session was erased")
     assert (session.outputs[-1], session.stored) == (ended, {})

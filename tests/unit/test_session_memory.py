@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import EpisodeClosed, SegmentSummarised
+from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session
 
 
@@ -26,11 +27,7 @@ def test_segments_have_both_ends_inside() -> None:
 
     assert [(0, 4), (5, 9), (10, 14)] == [(s.first_turn, s.last_turn) for s in session.segments]
     assert pytest.approx(0.3) == session.segments[2].risk_mean
-    assert ("extractive", 30, 105) == (
-        session.segments[2].summarised_by,
-        session.segments[2].tokens_before,
-        session.segments[2].bytes_before,
-    )
+    assert_fields(session.segments[2], summarised_by="extractive", tokens_before=30, bytes_before=105)
 
 
 def test_a_better_summary_replaces_the_segment() -> None:
@@ -43,12 +40,7 @@ def test_a_better_summary_replaces_the_segment() -> None:
     session.end()
     first, second = session.segments
 
-    assert (first.turns, "model-x", 11, 44) == (
-        second.turns,
-        second.summarised_by,
-        second.tokens_after,
-        second.bytes_after,
-    )
+    assert_fields(second, turns=first.turns, summarised_by="model-x", tokens_after=11, bytes_after=44)
     assert first.id != second.id
     (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
     assert "They talk about new sails for a wooden boat." == episode.summary

@@ -12,27 +12,13 @@ from models.language.matters import is_revision
 from models.policy.app import AppPolicy
 from streams.embedded.project_session import MemorySystem
 from tests.support.app_driver import Space
+from tests.support.data_files import data_file
 from tests.support.project_driver import Project
 from tests.support.session_driver import Session
 from tests.support.user_driver import User, causes
 
-LATER = [
-    ("The launch is on February 28.", "change of plan, February 14 instead", "The launch is on February 14"),
-    ("We decided to launch on February 28.", "Let's do February 14 instead.", "We decided to launch on February 14"),
-    ("The launch is on February 28.", "The launch moved to February 14.", "The launch moved to February 14"),
-    ("The launch is on February 28.", "We moved the launch to 14 February.", "We moved the launch to 14 February"),
-    ("The budget is 40,000 euros.", "Make that 30,000 instead.", "The budget is 30,000 euros"),
-    ("The budget is 40,000 euros.", "The budget is now 30,000 euros.", "The budget is now 30,000 euros"),
-    ("The deadline is November 1.", "The deadline moved to December 1.", "The deadline moved to December 1"),
-    ("Our office is in Berlin.", "Our office is in Hamburg now.", "Our office is in Hamburg now"),
-    ("The workshop is in Berlin.", "We moved the workshop to Hamburg.", "We moved the workshop to Hamburg"),
-]
-BOTH = [
-    ("The launch is on February 28.", "The party is on February 14."),
-    ("The launch is on February 28.", "The launch is on 28 February."),
-    ("The budget is 40,000 euros.", "The deadline is May 3."),
-    ("The API runs on port 8080.", "We use Redis in Hamburg instead."),
-]
+LATER = data_file("stale_values")["later_values"]
+BOTH = data_file("stale_values")["beside_each_other"]
 
 
 def told(*said: str, project: Project | None = None) -> Project:
@@ -66,20 +52,7 @@ def test_values_of_other_matters_stand_beside_each_other(one: str, other: str) -
 
 @pytest.mark.parametrize(
     ("said", "bare"),
-    [
-        ("make it 1,200 euros", True),
-        ("Actually, Friday instead.", True),
-        ("we moved it to Hamburg", True),
-        ("so it's February 14 now", True),
-        ("It is in March", False),
-        ("I live in Hamburg now", False),
-        ("We use Redis in Hamburg instead", False),
-        ("The party is on Friday instead", False),
-        ("no, thanks", False),
-        ("Friday please", False),
-        ("I moved to Porto", False),
-        ("we moved to Porto last May", False),
-    ],
+    data_file("stale_values")["bare"],
 )
 def test_only_a_bare_value_is_a_correction_of_another(said: str, bare: bool) -> None:
     """A sentence with a matter of its own corrects nothing but that."""

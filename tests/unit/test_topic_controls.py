@@ -163,21 +163,9 @@ def test_restored_topic_is_as_it_was() -> None:
     talk.store()
     change = talk.changes[-1]
 
-    assert ("restored", "old", "An old matter", 0.8, 12, ["ship"], "What it was about.") == (
-        change.cause,
-        change.topic_id,
-        change.title,
-        change.importance,
-        change.access_count,
-        change.tags,
-        change.summary,
-    )
-    assert (list(range(116, 120)), list(range(100, 116)), 20, 0) == (
-        change.active_turns,
-        change.packed_turns,
-        change.message_count,
-        change.released_messages,
-    )
+    assert_fields(change, cause="restored", topic_id="old", title="An old matter", summary="What it was about.")
+    assert_fields(change, importance=0.8, access_count=12, tags=["ship"], message_count=20, released_messages=0)
+    assert_fields(change, active_turns=list(range(116, 120)), packed_turns=list(range(100, 116)))
     assert_fields(change, created_at=NOON, last_active_at=when(10), active=False)
     assert "second" == talk.active.title
 
