@@ -1,8 +1,8 @@
-"""Guards on the real broker: the largest session, a role that hangs, sinks that are slow."""
+"""Guards on the real broker: a role that hangs, sinks that are slow."""
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,33 +11,24 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
 from models.errors import Stalled
-from models.events.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Topic
-from models.policy import IntakePolicy, Policy
-from models.risk.scorer import RuleScorer
-from models.session.bounds import STATE_WRITE_BYTES
+from models.events.topics import TURNS, Topic
+from models.policy import IntakePolicy
 from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
 from streams.kafka import watchdog
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
-from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
-from streams.wiring import embedder_of
-from tests.support.fault_driver import PlainRole, events, recorded, said, send, working
-
-START = datetime.now(UTC) - timedelta(minutes=5)
-LARGEST = 256 * 1024
-
+from tests.support.fault_driver import PlainRole, recorded, said, send, working
 
 PARTITIONS = 1
 KAFKA = {"max_poll_records": 50, "max_fetch_bytes": 1024 * 1024, "stall_after": timedelta(seconds=4)}
 """Little is fetched ahead, and standing still is noticed soon."""
 
 
-async def produce(settings: Settings, contents: Iterable[str], compression: str | None = None) -> int:
+async def produce(settings: Settings, contents: Sequence[str]) -> int:
     """Turns of one session; returns how many."""
-    turns = [said(n, content=content, at=START + timedelta(seconds=n)) for n, content in enumerate(contents)]
-    await send(settings, map(recorded, turns), max_request_size=64 * 1024 * 1024, compression_type=compression)
-    return len(turns)
+    await send(settings, [recorded(said(n, content=content)) for n, content in enumerate(contents)])
+    return len(contents)
 
 
 class SlowRole(PlainRole):
@@ -97,37 +88,6 @@ async def ends(monkeypatch: pytest.MonkeyPatch) -> HardEnd:
     hard_end = HardEnd()
     monkeypatch.setattr(watchdog, "end_hard_soon", hard_end)
     return hard_end
-
-
-async def test_the_largest_session_goes_through(settings: Settings) -> None:
-    """Sixty turns of 256 KiB in letters of four bytes are folded and compacted; every write of the state fits."""
-    count = await produce(settings, (chr(0x20000 + n) * (LARGEST // 4) for n in range(60)))
-    role = SessionsRole(settings, Policy(), embedder_of(settings), RuleScorer())
-    async with working(role.run) as (task,), asyncio.timeout(120):
-        while not (profiles := await events(settings, PROFILES)) or profiles[-1].turn_count < count:
-            assert not task.done()
-            await asyncio.sleep(0.3)  # poll the topic
-        compactions = await events(settings, COMPACTIONS)
-        state_bytes = role._table.partition(0).size_bytes
-    task.result()
-
-    assert sum(segment.bytes_before for segment in compactions) == count * LARGEST
-    assert 10 * LARGEST <= state_bytes < STATE_WRITE_BYTES
-
-
-async def test_a_record_that_grew_in_the_broker_is_a_dead_letter_that_fits(settings: Settings) -> None:
-    """Compression hides 8 MB in a small batch: the letter goes without its bytes, and what follows is folded."""
-    await produce(settings, ["x" * 8_000_000, "Hello?"], compression="gzip")
-    role = SessionsRole(settings, Policy(), embedder_of(settings), RuleScorer())
-    async with working(role.run) as (task,), asyncio.timeout(90):
-        while role.app.consumer is None or 2 not in map(role.consumer.ledger.processed, role.consumer.ledger.places()):
-            assert not task.done()
-            await asyncio.sleep(0.2)  # poll the ledger
-    task.result()
-    (letter,) = await events(settings, DEAD_LETTERS)
-
-    assert (letter.reason, letter.offset, letter.value) == ("record_too_large", 0, None)
-    assert "value 8000" in letter.detail
 
 
 async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: HardEnd) -> None:

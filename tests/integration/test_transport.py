@@ -17,7 +17,7 @@ from faust.types import TP
 from models.events.topics import CONVERSATION_TOPICS, TURNS
 from streams.kafka.client import consumer
 from streams.settings import Settings
-from tests.support.fault_driver import PlainRole, until, working
+from tests.support.fault_driver import PlainRole, records_on, until, working
 
 PARTITIONS = 4
 SOURCES = (TURNS, CONVERSATION_TOPICS)
@@ -72,12 +72,10 @@ def names(settings: Settings) -> list[str]:
 
 async def produce(settings: Settings, count: int, *topics: str) -> None:
     """`count` records to each topic, evenly over the partitions."""
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=5)
-    await producer.start()
-    for n in range(count):
-        for name in topics or names(settings):
-            await producer.send(name, b"%d" % n, key=b"k", partition=n % PARTITIONS)
-    await producer.stop()
+    async with AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=5) as producer:
+        for n in range(count):
+            for name in topics or names(settings):
+                await producer.send(name, b"%d" % n, key=b"k", partition=n % PARTITIONS)
 
 
 async def committed(settings: Settings, *topics: str) -> set[int]:
@@ -156,7 +154,7 @@ async def test_workers_share_both_topics_without_loss(settings: Settings) -> Non
 
 
 async def test_aborted_records_are_never_seen(settings: Settings) -> None:
-    """Nor those of a transaction that is undecided; once the log is read to its end, nothing is left to do."""
+    """By roles and commands; nor those of a transaction that is undecided. At the log's end nothing is left to do."""
     topic = names(settings)[0]
     place = TP(topic, 0)
     producers = [
@@ -166,8 +164,7 @@ async def test_aborted_records_are_never_seen(settings: Settings) -> None:
     deciding, open_ended = producers
     async with AsyncExitStack() as stack:
         for producer in producers:
-            await producer.start()
-            stack.push_async_callback(producer.stop)
+            await stack.enter_async_context(producer)
         for is_good in (True, False, True, False):
             await deciding.begin_transaction()
             await deciding.send_and_wait(topic, b"v", key=b"k", partition=0)
@@ -187,3 +184,4 @@ async def test_aborted_records_are_never_seen(settings: Settings) -> None:
             await until(lambda: len(role.seen) == 4, "what was behind the open transaction")
 
     assert [offset for tp, offset in role.seen if tp == place] == [0, 4, 9]
+    assert [record.offset for record in await records_on(settings, TURNS)] == [0, 4, 9]

@@ -2,29 +2,16 @@
 
 import asyncio
 import shutil
-from functools import partial
 
 import pytest
 
 from jobs.operate.reset import ResetRole, reset_role
 from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
-from models.events.topics import DEAD_LETTERS, SESSION_STATE
+from models.events.topics import SESSION_STATE
 from streams.kafka.producer import Record
 from streams.settings import Settings, StateSettings
-from tests.support.fault_driver import (
-    WITHIN_S,
-    BrittleScorer,
-    assert_equal_to_replay,
-    delete_topic,
-    disorder,
-    events,
-    recorded,
-    said,
-    send,
-    sessions_role,
-    until,
-)
+from tests.support.fault_driver import WITHIN_S, assert_equal_to_replay, delete_topic, disorder, send, sessions_role
 
 pytestmark = pytest.mark.fault("F12")
 
@@ -46,11 +33,6 @@ async def refusal(settings: Settings) -> TurntideError:
     error = task.exception()
     assert isinstance(error, TurntideError)
     return error
-
-
-async def has_letters(settings: Settings, count: int) -> bool:
-    """Whether so many dead letters are written."""
-    return len(await events(settings, DEAD_LETTERS)) >= count
 
 
 async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(settings: Settings) -> None:
@@ -88,26 +70,3 @@ async def test_local_state_is_a_cache(settings: Settings) -> None:
         await assert_equal_to_replay(settings)
 
     assert "turntide ops reset sessions --from-beginning" in str(empty)
-
-
-@pytest.mark.slow
-async def test_a_record_that_broke_the_fold_at_the_end_is_no_lost_state(settings: Settings) -> None:
-    """It could be used, and left a dead letter instead of state; the next worker goes on behind it."""
-    for letters, session_id in enumerate(("s", "other"), start=1):
-        await send(settings, [recorded(said(n, session_id=session_id)) for n in range(3)])
-        async with sessions_role(settings, scorer=BrittleScorer()) as task:
-            await until(partial(has_letters, settings, letters), "a dead letter of the fold")
-            assert not task.done()
-
-    assert [letter.stage for letter in await events(settings, DEAD_LETTERS)] == ["fold", "fold"]
-
-
-@pytest.mark.slow
-async def test_reset_refuses_while_a_worker_runs(settings: Settings) -> None:
-    """Offsets of a group with members cannot be set back, and its state must not vanish under it."""
-    await send(settings, [recorded(said(0))])
-    async with sessions_role(settings):
-        await assert_equal_to_replay(settings)
-        with pytest.raises(ConfigurationError, match="stop its workers first"):
-            await reset_role(settings, ResetRole.SESSIONS)
-        await assert_equal_to_replay(settings)
