@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,8 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 from jobs.operate.broker.local_kafka import LocalKafka, answers
 from jobs.operate.topics import apply_topics
 from jobs.shared import broker_config
-from jobs.shared.role_process import with_bytecode
+from jobs.shared.role_process import environment_of, with_bytecode
+from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what
@@ -205,3 +206,19 @@ async def settings(request: pytest.FixtureRequest, kafka: str, topic_prefix: str
     )
     await apply_topics(made)
     return made
+
+
+@pytest.fixture
+async def producer(settings: Settings) -> AsyncIterator[Producer]:
+    """A started producer."""
+    producer = Producer(settings)
+    await producer.start()
+    yield producer
+    await producer.stop()
+
+
+@pytest.fixture
+def environment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings as a command's users give them; no index role answers."""
+    for name, value in {**environment_of(settings), "TURNTIDE_HTTP__INDEX_PORT": "0"}.items():
+        monkeypatch.setenv(name, value)

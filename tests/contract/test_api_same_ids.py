@@ -37,7 +37,7 @@ from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import Erasures
 from tests.support.api_asked import Asked, asked_of
-from tests.support.api_doubles import AT, Log, _embedder, bearer, said, settings_of
+from tests.support.api_doubles import AT, Log, bearer, said, settings_of
 from tests.support.api_tenants import (
     QUERY,
     SAME_NAMES,
@@ -54,6 +54,7 @@ from tests.support.api_tenants import (
 from tests.support.http_api import api_of, client_of
 from tests.support.live_made import alert, at_ms, profile, segment
 from tests.support.live_served import WrittenLog
+from tests.support.loaded import loaded_embedder
 from tests.support.projects_indexed import changed, index, stands
 
 _PASSES = ("age_seconds", "inactive_seconds", "at", "exportedAt")
@@ -119,7 +120,7 @@ def http_of() -> HttpSettings:
 
 async def role_of(*tenants: str) -> Role:
     """A role with the memory of these tenants, at the same places of the log."""
-    store, embedder, log = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama"), _embedder(), Log()
+    store, embedder, log = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama"), loaded_embedder(), Log()
     apps, projects = AppMemoryIndex(store, embedder), ProjectMemories(store, embedder, Policy().projects)
     http, written, erasures = http_of(), WrittenLog(), Erasures()
     page, commands = LivePage(load_settings(http=http.model_dump()), written), Carrying(apps, projects)
@@ -136,7 +137,7 @@ async def role_of(*tenants: str) -> Role:
 
 async def remember(store: ServerStore, apps: AppMemoryIndex, projects: ProjectMemories, app: str) -> None:
     """Everything that can be remembered of a tenant's one user, session and project."""
-    embedder, ids = _embedder(), {"session_id": SHARED, "user_id": SHARED}
+    embedder, ids = loaded_embedder(), {"session_id": SHARED, "user_id": SHARED}
     turns, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
     spoken = [said(n, f"{canary(app)}: {QUERY} {n}", app=app, user=SHARED, session=SHARED) for n in (0, 1)]
     await turns.add_turns(
@@ -285,7 +286,7 @@ async def test_what_an_app_shares_crosses_the_border_and_nothing_else() -> None:
     shared = structs.replace(
         app_memory_of("a"), slot=1, memory_id=2, content="shared words", tags=[], shared_with=["b"]
     )
-    await AppMemoryIndex(role.store, _embedder()).add_changes([(shared, 9)])
+    await AppMemoryIndex(role.store, loaded_embedder()).add_changes([(shared, 9)])
     for app in TENANTS:
         async with role.client(bearer(app)) as client:
             prompt = await client.post("/v1/context", json={"user_id": "u", "query": "x", "app_memories": True})

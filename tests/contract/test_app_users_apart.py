@@ -23,9 +23,10 @@ from streams.api.mcp.server import McpEndpoint
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
-from tests.support.api_doubles import _embedder, bearer, settings_of
+from tests.support.api_doubles import bearer, settings_of
 from tests.support.app_driver import Space
 from tests.support.http_api import api_of, client_of
+from tests.support.loaded import loaded_embedder
 from tests.support.session_driver import NOON, Session, said
 
 APPS, USERS = ("a", "b"), ("anna", "bo")
@@ -98,7 +99,7 @@ def _tool(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def asking(policy: Policy) -> AsyncIterator[Asking]:
     """Everybody's conversation, folded and indexed by a policy, beside what an older release's default left."""
-    store, embedder = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama"), _embedder()
+    store, embedder = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama"), loaded_embedder()
     told, before = converse(DETAILS, policy), converse({("a", "bo"): OF_BEFORE}, SHARED)
     vectors = embedder.embed([turn.content for turn in told.turns])
     places = [Position("turns.v1", 0, n) for n in range(len(told.turns))]

@@ -30,14 +30,13 @@ async def changed(settings: Settings, holds: Callable[[AlertChanged], bool]) -> 
     return sorted(found, key=lambda alert: alert.app_id)
 
 
-async def test_an_acknowledgement_reaches_a_session_that_its_producer_put_elsewhere(settings: Settings) -> None:
+async def test_an_acknowledgement_reaches_a_session_that_its_producer_put_elsewhere(
+    settings: Settings, producer: Producer
+) -> None:
     """Of two tenants with one session id that whose alert it is; a label likewise; the doctor sees who is torn."""
     settings = settings.model_copy(update={"scorer": ScorerSettings(kind="rules")})
     elsewhere = by_crc32(SESSION)
-    producer = Producer(settings)
-    await producer.start()
     ours = await producer.partition_of(TURNS.full_name(settings.topic_prefix), SESSION.encode())
-    await producer.stop()
     turns = [said(n, session_id=SESSION, risk=0.95, app_id=app) for n in range(12) for app in ("a", "b")]
     async with sessions_role(settings):
         await send(settings, map(recorded, turns), partition=elsewhere)

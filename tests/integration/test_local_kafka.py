@@ -12,11 +12,12 @@ import msgspec
 import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
 from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka, answers
 from jobs.shared import broker_config as config
-from streams.settings import load_settings
+from streams.kafka.client import admin
+from streams.settings import KafkaSettings, load_settings
 
 _LOG_APPEND_TIME = 1
 _ROOT = Path(__file__).parents[2]
@@ -32,12 +33,8 @@ LocalKafka(Path(sys.argv[1])).start(); sys.stdout.write("up\\n"); sys.stdout.flu
 
 async def create_topic(bootstrap: str, topic: str) -> None:
     """Create a topic of one partition."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
-        await admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
-    finally:
-        await admin.close()
+    async with admin(KafkaSettings(bootstrap=bootstrap)) as client:
+        await client.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
 
 
 async def produce(bootstrap: str, topic: str, value: bytes) -> int:

@@ -16,10 +16,11 @@ from aiokafka.partitioner import DefaultPartitioner
 from jobs.produce.formats import Filling, Malformed
 from jobs.produce.formats.source import InputReading, InputSource
 from jobs.produce.production import ProductionSummary, Sending, send
-from models.events import Role, Turn
+from jobs.shared.role_process import environment_of
+from models.events import Turn
 from models.events.topics import TURNS
 from streams.settings import Settings
-from tests.support.fault_driver import records_on
+from tests.support.fault_driver import records_on, said
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 PARTITIONS = 3
@@ -27,10 +28,7 @@ PARTITIONS = 3
 
 def turn_line(session: str, number: int, content: str = "text") -> bytes:
     """A line of Turntide's own format."""
-    turn = Turn(
-        session_id=session, user_id="u", app_id="a", turn=number, role=Role.USER, content=content, timestamp=NOW
-    )  # fmt: skip
-    return msgspec.json.encode(turn) + b"\n"
+    return msgspec.json.encode(said(number, session_id=session, content=content, at=NOW)) + b"\n"
 
 
 async def produced(
@@ -92,11 +90,7 @@ async def test_interrupt_delivers_what_was_read(settings: Settings, tmp_path: Pa
     """Ctrl-C in the middle: what was counted is on the topic, the exit code says why it stopped."""
     file = tmp_path / "many.jsonl"
     file.write_bytes(b"".join(turn_line("s", n) for n in range(100_000)))
-    environment = {
-        **os.environ,
-        "TURNTIDE_KAFKA": settings.kafka.bootstrap,
-        "TURNTIDE_TOPIC_PREFIX": settings.topic_prefix,
-    }
+    environment = {**os.environ, **environment_of(settings)}
     command = [sys.executable, "-m", "jobs.cli", "produce", str(file), "--rate", "100", "--output", "json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:  # noqa: S603, ASYNC220
         while not await records_on(settings, TURNS):

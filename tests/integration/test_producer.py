@@ -1,7 +1,5 @@
 """Acknowledged writes on a real broker: batches by size, wholes as one, refusals as errors."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from aiokafka.admin import NewTopic
 
@@ -19,15 +17,6 @@ async def settings(kafka: str, topic_prefix: str) -> Settings:
         limit = {"max.message.bytes": str(1024 * 1024)}
         await client.create_topics([NewTopic(topic_prefix, 1, 1, topic_configs=limit)])
     return settings
-
-
-@pytest.fixture
-async def producer(settings: Settings) -> AsyncIterator[Producer]:
-    """A started producer."""
-    producer = Producer(settings)
-    await producer.start()
-    yield producer
-    await producer.stop()
 
 
 async def values(settings: Settings) -> list[bytes]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -31,15 +30,6 @@ def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     return settings.model_copy(update={"state": StateSettings(store=request.param)})
 
 
-@pytest.fixture
-async def producer(settings: Settings) -> AsyncIterator[Producer]:
-    """A started producer."""
-    producer = Producer(settings)
-    await producer.start()
-    yield producer
-    await producer.stop()
-
-
 def changelog(settings: Settings) -> str:
     """Its name."""
     return SESSION_STATE.full_name(settings.topic_prefix)
@@ -62,12 +52,6 @@ async def recovered(settings: Settings, producer: Producer) -> StateTable:
     return table
 
 
-async def make_anew(settings: Settings) -> None:
-    """Delete the changelog and create it again."""
-    await delete_topic(settings, SESSION_STATE)
-    await apply_topics(settings)
-
-
 async def log_end(settings: Settings, offset: int) -> None:
     """Wait until the changelog ends there."""
     place = TopicPartition(changelog(settings), 0)
@@ -79,11 +63,9 @@ async def log_end(settings: Settings, offset: int) -> None:
 async def test_transaction_markers_at_the_end(settings: Settings, producer: Producer) -> None:
     """The end offset lies beyond the last record: recovery ends all the same, and writing goes on."""
     transactional = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, transactional_id=settings.topic_prefix)
-    await transactional.start()
-    async with transactional.transaction():
+    async with transactional, transactional.transaction():
         (record,) = records_of({b"a\x1fhead": b"1"}, 3)
         await transactional.send_and_wait(changelog(settings), record.value, key=record.key, partition=0)
-    await transactional.stop()
     await log_end(settings, 2)  # the marker comes after the transaction's end was acknowledged
     table = await recovered(settings, producer)
     await table.write(0, 4, {"b": {"head": b"2"}})
@@ -132,7 +114,8 @@ async def test_a_changelog_that_was_made_anew(settings: Settings, producer: Prod
     """Shorter than before, as long, or longer: what the table had is dropped, what stands there now is read."""
     table = await recovered(settings, producer)
     await table.write(0, 8, {f"old-{n}": {"head": b"o"} for n in range(3)})
-    await make_anew(settings)
+    await delete_topic(settings, SESSION_STATE)
+    await apply_topics(settings)
     fresh = Producer(settings)
     await fresh.start()
     new = {f"new-{n}\x1fhead".encode(): b"n" for n in range(records)}

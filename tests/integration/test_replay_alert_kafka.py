@@ -1,8 +1,6 @@
 """An alert that a role raised on the real broker is made again from topics and versions, bit for bit."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,13 +11,11 @@ from jobs.replay.alert import replay_alert
 from jobs.replay.command import folding
 from models.errors import ConfigurationError
 from models.events import AlertStatus, InputEvent, SessionEnded, Turn
-from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
-from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import policy_of, stream_embedder_of
-from tests.support.fault_driver import recorded, said, send, working
+from tests.support.fault_driver import recorded, said, send, sessions_role, until
 
 START = datetime.now(UTC) - timedelta(minutes=20)
 RISING = (0.1, 0.3, 0.5, 0.7, 0.8, 0.95, 0.9)
@@ -46,37 +42,29 @@ def among_others(events: Sequence[Turn]) -> list[InputEvent]:
     return sorted([*events, *around], key=lambda turn: turn.timestamp)
 
 
-@asynccontextmanager
-async def running(settings: Settings, policy: Policy) -> AsyncIterator[None]:
-    """The role with a policy, stopped at the end."""
-    role = SessionsRole(settings, policy, stream_embedder_of(settings), RuleScorer())
-    async with working(role.run) as (task,), asyncio.timeout(90):
-        yield
-    task.result()
-
-
-async def until(settings: Settings, status: AlertStatus) -> str:
+async def rising(settings: Settings, status: AlertStatus) -> str:
     """Id of the alert of the rising session, once it has this status."""
-    while True:
-        for alert in (await latest_alerts(settings)).values():
-            if (alert.session_id, alert.status) == ("rising", status):
-                return alert.alert_id
-        await asyncio.sleep(0.2)  # poll the topic
+
+    async def found() -> list[str]:
+        alerts = (await latest_alerts(settings)).values()
+        return [each.alert_id for each in alerts if (each.session_id, each.status) == ("rising", status)]
+
+    async with sessions_role(settings, scorer=RuleScorer(), embedder=stream_embedder_of(settings)):
+        (alert_id,) = await until(found, f"an alert that is {status}")
+    return str(alert_id)
 
 
 async def test_an_alert_is_made_again_bit_for_bit(settings: Settings) -> None:
     """Raised among other conversations, resolved by the session's end; labelled afterwards, which changes nothing."""
-    policy = policy_of(settings)
     ended = SessionEnded(session_id="rising", timestamp=START + timedelta(minutes=2))
     await send(settings, map(recorded, [*among_others(turns_of("rising", 0, RISING)), ended]))
-    async with running(settings, policy):
-        alert_id = await until(settings, AlertStatus.RESOLVED)
-        await label_alerts(settings, [alert_id], escalating=True, reason="tried it on", by="anna")
+    alert_id = await rising(settings, AlertStatus.RESOLVED)
+    await label_alerts(settings, [alert_id], escalating=True, reason="tried it on", by="anna")
     found = await replay_alert(settings, alert_id, bar=folding)
     label = (await latest_labels(settings))[alert_id]
 
     assert ["raised", "worsened", "worsened", "worsened", "resolved"] == [change.recorded for change in found.changes]
-    assert (True, "history", [policy_digest(policy)]) == (found.equal, found.rules, found.policies)
+    assert (True, "history", [policy_digest(policy_of(settings))]) == (found.equal, found.rules, found.policies)
     assert (True, "tried it on", "rising") == (label.escalating, label.reason, label.session_id)
 
 
@@ -85,8 +73,7 @@ async def test_alerts_do_not_wait_for_versions(settings: Settings) -> None:
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     (settings.data_dir / "versions").write_bytes(b"a file where the folder should be")
     await send(settings, map(recorded, among_others(turns_of("rising", 0, RISING))))
-    async with running(settings, policy_of(settings)):
-        alert_id = await until(settings, AlertStatus.FIRING)
+    alert_id = await rising(settings, AlertStatus.FIRING)
     (settings.data_dir / "versions").unlink()
 
     with pytest.raises(ConfigurationError, match="is missing"):

@@ -8,7 +8,6 @@ import pytest
 from typer.testing import Result
 
 from jobs.shared.log_read import log_extent
-from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
 from models.events import Position
 from models.events.topics import COMMANDS, TURNS
@@ -31,13 +30,6 @@ from tests.support.fault_driver import (
     write,
 )
 from tests.support.user_driver import added
-
-
-@pytest.fixture
-def environment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings as a command's users give them; no index role answers."""
-    for name, value in {**environment_of(settings), "TURNTIDE_HTTP__INDEX_PORT": "0"}.items():
-        monkeypatch.setenv(name, value)
 
 
 async def replay(*arguments: str) -> Result:

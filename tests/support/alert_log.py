@@ -19,10 +19,11 @@ from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
+from streams.kafka.records import record_of_input
 from streams.oracle.replay import SessionReplay
 from streams.settings import Settings, load_settings
 from streams.state import policy_versions as versions
-from tests.support.lake_records import NOW, PREFIX, buffer_of, record, turn
+from tests.support.lake_records import NOW, PREFIX, RECEIVED, buffer_of, turn
 from tests.support.zero_embedder import NoEmbedder
 
 TOPIC = TURNS.full_name(PREFIX)
@@ -63,12 +64,8 @@ def escalating() -> list[InputEvent]:
 
 def consumed(events: Sequence[InputEvent]) -> list[ConsumerRecord]:
     """The events at the offsets from 0 on."""
-    records = []
-    for offset, event in enumerate(events):
-        plain = record(event, offset)
-        key, value = plain.key or b"", plain.value or b""
-        records.append(ConsumerRecord(TOPIC, 0, offset, plain.timestamp, 1, key, value, None, len(key), len(value), ()))
-    return records
+    at_ms = int(RECEIVED.timestamp() * 1000)
+    return [record_of_input(event, TOPIC, offset=offset, at_ms=at_ms) for offset, event in enumerate(events)]
 
 
 LOG = consumed(escalating())

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from operator import itemgetter
 from typing import Any
 from unittest.mock import MagicMock
@@ -45,13 +44,13 @@ from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
-from streams.inference.wordllama import WordLlamaEmbedder
 from streams.observe.telemetry import metrics
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import Apps, Erasures
 from tests.support.api_projects import Projects
 from tests.support.http_api import api_of, client_of
+from tests.support.loaded import loaded_embedder
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -208,12 +207,6 @@ class Log(BatchedAudit):
         yield
 
 
-@cache
-def _embedder() -> WordLlamaEmbedder:
-    """Loading its weights takes longer than most tests."""
-    return WordLlamaEmbedder()
-
-
 class Served:
     """An app as the index role has it, over a store without network; with a log, also the live page, over nothing.
 
@@ -235,7 +228,7 @@ class Served:
         apps: AppPolicy | None = None,
         **more: Any,
     ) -> None:
-        self.embedder = _embedder()
+        self.embedder = loaded_embedder()
         self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
         scoped = ScopedStore(self.store)
         self.users = Users()

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-from aiokafka.structs import ConsumerRecord
 
 from jobs.demo.asking import Answers, Erased, PurgedApp
 from jobs.demo.conversations import CueAct, load_play, schedule
@@ -31,13 +30,14 @@ from models.partition.sessions import PartitionFold
 from models.policy import load_policy
 from models.text.summary import Passage
 from models.user.fold import summarise_episode
-from models.wire.codec import encode
 from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.intake import Intake
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
+from streams.kafka.records import record_of_input
 from streams.state.memory import MemoryTable
 from tests.support.entity_driver import Entities
+from tests.support.loaded import loaded_embedder
 from tests.support.user_partition import commands, keep
 
 _RULES = load_policy(demo_policy(), "toml")
@@ -69,12 +69,6 @@ ANSWERS = Answers(
     erased=Erased(user_id="user-edith", seconds=3.0),
 )
 """Right answers."""
-
-
-@cache
-def embedder() -> WordLlamaEmbedder:
-    """Loading its weights takes longer than most tests."""
-    return WordLlamaEmbedder()
 
 
 @cache
@@ -121,13 +115,15 @@ class _Sessions:
     """The sessions role."""
 
     def __init__(self) -> None:
-        self._intake = Intake(DEMO_POLICY, embedder(), TrainedScorer(_MODEL, embedder()))
+        self._intake = Intake(DEMO_POLICY, loaded_embedder(), TrainedScorer(_MODEL, loaded_embedder()))
         self._table = MemoryTable()
         self._fold = PartitionFold(self._table.entities, DEMO_POLICY)
 
     def fold(self, event: InputEvent, offset: int) -> list[OutputEvent]:
         """Fold one event and keep the state."""
-        decoded = self._intake.take([_record(event, offset)])
+        decoded = self._intake.take(
+            [record_of_input(event, "demo.turns.v1", offset=offset, at_ms=int(MADE_AT.timestamp() * 1000))]
+        )
         assert decoded.dead == []
         outputs: list[OutputEvent] = []
         for folded in self._fold.fold(decoded.arrivals):
@@ -165,22 +161,6 @@ def _answer(request: EpisodeRequested) -> EpisodeSummarised:
         summary=made.text,
         summarised_by="extractive",
         key_topics=made.key_topics,
-        embedding=episode_vectors(embedder(), [[turn.content for turn in request.turns]])[0].tolist(),
-        embedded_by=embedder().name,
-    )
-
-
-def _record(event: InputEvent, offset: int) -> ConsumerRecord:
-    return ConsumerRecord(
-        topic="demo.turns.v1",
-        partition=0,
-        offset=offset,
-        timestamp=int(MADE_AT.timestamp() * 1000),
-        timestamp_type=1,
-        key=event.session_id.encode(),
-        value=encode(event),
-        checksum=None,
-        serialized_key_size=0,
-        serialized_value_size=0,
-        headers=(),
+        embedding=episode_vectors(loaded_embedder(), [[turn.content for turn in request.turns]])[0].tolist(),
+        embedded_by=loaded_embedder().name,
     )

@@ -77,9 +77,7 @@ async def send(
         per_s: At most so many a second.
         options: Of the producer.
     """
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=5, **options)
-    await producer.start()
-    try:
+    async with AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=5, **options) as producer:
         pending = []
         for n, record in enumerate(records):
             topic = TURNS.full_name(settings.topic_prefix)
@@ -87,8 +85,6 @@ async def send(
             if per_s is not None and n % 20 == 0:
                 await asyncio.sleep(20 / per_s)  # the pace
         return list(await asyncio.gather(*pending))
-    finally:
-        await producer.stop()
 
 
 async def write(settings: Settings, topic: Topic, records: Sequence[Record], *, partition: int | None = 0) -> None:

@@ -18,8 +18,8 @@ from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, TokenRole
-from tests.support.api_doubles import _embedder
 from tests.support.http_api import api_of
+from tests.support.loaded import loaded_embedder
 
 Holders = Mapping[str, tuple[TokenRole, list[str], bool]]
 """Role, apps and whether text may be read, by the token's name."""
@@ -62,7 +62,7 @@ class LiveServed:
     def app(self, names: Iterable[str] | None = None, endpoints: Sequence[Endpoint] = ()) -> Api:
         """As a role that starts makes it; only these tokens are known, by default all."""
         http = load_settings(http=self._told(self._holders if names is None else names)).http
-        made = memory_api(self.store, _embedder(), Policy(), http, topic_prefix="test", live=self.page)
+        made = memory_api(self.store, loaded_embedder(), Policy(), http, topic_prefix="test", live=self.page)
         return api_of(made.routes, endpoints=endpoints, http=http)
 
     async def remember(
@@ -74,9 +74,11 @@ class LiveServed:
         stats: UserMemoryChanged | None = None,
     ) -> None:
         """Index everything that is known of a session."""
-        said, users = SessionVectorMemory(self.store, _embedder()), UserMemory(self.store, _embedder())
-        await said.add_turns(turns, _embedder().embed([each.content for each in turns]))
-        await TopicMemory(self.store, _embedder(), said).add_changes([(topic, 0)], _embedder().embed([topic.title]))
+        said, users = SessionVectorMemory(self.store, loaded_embedder()), UserMemory(self.store, loaded_embedder())
+        await said.add_turns(turns, loaded_embedder().embed([each.content for each in turns]))
+        await TopicMemory(self.store, loaded_embedder(), said).add_changes(
+            [(topic, 0)], loaded_embedder().embed([topic.title])
+        )
         await users.add_facts([(fact, number) for number, fact in enumerate(facts)])
         await users.add_episodes([(episode, 0)])
         await users.add_stats([] if stats is None else [(stats, 0)])

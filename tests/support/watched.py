@@ -16,21 +16,20 @@ from models.session.fold import SessionState
 from models.wire.codec import encode
 from streams.inference.intake import Intake
 from streams.inference.trained_scorer import TrainedScorer, model_at
-from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of
 from tests.support.entity_driver import Entities, keep_entities
+from tests.support.loaded import loaded_embedder
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 SESSION = "s"
 Said = tuple[Role, str]
-_embedder = cache(WordLlamaEmbedder)
 
 
 @cache
 def shipped_scorer() -> TrainedScorer:
     """The scorer's shipped file, over the default embedder."""
-    return TrainedScorer(model_at(None), _embedder())
+    return TrainedScorer(model_at(None), loaded_embedder())
 
 
 @cache
@@ -65,7 +64,7 @@ class Watched:
         settings = load_settings(scorer={"kind": kind})
         policy = policy_of(settings)
         self._fold = PartitionFold(self.entities, policy)
-        self._intake = Intake(policy, _embedder(), scorer_of(settings, _embedder()))
+        self._intake = Intake(policy, loaded_embedder(), scorer_of(settings, loaded_embedder()))
         self._offset = 0
 
     def hear(self, said: Sequence[Said]) -> Self:

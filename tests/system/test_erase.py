@@ -220,13 +220,11 @@ async def test_a_quiet_partition_is_cleaned_when_it_is_due(settings: Settings, e
         example(ErasureProved), timestamp=proved, requested_at=proved, stores=[left], complete=False
     )
     topic = PROFILES.full_name(settings.topic_prefix)
-    producer = AIOKafkaProducer(bootstrap_servers=eager_kafka.bootstrap)
-    await producer.start()
-    for value in (HERS.encode(), None):
-        await producer.send_and_wait(
-            topic, value, key=b"anna-shop", partition=0, timestamp_ms=round(proved.timestamp() * 1000)
-        )
-    await producer.stop()
+    async with AIOKafkaProducer(bootstrap_servers=eager_kafka.bootstrap) as producer:
+        for value in (HERS.encode(), None):
+            await producer.send_and_wait(
+                topic, value, key=b"anna-shop", partition=0, timestamp_ms=round(proved.timestamp() * 1000)
+            )
     before = holding(eager_kafka.home / "log", HERS)
     async with opened(settings, IntakePolicy()) as logs:
         idle = IdlePartitions(logs)

@@ -19,8 +19,8 @@ from models.state.buffer import BufferedTurn
 from streams.api.sessions.topics import TopicReader, TopicStats
 from streams.http.answering import served_routes
 from streams.index.server import ServerStore
-from tests.support.api_doubles import _embedder
 from tests.support.http_api import api_of, client_of
+from tests.support.loaded import loaded_embedder
 from tests.support.session_driver import NOON
 from tests.support.topic_driver import messages_of
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
@@ -32,7 +32,7 @@ class Asked(IndexedSession):
     """A session, and a client of what is served of it."""
 
     def __init__(self, store: ServerStore, policy: Policy = POLICY, now: datetime = NOW) -> None:
-        super().__init__(store, _embedder(), policy)
+        super().__init__(store, loaded_embedder(), policy)
         routes = served_routes(TopicReader(self.memory, policy.topics, now=lambda: now))
         self.client = client_of(api_of(routes), below="/v1/sessions")
 

@@ -24,8 +24,9 @@ from streams.index.user_memory import UserMemory
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served
 from tests.support.blank_events import blank
-from tests.support.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
+from tests.support.demo_outputs import DEMO_POLICY, outputs_of_the_play
 from tests.support.http_api import api_of, client_of
+from tests.support.loaded import loaded_embedder
 
 _URL = "http://127.0.0.1"
 _USERS, _PROJECT = load_questions().users, load_questions().project
@@ -139,14 +140,14 @@ async def test_what_was_not_answered_is_not_told_as_figures(monkeypatch: pytest.
 
 async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion]) -> list[Recalled]:
     """What the index role answers once it has indexed these events."""
-    store = ServerStore(AsyncQdrantClient(":memory:"), embedder=embedder().name)
+    store = ServerStore(AsyncQdrantClient(":memory:"), embedder=loaded_embedder().name)
     try:
-        users = UserMemory(store, embedder())
+        users = UserMemory(store, loaded_embedder())
         numbered = [(event, offset) for offset, event in enumerate(outputs)]
         await users.add_episodes([(e, offset) for e, offset in numbered if isinstance(e, EpisodeCompressed)])
         await users.add_facts([(e, offset) for e, offset in numbered if isinstance(e, FactChanged)])
         http = HttpSettings(mcp=False)
-        served = memory_api(store, embedder(), DEMO_POLICY, http, topic_prefix="demo")
+        served = memory_api(store, loaded_embedder(), DEMO_POLICY, http, topic_prefix="demo")
         async with client_of(api_of(served.routes, http=http)) as client:
             return [await ask_user_memory(question, client) for question in questions]
     finally:

@@ -20,11 +20,12 @@ from streams.http.health import Api
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
-from tests.support.api_doubles import _embedder, said
+from tests.support.api_doubles import said
 from tests.support.api_tenants import canary, topic_of, user_events_of
 from tests.support.http_api import client_of
 from tests.support.live_made import alert, at_ms, profile, segment
 from tests.support.live_served import Holders, LiveServed, live_token
+from tests.support.loaded import loaded_embedder
 
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ODD = f"a/b/../{XSS}?q=1#f%2F \\ 雪"
@@ -57,7 +58,9 @@ class Watched(LiveServed):
             board.take_segment(segment(session, app=app), at_ms())
             board.take_alert(alert(session, f"alert-{app}", app=app, user=user, evidence=[1, 1]), at_ms(), "1" * 32)
         odd = said(7, XSS, app="a", user=XSS, session=ODD)
-        await SessionVectorMemory(self.store, _embedder()).add_turns([odd], _embedder().embed([odd.content]))
+        await SessionVectorMemory(self.store, loaded_embedder()).add_turns(
+            [odd], loaded_embedder().embed([odd.content])
+        )
         board.take_profile(profile(ODD, app="a", user=XSS), at_ms())
         board.take_alert(alert(ODD, "alert/../odd", app="a", user=XSS, reason=XSS), at_ms())
 
@@ -98,7 +101,7 @@ async def test_a_timeline_has_everything_but_text(served: Watched) -> None:
 
 async def test_a_timeline_tells_of_its_session_and_a_search_of_what_holds(served: Watched) -> None:
     """Facts that held once are in their session's timeline and are found no more; other sessions' are not in it."""
-    users = UserMemory(served.store, _embedder())
+    users = UserMemory(served.store, loaded_embedder())
     fact, episode, _ = user_events_of("a", "user-a", "session-a")
     once = msgspec.structs.replace(fact, key="once", active=False)
     elsewhere = msgspec.structs.replace(fact, key="elsewhere", session_id="another")

@@ -105,17 +105,13 @@ async def _load(settings: Settings, log: Log) -> None:
 
 
 async def _write(settings: Settings, log: Log) -> None:
-    producer = AIOKafkaProducer(
+    async with AIOKafkaProducer(
         bootstrap_servers=settings.kafka.bootstrap, enable_idempotence=True, max_request_size=8 * 1024 * 1024
-    )
-    await producer.start()
-    try:
+    ) as producer:
         for topic, partitions in log.records.items():
             for number, records in partitions.items():
                 sent = [await _sent(producer, f"{log.prefix}.{topic}", number, record) for record in records]
                 assert [place.offset for place in await asyncio.gather(*sent)] == list(range(len(records)))
-    finally:
-        await producer.stop()
 
 
 async def _sent(producer: AIOKafkaProducer, topic: str, number: int, record: KeptRecord) -> Any:

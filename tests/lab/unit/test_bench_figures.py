@@ -4,14 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from aiokafka.structs import ConsumerRecord
 
-from jobs.lab.bench.folds import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic
+from jobs.lab.bench.folds import SESSIONS_AT_ONCE, TURNS_PER_ALARM, TurnTraffic, records_of
 from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing
 from jobs.lab.bench.roles import Backlog, time_of
 from jobs.lab.bench.stream import Round, order, summarise
 from models.events import AlertChanged, Turn
-from models.wire.codec import encode
 from streams.oracle.replay import SessionReplay
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
@@ -120,11 +118,7 @@ def test_alarming_turns_alert_and_nothing_else_in_their_sessions() -> None:
     embedder = stream_embedder_of(settings)
     replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
     turns = [traffic.alarming(n, NOW + n * timedelta(seconds=1)) for n in range(30 * TURNS_PER_ALARM)]
-    times_ms = [int(turn.timestamp.timestamp() * 1000) for turn in turns]
-    replay.fold(0, [
-        ConsumerRecord("t", 0, n, at_ms, 0, turn.session_id.encode(), encode(turn), None, 1, 1, ())
-        for n, (turn, at_ms) in enumerate(zip(turns, times_ms, strict=True))
-    ])  # fmt: skip
+    replay.fold(0, records_of(turns))
     alerts = [event for event in replay.result().outputs.values() if isinstance(event, AlertChanged)]
 
     assert len(alerts) == 30

@@ -1,14 +1,6 @@
-"""Arithmetic of the recovery benchmark, and what the role says while it recovers."""
-
-from pathlib import Path
+"""Arithmetic of the recovery benchmark."""
 
 from jobs.lab.bench.recovery import row_of
-from models.policy import Policy
-from models.risk.scorer import RuleScorer
-from streams.inference.wordllama import WordLlamaEmbedder
-from streams.roles.sessions import SessionsRole
-from streams.settings import load_settings
-from streams.state.recovery import RecoveryProgress
 
 
 def seconds(ours: float, stock: float | None = None) -> dict[str, float]:
@@ -24,13 +16,3 @@ def test_ratio_is_taken_where_both_ran_and_medians_over_all() -> None:
     assert (20.0, 2.0, 80.0) == (row["recovery_ratio"], row["seconds"], row["stock_seconds"])
     assert (500.0, 12.5) == (row["records_per_s"], row["stock_records_per_s"])
     assert (4.0, 0.2, 3, 1) == (row["rocksdb_seconds"], row["warm_seconds"], row["runs"], row["stock_runs"])
-
-
-async def test_readiness_tells_how_far_recovery_is(tmp_path: Path) -> None:
-    """Whoever asks /readyz while state is rebuilt is told what it waits for."""
-    role = SessionsRole(load_settings(data_dir=tmp_path), Policy(), WordLlamaEmbedder(), RuleScorer())
-    progress = role._table._recovering = RecoveryProgress("state")
-    progress.begin(200)
-    progress.note(50, 150)
-
-    assert (False, "recovering state: 50 of 200 records (25 %)") == role.ready()

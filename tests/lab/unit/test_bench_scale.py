@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from jobs.lab.bench.folds import Prepared
-from jobs.lab.bench.scale import POSITIONS, Population, measure_lengths, measure_sessions, summarise_lengths
+from jobs.lab.bench.scale import POSITIONS, Population, measure_sessions, summarise_lengths
 from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.session.state import SessionState
@@ -47,17 +47,6 @@ def test_medians_of_lengths_are_taken_within_runs() -> None:
     assert [cost["state_bytes"] for cost in found] == [100, 200, 300, 400]
 
 
-def test_every_length_is_measured_and_state_stays_bounded() -> None:
-    """The session at 10,000 turns holds what topics keep at most, not ten times what it held at 1,000."""
-    found = measure_lengths(runs=1, probes=2)
-    sizes = [cost["state_bytes"] for cost in found]
-
-    assert [cost["turn"] for cost in found] == list(POSITIONS)
-    assert all(cost["us_per_turn"] > 0 for cost in found)
-    assert sizes[0] < sizes[1]
-    assert sizes[3] < 3 * sizes[2]
-
-
 def test_a_population_is_open_and_a_probe_folds_its_turns(prepared: Prepared) -> None:
     """All sessions are there with their turns; nothing is skipped as old: each turn is a new one of another."""
     population = Population(Policy(), prepared, 30, 2)
@@ -70,16 +59,6 @@ def test_a_population_is_open_and_a_probe_folds_its_turns(prepared: Prepared) ->
     for seed in (1, 2):
         assert population.probe(random.Random(seed)) > 0
         assert sorted(state.offset for state in states()) == list(range(30 * (seed + 1), 30 * (seed + 2)))
-
-
-def test_sessions_are_measured_in_processes_of_their_own() -> None:
-    """A small count from start to figures, memory and ratio among them."""
-    (cost,), notes = measure_sessions((300,), turns_each=1, passes=1)
-
-    assert (cost["sessions"], cost["turns_each"], notes) == (300, 1, [])
-    assert cost["us_per_turn"] > 0
-    assert cost["ratio"] > 0
-    assert 300 * 100 < cost["state_bytes"] < 300 * 10_000
 
 
 def test_what_does_not_fit_is_left_out_and_said(

@@ -1,7 +1,6 @@
 """`turntide lab eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,42 +20,27 @@ from jobs.lab.eval.topics_matching import (
     simulate,
 )
 from models.errors import ConfigurationError
-from models.events import Role, Turn
+from models.events import Role
 from models.policy import Policy
-from streams.ports import Embedder, Vectors
+from streams.ports import Embedder
 from tests.support.command_line import turntide
-
-MATTERS = ("boat", "soup", "tax", "violin", "glacier", "tram", "moss")
-
-
-class ToyEmbedder:
-    """One direction for each matter, and none in common."""
-
-    name = "toy"
-    dim = len(MATTERS)
-    topic_similarity = 0.5
-    episode_distance = 0.6
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """The first word says what a text is about."""
-        return np.array([np.eye(self.dim)[MATTERS.index(text.split()[0])] for text in texts], dtype=np.float32)
+from tests.support.session_driver import said
+from tests.support.users_indexed import MATTERS, MatterEmbedder
 
 
 def dialogue(matter: str, turns: int = 16) -> TopicDialogue:
     """A user and an assistant on one matter, turn about."""
-    said = [
-        Turn(
+    spoken = [
+        said(
+            number,
+            f"{matter} number {number}",
             session_id=matter,
-            user_id=f"user-{matter}",
-            app_id="app",
-            turn=number,
             role=Role.ASSISTANT if number % 2 else Role.USER,
-            content=f"{matter} number {number}",
             timestamp=BEGINS,
         )
         for number in range(turns)
     ]
-    return TopicDialogue("made up", f"user-{matter}", said)
+    return TopicDialogue("made up", f"user-{matter}", spoken)
 
 
 def toy_report(embedder: Embedder, *, seed: int = 1) -> TopicScores:
@@ -84,7 +68,7 @@ def test_pairs_are_counted_by_hand() -> None:
 
 def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
     """Every threshold between 0 and 1 gives five topics for five dialogues, by fold and simulation."""
-    report = toy_report(ToyEmbedder())
+    report = toy_report(MatterEmbedder())
 
     assert {(point.f1, point.topics_per_session) for point in report.curve} == {(1.0, 5.0)}
     assert {variant.f1 for variant in report.variants} == {1.0}
@@ -97,20 +81,24 @@ def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
 
 def test_the_same_seed_gives_the_same_report() -> None:
     """And another one other sessions."""
-    first, again, other = toy_report(ToyEmbedder()), toy_report(ToyEmbedder()), toy_report(ToyEmbedder(), seed=2)
+    first, again, other = (
+        toy_report(MatterEmbedder()),
+        toy_report(MatterEmbedder()),
+        toy_report(MatterEmbedder(), seed=2),
+    )
 
     assert first == again
     assert first.seed != other.seed
     dialogues = [dialogue(matter) for matter in MATTERS]
     orders = [
-        [session.dialogues for session in mix(dialogues, ToyEmbedder(), sessions=3, seed=n).sessions] for n in (1, 2)
+        [session.dialogues for session in mix(dialogues, MatterEmbedder(), sessions=3, seed=n).sessions] for n in (1, 2)
     ]
     assert orders[0] != orders[1]
 
 
 def test_sessions_come_back_to_each_dialogue_by_a_user_turn() -> None:
     """Five dialogues, each in two parts in its own order; every part begins with the user."""
-    for session in mix([dialogue(matter) for matter in MATTERS], ToyEmbedder(), sessions=4, seed=3).sessions:
+    for session in mix([dialogue(matter) for matter in MATTERS], MatterEmbedder(), sessions=4, seed=3).sessions:
         assert set(session.dialogues) == set(range(DIALOGUES_PER_SESSION))
         began = [
             turn.role
@@ -136,7 +124,7 @@ def test_topics_that_merge_count_as_one() -> None:
     """Two matters are alike: when one is compacted it takes the other in, and all its messages with it."""
     vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5]], dtype=np.float32)
     rows = [0, 1, 1, *[0] * 14]
-    session = MixedSession([dialogue("boat").turns[0]] * len(rows), [0] * len(rows), rows)
+    session = MixedSession([dialogue("boats").turns[0]] * len(rows), [0] * len(rows), rows)
     inputs = inputs_of(session, vectors)
     rules = replace(Policy().topics, similarity_threshold=0.7, merge_similarity=0.4)
 
@@ -150,7 +138,7 @@ def test_topics_that_merge_count_as_one() -> None:
 def test_too_few_dialogues_are_refused() -> None:
     """Four are no session of five; the message says what is needed."""
     with pytest.raises(ConfigurationError, match="4 dialogues have 4 user turns or more, 5 are needed"):
-        mix([dialogue(matter) for matter in MATTERS[:4]], ToyEmbedder(), sessions=1, seed=1)
+        mix([dialogue(matter) for matter in MATTERS[:4]], MatterEmbedder(), sessions=1, seed=1)
 
 
 def test_dialogues_are_read_and_chosen_by_what_stands_beside_them(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Training: the same bytes each time, nothing of what is left out, and minima that are minima."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -26,23 +27,17 @@ from models.events import Role
 from models.risk.combination import UNITS, probability_of
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, read_model, write_model
-from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.command_line import turntide
 from tests.support.labelled_dialogues import as_file, made_up, retold, spoken
+from tests.support.loaded import loaded_embedder
 
 CARD = ModelCard(trained_on="2026-01-05", seed=1, sources=[], base_rate=0.0)
 PAIRS = own_pairs()[::100]
 
 
-@cache
-def embedder() -> WordLlamaEmbedder:
-    """Loaded once."""
-    return WordLlamaEmbedder()
-
-
 def trainer_of(dialogues: Sequence[LabelledDialogue]) -> Trainer:
     """With a few own pairs."""
-    return Trainer(dialogues, PAIRS, embedder())
+    return Trainer(dialogues, PAIRS, loaded_embedder())
 
 
 @cache
@@ -113,21 +108,13 @@ def test_the_card_says_what_was_learnt_from() -> None:
 
 
 def test_the_turn_scorer_stands_where_its_loss_is_least() -> None:
-    """No step in any direction lowers it: differences of a loss written anew. Scikit-learn finds the same place."""
+    """Scikit-learn finds the same place."""
     drawn = np.random.default_rng(1)
     rows, weights = drawn.normal(size=(80, 5)), drawn.uniform(0.1, 3.0, 80)
     wanted = rows[:, 0] + drawn.normal(size=80) > 0
     found = logistic(rows, wanted, weights, 2.0)
-
-    def loss(w: np.ndarray) -> float:
-        chances = 1 / (1 + np.exp(-rows @ w))
-        return float(-weights @ np.log(np.where(wanted, chances, 1 - chances)) + w @ w)
-
-    steps = np.eye(5) * 1e-4
-    slopes = [(loss(found + step) - loss(found - step)) / 2e-4 for step in steps]
     theirs = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8).fit(rows, wanted, sample_weight=weights)
 
-    assert np.abs(slopes).max() < 1e-2
     assert found == pytest.approx(theirs.coef_[0], abs=1e-3)
 
 
@@ -253,6 +240,5 @@ def test_data_that_teach_nothing_are_refused(
     result = train(as_file(tmp_path / "d.jsonl", dialogues), *options)
 
     assert isinstance(result.exception, ConfigurationError)
-    with pytest.raises(ConfigurationError, match=said):
-        raise result.exception
+    assert re.search(said, str(result.exception))
     assert not (tmp_path / "d.scorer").exists()
