@@ -10,9 +10,9 @@ from models.language.statements.extraction import MAX_CONTENT_CHARS, MAX_FOUND, 
 from models.language.statements.spoken import written_out
 from models.language.statements.subjects import MAX_SUBJECT_CHARS, MAX_TAGS
 from models.policy.project import LongTermPolicy
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
-_STATEMENTS = st.sampled_from(examples("project_statements")["plain"])
+_STATEMENTS = st.sampled_from(data_file("project_statements")["plain"])
 _PIECES = st.one_of(
     st.text(max_size=40), _STATEMENTS, st.sampled_from(["\n", "```", "> ", '"', ". ", ", and ", "İ", "?"])
 )

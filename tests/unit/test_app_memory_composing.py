@@ -11,12 +11,12 @@ from models.app.composing import Draft, compose
 from models.events import Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.policy.app import AppPolicy
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 from tests.support.session_driver import Session
 
 Talk = Sequence[str]
 """Turns, the user's first, then by turns."""
-TALKS = examples("app_conversations")
+TALKS = data_file("app_conversations")
 SOFA, CAKE, TRIP, CRASH = (TALKS[name]["turns"] for name in ("sofa", "cake", "trip", "crash"))
 
 

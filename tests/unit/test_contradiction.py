@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from models.language.contradiction import conflicts, contradicting, denies, sentences_of
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
-TOLD = examples("contradiction")
+TOLD = data_file("contradiction")
 
 
 @pytest.mark.parametrize(("one", "other"), TOLD["conflicting"])

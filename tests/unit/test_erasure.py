@@ -14,7 +14,7 @@ from models.entities import TOPIC_OF
 from models.erasure import ErasureSubject, digest, sessions_of
 from models.events import DEFAULT_APP, DeadLetter, SessionName
 from models.wire.envelope import key_of
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 from tests.support.golden_text import assert_text
 from tests.support.lake_records import example
 from tests.support.subjects import of_session
@@ -140,7 +140,7 @@ def test_a_confirmed_value_is_whose_it_was() -> None:
     assert not SUBJECTS["session"].follow([replace(FACT, cause="confirmed")]).concerns(said)
 
 
-@pytest.mark.parametrize(("scope", "key", "value", "expected"), examples("erasure")["refused"])
+@pytest.mark.parametrize(("scope", "key", "value", "expected"), data_file("erasure")["refused"])
 def test_dead_letters(scope: str, key: str, value: str, expected: bool) -> None:
     """Only bytes are known of a refused record: its key, or an id as a JSON string."""
     assert SUBJECTS[scope].concerns(letter(key=key.encode(), value=value.encode() or None)) is expected
@@ -190,7 +190,7 @@ def test_dead_letters_in_escaped_json() -> None:
     assert not subject.concerns(letter(value=b'{"user_id":"jorg"}'))
 
 
-@pytest.mark.parametrize(("key", "expected"), examples("erasure")["keys"])
+@pytest.mark.parametrize(("key", "expected"), data_file("erasure")["keys"])
 def test_keys(key: str, expected: str) -> None:
     """Users and spaces that are wholly the subject's, and what is kept below them."""
     subjects = {

@@ -10,11 +10,11 @@ from models.events.project_items import MemoryType
 from models.language.statements.extraction import MAX_CONTENT_CHARS, ExtractedStatement, extract
 from models.language.statements.subjects import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
 from models.policy.project import LongTermPolicy
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
 
 PROMOTED = LongTermPolicy().promote_from
-SAID = examples("project_statements")
+SAID = data_file("project_statements")
 DECISION, CONSTRAINT = MemoryType.DECISION, MemoryType.CONSTRAINT
 
 

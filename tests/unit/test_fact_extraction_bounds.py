@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.language.facts.extraction import MAX_FACTS, Extraction, extract
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
 SIZE = 256 * 1024
 STUCK_SECONDS = 1.0
 """No measure of speed: a pattern that backtracks takes longer on the largest message a turn may hold, others 0.01 s."""
 KEY = re.compile(r"[a-z0-9_]{1,64}")
-ODD = examples("odd_messages")
+ODD = data_file("odd_messages")
 PHRASES = ODD["phrases"]
 
 

@@ -9,11 +9,11 @@ import pytest
 from models.events import ConversationEnded, EpisodeClosed, Role
 from models.policy import MemoryPolicy, Policy
 from models.session.topics.compaction import SENTENCE_CHARS
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 from tests.support.session_driver import Session
 from tests.support.topic_driver import Talk
 
-TOLD = examples("long_sessions")
+TOLD = data_file("long_sessions")
 ACKNOWLEDGED = "Noted for the boat."
 
 

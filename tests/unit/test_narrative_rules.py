@@ -6,9 +6,9 @@ import pytest
 
 from models.events import Role
 from models.language.narrative_sentences import tellings
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
-SENTENCES = examples("narrative")
+SENTENCES = data_file("narrative")
 
 
 @pytest.mark.parametrize(("kind", "sentence"), [(k, each) for k, said in SENTENCES["telling"].items() for each in said])

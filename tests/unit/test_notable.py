@@ -12,11 +12,11 @@ from models.language.notable import PART, Notables, clipped, notables_of
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 POLICY = AppPolicy()
-SENTENCES = examples("notable")
+SENTENCES = data_file("notable")
 
 
 def turn(content: str, number: int = 0, role: Role = Role.USER) -> BufferedTurn:

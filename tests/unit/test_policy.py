@@ -9,7 +9,7 @@ import pytest
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy, load_policy
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
 
 
@@ -42,7 +42,7 @@ def test_file_overrides_single_fields() -> None:
     assert (datetime(2010, 1, 1, tzinfo=UTC), 10) == (policy.intake.earliest_time, policy.memory.buffer_turns)
 
 
-@pytest.mark.parametrize(("text", "named"), examples("policies")["refused"])
+@pytest.mark.parametrize(("text", "named"), data_file("policies")["refused"])
 def test_errors_name_the_field(text: str, named: str) -> None:
     """A wrong file is refused with what is wrong and where."""
     with pytest.raises(ConfigurationError) as caught:

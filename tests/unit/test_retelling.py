@@ -6,11 +6,11 @@ import pytest
 
 from models.events import Role
 from models.language.retelling import retold
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
 
 @pytest.mark.parametrize(
-    ("role", "said", "told"), [(role, *pair) for role, pairs in examples("retelling").items() for pair in pairs]
+    ("role", "said", "told"), [(role, *pair) for role, pairs in data_file("retelling").items() for pair in pairs]
 )
 def test_what_is_said_is_told_of_who_said_it(role: str, said: str, told: str) -> None:
     """With a capital and a full stop, without greetings and thanks; an assistant's "you" is the user."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked, speaker_bonuses, speaker_of
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)
@@ -117,7 +117,7 @@ def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> 
     assert len(gained) == len({session for session, _ in scores})
 
 
-@pytest.mark.parametrize(("content", "speaker"), examples("speakers")["named"])
+@pytest.mark.parametrize(("content", "speaker"), data_file("speakers")["named"])
 def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
     """Addresses and times are nobody."""
     assert speaker_of(content) == speaker
@@ -126,7 +126,7 @@ def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
 SAID = ["Anna: I like tea.", "John: I like tea too.", "Tea for me."]
 
 
-@pytest.mark.parametrize(("query", "bonuses"), examples("speakers")["asked"])
+@pytest.mark.parametrize(("query", "bonuses"), data_file("speakers")["asked"])
 def test_turns_of_the_one_who_is_named_are_lifted(query: str, bonuses: list[float]) -> None:
     """Of one speaker only; a question about two is about both."""
     assert speaker_bonuses(query, SAID, 1.5) == bonuses

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from models.text.features import features_of, is_refusal
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
-LABELLED = examples("features")
+LABELLED = data_file("features")
 
 
 @pytest.mark.parametrize(

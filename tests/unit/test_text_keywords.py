@@ -10,12 +10,12 @@ from models.text import words as words_module
 from models.text.keywords import count_topics, topic_names, topics_of
 from models.text.summary import Passage, summarise
 from models.text.words import estimate_tokens, fold_text, utf8_bytes, words_of, words_of_each
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
 RISKY = ("weapon", "hack", "bypass", "exploit")
 
 
-@pytest.mark.parametrize(("word", "expected"), examples("keywords")["topics"])
+@pytest.mark.parametrize(("word", "expected"), data_file("keywords")["topics"])
 def test_topic_of_a_word(word: str, expected: str) -> None:
     """Inflections of a risky stem are that stem; other words are lightly stemmed; stop words and noise are none."""
     assert expected == topic_names(RISKY)(word)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from models.text.language import is_probably_english, script_of
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 
-TEXTS = examples("languages")
+TEXTS = data_file("languages")
 
 
 @pytest.mark.parametrize("text", TEXTS["english"])

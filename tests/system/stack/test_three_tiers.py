@@ -13,13 +13,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from models.events import Role, Turn
-from tests.support.examples import examples
+from tests.support.data_files import data_file
 from tests.support.fault_driver import said
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.timeout(240)
 
-_SUBJECTS = examples("five_subjects")
+_SUBJECTS = data_file("five_subjects")
 _FIRST = "Hello! My name is Alex, I prefer Python and I'm vegetarian."
 
 
