@@ -21,6 +21,7 @@ from typing import TypeVar, Unpack
 import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
+from msgspec.structs import replace
 
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
@@ -97,6 +98,8 @@ class IndexRole(BatchRole):
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
         erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
         self._mask = masker_of(policy.masking, personal=policy.masking.at_index)
+        self._without_masking = replace(policy, masking=replace(policy.masking, secrets=False))
+        """Of records that are masked already."""
         shown = str if self._mask is None else self._mask.text
         self._numbers = TurnNumbers(store, keep_turns=keep_turns, shown=shown)
         self._letters = ProducerOnDemand(settings)
@@ -198,7 +201,7 @@ class IndexRole(BatchRole):
         """
         if self._mask is not None:
             batches = {tp: self._mask.records(self._topics_read[tp.topic], each) for tp, each in batches.items()}
-        arrivals = decode(self._of(TURNS, batches), self._policy).arrivals
+        arrivals = decode(self._of(TURNS, batches), self._without_masking).arrivals
         erased = self._forgotten(arrivals)
         said = [e for e in arrivals if not isinstance(e.event, Turn) or self._stays(e.event, e.position)]
         first = await self._answered(partial(self._numbers.first, said, self._erased))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from jobs.alerts.command import acknowledge, label_alerts, latest_alerts
-from jobs.operate.doctor.partitioning import check_partitioner
+from jobs.operate.doctor import check_partitioner
 from jobs.operate.doctor.verdict import Status
 from models.events import AlertChanged, AlertStatus
 from models.events.topics import TURNS

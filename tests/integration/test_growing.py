@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.operate.topic_copy import copy_turns
-from jobs.operate.topics import apply_topics
+from jobs.operate.topics import apply_topics, copy_turns
 from models.errors import ConfigurationError
 from models.events.topics import PROFILES, TURNS
 from streams.kafka.client import admin

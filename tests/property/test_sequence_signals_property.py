@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from models.risk.sequence.level import HALF_LIFE_TURNS, RiskTrend
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
-from models.risk.sequence.trend import HALF_LIFE_TURNS, RiskTrend
 from models.text.features import Features
 from tests.support.sequence_sessions import after, restored, risky, state_of
 

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.operate.doctor import CHECKS, scoring, serving, setting_rows
-from jobs.operate.doctor.partitioning import standing, verdict_of
+from jobs.operate.doctor import CHECKS, scoring, serving, setting_rows, standing, verdict_of
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.shared import role_groups
 from jobs.shared.role_groups import RoleGroup

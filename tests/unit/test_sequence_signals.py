@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from models.risk.sequence import trend
+from models.risk.sequence import level as trend
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
 from tests.support.sequence_sessions import FIRST_TURN, after, calm, escalating, restored, risky, state_of, value_after
 

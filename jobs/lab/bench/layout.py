@@ -176,7 +176,8 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         first: Heading of the names.
-        rows: Paths. An object is a row, a number one whose column is `value`, a list has a row for each of its objects.
+        rows: Paths. An object is a row, a number one whose column is `value`, a list has a row for each of its objects,
+            and a path that ends in `.*` one for each entry.
         name: Key by which the rows of a list are named, with `unit`; none: all by the heading of the list.
         part: Of each object of a list the part that is shown; none: the whole.
         entries: Mappings; a row is a key of the first one, a column a mapping.
@@ -208,6 +209,8 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
 
     def _rows(self, measured: Measured) -> Iterator[tuple[str, Measured]]:
         for path, heading in map(_named, self.rows):
+            if path.endswith(".*"):
+                yield from entries_at(measured, path[:-2]).items()
             if isinstance(row := at(measured, path), Mapping):
                 yield heading, row
             elif (value := figure(measured, path)) is not None:

@@ -11,8 +11,8 @@ import gc
 import os
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count, cycle, islice
@@ -140,6 +140,17 @@ async def index_user(
     await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
     await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
     await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
+
+
+@asynccontextmanager
+async def own_store(embedder: Embedder) -> AsyncIterator[EdgeStore]:
+    """An empty index in a folder of its own, which goes at the end."""
+    with TemporaryDirectory(prefix="turntide-index-") as folder:
+        store = EdgeStore(Path(folder), embedder=embedder.name)
+        try:
+            yield store
+        finally:
+            await store.close()
 
 
 def user_of(number: int) -> str:

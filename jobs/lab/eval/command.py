@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
+from inspect import iscoroutine
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.lab.eval.scores import ScoreFigures, cell, print_judged
+from jobs.lab.eval.scores import LabelledScores
 from jobs.shared.output import OutputFormat, Printer, progress_bar
 
 app = typer.Typer(
@@ -100,27 +101,17 @@ def facts(
     or stand in it in one piece) and it is sure and important enough to be stored under the policy. --output csv prints
     the figures by category, or with --show-misses the misses. Needs no Kafka.
     """
-    from jobs.lab.bench.measuring import envelope
     from jobs.lab.eval.facts import measure, read_messages
     from models.language.facts.extraction import extract
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
     messages = [message for message in read_messages(data) if split in (FactsSplit.ALL, message.split)]
-    report = measure(messages, extract, policy_of(load_settings()).users.facts)
-    by_category = {
-        **report.by_category,
-        **{f"split {name}": figures for name, figures in report.by_split.items()},
-        "retractions": report.retractions,
-        "all facts": ScoreFigures(report.precision, report.recall, report.f1, report.gold, report.found),
-    }
-    print_judged(
-        Printer(output),
-        envelope(report),
-        {("By category", "what"): by_category, ("By kind of message", "kind"): report.by_kind},
+    _publish(
+        "eval-facts",
+        output,
+        measure(messages, extract, policy_of(load_settings()).users.facts),
         show_misses=show_misses,
-        said=f"{report.messages} messages; of the {report.negatives} with nothing to remember or to forget, "
-        f"a share of {cell(report.negatives_clean)} was left alone",
     )
 
 
@@ -144,7 +135,6 @@ def extraction(
     policy. Subjects are counted apart. --output csv prints the figures by split and type, or with --show-misses the
     misses. Needs no Kafka.
     """
-    from jobs.lab.bench.measuring import envelope
     from jobs.lab.eval.extraction import measure, read_sentences
     from models.errors import ConfigurationError
     from models.language.statements.extraction import extract
@@ -154,29 +144,9 @@ def extraction(
     sentences = [each for each in read_sentences(file) if split in (ExtractionSplit.ALL, each.split)]
     if not sentences:
         raise ConfigurationError(f"no labelled sentence of split {split.value}: give a file that has some")
-    report = measure(
-        sentences,
-        lambda each: extract(each.text, each.role, context=each.context),
-        policy_of(load_settings()).projects.long_term.promote_from,
-    )
-    by_type = {
-        **{f"split {name}": figures for name, figures in report.by_split.items()},
-        **report.by_type,
-        "subjects": report.subjects,
-        "bare source patterns": report.seed_patterns,
-        "source patterns, held out": report.seed_patterns_held_out,
-        "held out": report.held_out,
-        "all": report.all,
-    }
-    print_judged(
-        Printer(output),
-        envelope(report),
-        {("By split and type", "what"): by_type, ("By difficulty", "difficulty"): report.by_difficulty},
-        show_misses=show_misses,
-        said=f"{report.messages} messages; of the {report.negatives} that state nothing, a share of "
-        f"{cell(report.negatives_clean)} was left alone; "
-        f"F1 is {cell(report.f1_ratio)} times that of the source's bare patterns",
-    )
+    promote_from = policy_of(load_settings()).projects.long_term.promote_from
+    report = measure(sentences, lambda each: extract(each.text, each.role, context=each.context), promote_from)
+    _publish("eval-extraction", output, report, show_misses=show_misses)
 
 
 @app.command(
@@ -204,25 +174,13 @@ def topics(
 
     Sessions are made of stretches of five dialogues each, cut in two and said in turn; two messages belong together if
     they come from one dialogue. The project's own fold sorts them into topics for every threshold; F1 is that of pairs
-    of user messages. --output csv prints the curve alone. Needs no Kafka; no message is ever printed.
+    of user messages. --output json has all thresholds. Needs no Kafka; no message is ever printed.
     """
     from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
-    from jobs.lab.eval.topics import measure, rows_of, show
-    from streams.settings import load_settings
-    from streams.wiring import embedder_of, policy_of
+    from jobs.lab.eval.topics import measure
 
-    settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
-    with progress_bar(f"topics, {embedder.value}") as progress:
-        report = measure(
-            dialogues,
-            embedder_of(settings),
-            policy_of(settings),
-            sessions=sessions,
-            seed=seed,
-            progress=progress,
-        )
-    _print(output, report, rows_of(report.curve), lambda printed: show(printed, report))
+    _measure("topics", output, embedder, partial(measure, dialogues), sessions=sessions, seed=seed)
 
 
 @app.command(
@@ -244,17 +202,14 @@ def retrieval(
 ) -> None:
     """Measure how much of what answers a question is found by hybrid search.
 
-    Starts a Kafka of its own, sends the conversations, lets the index role index them, and asks every question within
-    the memory of its user. Recall is evidence found / evidence, the mean over questions; those without evidence are
-    skipped. --output csv prints the recalls alone. No text is ever printed.
+    Indexes the conversations as the index role does, and asks every question within the memory of its user. Recall is
+    evidence found / evidence, the mean over questions; those without evidence are skipped. --output csv prints the
+    recalls alone. Needs no Kafka; no text is ever printed.
     """
     from jobs.lab.eval.dialogues import read_questions
-    from jobs.lab.eval.retrieval import measure, recall_rows, show
+    from jobs.lab.eval.retrieval import measure
 
-    dialogues = read_questions(data, limit=limit_conversations)
-    with progress_bar(f"retrieval, {embedder.value}") as progress:
-        report = measure(dialogues, embedder.value, progress)
-    _print(output, report, recall_rows(report), lambda printed: show(printed, report))
+    _measure("retrieval", output, embedder, partial(measure, read_questions(data, limit=limit_conversations)))
 
 
 @app.command(
@@ -275,16 +230,11 @@ def context(
 
     Folds and indexes each talk as its own user's, then asks every question with budgets of 2,000, 1,000 and 500 tokens.
     Beside the prompt stand the first ten turns of the search, what retrieval gives, and ten turns by words alone.
-    --output csv prints the rows alone. Needs no Kafka; no text is ever printed.
+    --output json has every talk beside all. Needs no Kafka; no text is ever printed.
     """
-    from jobs.lab.eval.context_answers import context_rows, measure, read_talks, show
-    from streams.settings import load_settings
-    from streams.wiring import embedder_of, policy_of
+    from jobs.lab.eval.context_answers import measure, read_talks
 
-    settings, talks = load_settings(vectors={"embedder": embedder.value}), read_talks(file)
-    with progress_bar(f"context, {embedder.value}") as progress:
-        report = asyncio.run(measure(talks, embedder_of(settings), policy_of(settings), progress, one_user=one_user))
-    _print(output, report, context_rows(report), lambda printed: show(printed, report))
+    _measure("context", output, embedder, partial(measure, read_talks(file)), one_user=one_user)
 
 
 @app.command(
@@ -308,32 +258,38 @@ def tiers(
     """
     from jobs.lab.eval.dialogues import read_questions
     from jobs.lab.eval.tiers import measure
+
+    _measure("tiers", output, embedder, partial(measure, read_questions(data)))
+
+
+def _measure(
+    name: str, output: OutputFormat, embedder: EmbedderName, measure: Callable[..., Any], **options: object
+) -> None:
+    """Measure with this embedder, the policy and a bar of progress, and print."""
+    from jobs.lab.bench.result import publish
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
     settings = load_settings(vectors={"embedder": embedder.value})
-    dialogues = read_questions(data)
-    with progress_bar(f"tiers, {embedder.value}") as progress:
-        report = measure(dialogues, embedder_of(settings), policy_of(settings), progress)
-    rows = [msgspec.to_builtins(share) for share in report.shares]
 
-    def show(printed: Printer) -> None:
-        printed.record(msgspec.to_builtins(report.kept))
-        printed.rows("distances", rows)
+    def measured() -> object:
+        with progress_bar(f"{name}, {embedder.value}") as progress:
+            found = measure(embedder_of(settings), policy_of(settings), progress, **options)
+            return asyncio.run(found) if iscoroutine(found) else found
 
-    _print(output, report, rows, show)
+    publish(f"eval-{name}", output, measured)
 
 
-def _print(
-    output: OutputFormat, report: Struct, rows: Iterable[Mapping[str, Any]], show: Callable[[Printer], None]
-) -> None:
-    """Print all of a report with its envelope as JSON, its rows as CSV, or what `show` prints."""
-    from jobs.lab.bench.measuring import envelope
+def _publish(section: str, output: OutputFormat, report: LabelledScores, *, show_misses: bool) -> None:
+    """Print how messages were read; with their misses, CSV has these alone."""
+    from jobs.lab.bench.result import publish
+    from jobs.lab.eval.scores import rows_of_misses
 
-    printed = Printer(output)
-    if output is OutputFormat.JSON:
-        printed.record(envelope(report))
-    elif output is OutputFormat.CSV:
-        printed.rows("", rows)
-    else:
-        show(printed)
+    figures, printed = msgspec.to_builtins(report), Printer(output)
+    rows = rows_of_misses(report.misses)
+    if not show_misses:
+        del figures["misses"]
+    if output is not OutputFormat.CSV or not show_misses:
+        publish(section, output, lambda: figures)
+    if output is not OutputFormat.JSON and show_misses:
+        printed.rows("Missed or wrong", rows)

@@ -10,23 +10,23 @@ measuring alone: no constant is chosen by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from statistics import mean, median
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from jobs.lab.bench.folds import folded_user
-from jobs.lab.bench.retrieve import index_user
+from jobs.lab.bench.measuring import Figures
+from jobs.lab.bench.retrieve import index_user, own_store
 from jobs.lab.eval.dialogues import BEGINS
 from jobs.shared.dialogues import read_labelled
-from jobs.shared.output import Printer, Progress
+from jobs.shared.output import Progress
 from models.events import Role, Turn
 from models.policy import Policy
 from streams.api.assembly import memory_api
@@ -34,7 +34,6 @@ from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
 from streams.api.users.reading import MemoryReader
 from streams.http.security import Caller, reading_for
 from streams.index.collections import TURNS
-from streams.index.edge import EdgeStore
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope
 from streams.ports import Embedder, VectorStore
 from streams.settings.http import HttpSettings
@@ -76,42 +75,6 @@ class Talk(Struct, frozen=True, forbid_unknown_fields=True):
     questions: list[AskedQuestion]
 
 
-class ContextScores(Struct, frozen=True, kw_only=True):
-    """Of one talk or all, with one budget: shares of questions whose answer is in what was given.
-
-    Attributes:
-        context: In the prompt of `/v1/context`.
-        search: In the first turns that `/v1/search` finds: a ceiling for as many turns.
-        retrieve: In the text of `/v1/retrieve`.
-        bm25: In as many turns by their words alone.
-        tokens_median: Of the prompts.
-        budget_share: The same as a share of the budget.
-    """
-
-    talk: str
-    budget: int
-    questions: int
-    context: float
-    search: float
-    retrieve: float
-    bm25: float
-    tokens_median: float
-    budget_share: float
-
-
-class ContextReport(Struct, frozen=True, kw_only=True):
-    """What was measured; the rows of `all` stand last in each budget's."""
-
-    embedder: str
-    talks: int
-    users: int
-    turns: int
-    questions: int
-    all: dict[str, ContextScores]
-    """By budget."""
-    rows: list[ContextScores]
-
-
 class _OfTalk(NamedTuple):
     """A talk and its user."""
 
@@ -136,8 +99,12 @@ def read_talks(file: Path | None = None) -> list[Talk]:
 
 async def measure(
     talks: Sequence[Talk], embedder: Embedder, policy: Policy, progress: Progress, *, one_user: bool = False
-) -> ContextReport:
-    """Index every talk, ask every question with every budget.
+) -> Figures:
+    """Index every talk, ask every question with every budget: shares of questions whose answer is in what is given.
+
+    What is given is the prompt of `/v1/context`, the first turns that `/v1/search` finds (a ceiling for as many turns),
+    the text of `/v1/retrieve`, or as many turns by their words alone. `all` has the shares by budget, `rows` those of
+    each talk.
 
     Args:
         talks: With their questions.
@@ -148,41 +115,30 @@ async def measure(
     """
     of = {talk.id: "everybody" if one_user else talk.id for talk in talks}
     asked: list[_Asked] = []
-    with TemporaryDirectory(prefix="turntide-eval-") as folder:
-        store = EdgeStore(Path(folder), embedder=embedder.name)
-        try:
-            for user_id in dict.fromkeys(of.values()):
-                await _index(store, embedder, policy, user_id, [talk for talk in talks if of[talk.id] == user_id])
-            reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
-            ask = partial(_ask, reader, HybridSearch(store, embedder, policy.retrieval))
-            questions = [
-                (_OfTalk(*named), each)
-                for named, talk in zip(of.items(), talks, strict=True)
-                for each in talk.questions
-            ]
-            for number, (budget, (whose, each)) in enumerate(product(BUDGETS, questions), 1):
-                asked.append(await ask(whose, each, budget))
-                progress(number, len(BUDGETS) * len(questions))
-        finally:
-            await store.close()
-    of_all = {str(budget): _scores("all", [each for each in asked if each.budget == budget]) for budget in BUDGETS}
-    rows = [
-        row
-        for budget in BUDGETS
-        for row in (
-            *(_scores(talk.id, [each for each in asked if each[:2] == (talk.id, budget)]) for talk in talks),
-            of_all[str(budget)],
-        )
-    ]
-    return ContextReport(
-        embedder=embedder.name,
-        talks=len(talks),
-        users=len({*of.values()}),
-        turns=sum(len(talk.turns) for talk in talks),
-        questions=sum(len(talk.questions) for talk in talks),
-        all=of_all,
-        rows=rows,
-    )
+    async with own_store(embedder) as store:
+        for user_id in dict.fromkeys(of.values()):
+            await _index(store, embedder, policy, user_id, [talk for talk in talks if of[talk.id] == user_id])
+        reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
+        ask = partial(_ask, reader, HybridSearch(store, embedder, policy.retrieval))
+        questions = [
+            (_OfTalk(*named), each) for named, talk in zip(of.items(), talks, strict=True) for each in talk.questions
+        ]
+        for number, (budget, (whose, each)) in enumerate(product(BUDGETS, questions), 1):
+            asked.append(await ask(whose, each, budget))
+            progress(number, len(BUDGETS) * len(questions))
+    return {
+        "embedder": embedder.name,
+        "talks": len(talks),
+        "users": len({*of.values()}),
+        "turns": sum(len(talk.turns) for talk in talks),
+        "questions": sum(len(talk.questions) for talk in talks),
+        "all": {f"{budget}": _scores("all", [each for each in asked if each.budget == budget]) for budget in BUDGETS},
+        "rows": [
+            _scores(talk.id, [each for each in asked if each[:2] == (talk.id, budget)])
+            for budget in BUDGETS
+            for talk in talks
+        ],
+    }
 
 
 async def _index(store: VectorStore, embedder: Embedder, policy: Policy, user_id: str, talks: Sequence[Talk]) -> None:
@@ -222,26 +178,9 @@ async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _OfTalk, asked:
     return _Asked(whose.talk, budget, {name: wanted in text.casefold() for name, text in texts.items()}, context.tokens)
 
 
-def _scores(talk: str, asked: Sequence[_Asked]) -> ContextScores:
+def _scores(talk: str, asked: Sequence[_Asked]) -> Figures:
+    """Of one talk or all, with one budget."""
     tokens, budget = float(median(each.tokens for each in asked)), asked[0].budget
     shares = {name: mean(each.given[name] for each in asked) for name in _WAYS}
     used = {"tokens_median": tokens, "budget_share": tokens / budget}
-    return ContextScores(talk=talk, budget=budget, questions=len(asked), **shares, **used)
-
-
-def show(printed: Printer, report: ContextReport) -> None:
-    """Print the shares and what they are of."""
-    printed.rows("Answered by what is given", context_rows(report))
-    printed.message(
-        f"{report.embedder}: {report.questions} questions about {report.talks} talks of {report.users} users, "
-        f"{report.turns} turns together"
-    )
-
-
-def context_rows(report: ContextReport) -> Iterator[dict[str, str]]:
-    """A row for each talk and one for all, for each budget."""
-    for row in report.rows:
-        shares = {name: f"{getattr(row, name):.3f}" for name in _WAYS}
-        named = {"talk": row.talk, "budget": f"{row.budget}", "questions": f"{row.questions}"}
-        used = {"tokens_median": f"{row.tokens_median:.0f}", "budget_share": f"{row.budget_share:.2f}"}
-        yield {**named, **shares, **used}
+    return {"talk": talk, "budget": budget, "questions": len(asked), **shares, **used}

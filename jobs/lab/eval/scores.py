@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
-
-from jobs.shared.output import OutputFormat, Printer
 
 _Label = TypeVar("_Label")
 _Found = TypeVar("_Found")
@@ -132,44 +130,12 @@ def share_clean(judged: Iterable[Judged]) -> float | None:
     return sum(clean) / len(clean) if clean else None
 
 
-def print_judged(
-    printed: Printer,
-    fields: Mapping[str, Any],
-    tables: Mapping[tuple[str, str], Mapping[str, ScoreFigures]],
-    *,
-    show_misses: bool,
-    said: str,
-) -> None:
-    """Print a report.
-
-    Args:
-        printed: JSON has all fields, CSV the first table or the misses.
-        fields: Of the report, its `misses` among them.
-        tables: Title and heading of the first column → figures by name.
-        show_misses: Whether misses are printed.
-        said: A sentence beneath the tables.
-    """
-    rows = []
-    for miss in fields["misses"]:
+def rows_of_misses(misses: Iterable[Miss]) -> Iterator[dict[str, str]]:
+    """As a table has them: id, kind and message, and what was missed or found wrongly."""
+    for miss in misses:
         _, _, kind, text, *_ = miss
         joined = {each: ", ".join(miss[each]) for each in ("missed", "wrong")}
-        rows.append({"id": miss["id"], kind: miss[kind], "message": miss[text], **joined})
-    if printed.form is OutputFormat.JSON:
-        printed.record({name: value for name, value in fields.items() if show_misses or name != "misses"})
-    elif printed.form is OutputFormat.CSV:
-        (_, heading), first = next(iter(tables.items()))
-        printed.rows("", rows if show_misses else _figure_rows(heading, first))
-    else:
-        for (title, heading), table in tables.items():
-            printed.rows(title, _figure_rows(heading, table))
-        if show_misses:
-            printed.rows("Missed or wrong", rows)
-        printed.message(said)
-
-
-def _figure_rows(heading: str, named: Mapping[str, ScoreFigures]) -> Iterator[dict[str, str]]:
-    for name, found in named.items():
-        yield {heading: name} | {key: cell(value) for key, value in asdict(found).items()}
+        yield {"id": miss["id"], kind: miss[kind], "message": miss[text], **joined}
 
 
 def figures_of(right: int, *, gold: int, found: int) -> ScoreFigures:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.lab.bench.folds import folded_user
+from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
@@ -31,57 +31,6 @@ _ODD = 5
 Distances = NDArray[np.float32]
 
 
-class TierCounts(Struct, frozen=True, kw_only=True):
-    """What the tiers keep, over all users.
-
-    Attributes:
-        most_at_hand: Turns in the short-term tier at the most.
-        tokens_before: Of all turns in episodes …
-        tokens_after: … and of the summaries that stand for them.
-        ratio: Turns for each record that is kept of them: facts and episodes.
-    """
-
-    users: int
-    turns: int
-    episodes: int
-    facts: int
-    most_at_hand: int
-    tokens_before: int
-    tokens_after: int
-    ratio: float
-
-
-class DistanceShare(Struct, frozen=True, kw_only=True):
-    """What lies within a distance, as shares.
-
-    Attributes:
-        right: Questions that have an episode with some of their evidence there.
-        same_user: Episodes without evidence, of the same user.
-        foreign: Episodes of other users.
-    """
-
-    distance: float
-    right: float
-    same_user: float
-    foreign: float
-
-
-class TiersReport(Struct, frozen=True, kw_only=True):
-    """What was measured.
-
-    Attributes:
-        nearest_3: Evidence that the three nearest episodes hold, mean over questions.
-        episode_distance: The embedder's own threshold.
-    """
-
-    embedder: str
-    questions: int
-    nearest_3: float
-    episode_distance: float
-    kept: TierCounts
-    shares: list[DistanceShare]
-
-
 class _User(NamedTuple):
     episodes: list[list[str]]
     places: list[set[Place]]
@@ -90,8 +39,14 @@ class _User(NamedTuple):
     tokens: tuple[int, int]
 
 
-def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> TiersReport:
-    """Fold every user, embed the episodes, and compare them with the questions."""
+def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
+    """Fold every user, embed the episodes, and compare them with the questions.
+
+    `kept` has what the tiers keep over all users; `ratio` is turns for each record kept of them, facts and episodes.
+    `shares` has, for each distance, what lies within it: `right` of the questions have an episode with some of their
+    evidence there, `same_user` and `foreign` are shares of the user's other episodes and of other users'. `nearest_3`
+    is the share of evidence that the three nearest episodes hold.
+    """
     of_user: dict[str, list[Turn]] = {}
     for turn in sorted(dialogues.turns, key=lambda turn: turn.timestamp):
         of_user.setdefault(turn.user_id, []).append(turn)
@@ -133,7 +88,7 @@ def _said(turn: Turn) -> Turn:
 
 def _report(
     asked: Sequence[LabelledQuestion], users: dict[str, _User], vectors: dict[str, Distances], embedder: Embedder
-) -> TiersReport:
+) -> Figures:
     questions = embedder.embed([question.text for question in asked])
     right: list[float] = []
     found: list[float] = []
@@ -149,34 +104,32 @@ def _report(
             nearest = set().union(*(places[n] for n in np.argsort(distances)[:NEAREST]))
             found.append(len(question.evidence & nearest) / len(question.evidence))
     compared = {"right": np.array(right), "same_user": np.concatenate(others), "foreign": np.concatenate(foreign)}
-    return TiersReport(
-        embedder=embedder.name,
-        questions=len(right),
-        nearest_3=_mean(np.array(found)),
-        episode_distance=embedder.episode_distance,
-        kept=_kept(list(users.values())),
-        shares=[
-            DistanceShare(distance=distance, **{name: _mean(each < distance) for name, each in compared.items()})
+    return {
+        "embedder": embedder.name,
+        "questions": len(right),
+        "nearest_3": _mean(np.array(found)),
+        "episode_distance": embedder.episode_distance,
+        "kept": _kept(list(users.values())),
+        "shares": [
+            {"distance": distance, **{name: _mean(each < distance) for name, each in compared.items()}}
             for distance in DISTANCES
         ],
-    )
+    }
 
 
 def _mean(values: NDArray[np.generic]) -> float:
     return round(float(values.mean()), 4) if values.size else 0.0
 
 
-def _kept(users: Sequence[_User]) -> TierCounts:
-    turns, facts, episodes = (
-        sum(getattr(user.last, name) for user in users) for name in ("turn_count", "facts", "episodes")
-    )
-    return TierCounts(
-        users=len(users),
-        turns=turns,
-        episodes=episodes,
-        facts=facts,
-        most_at_hand=max((user.most_at_hand for user in users), default=0),
-        tokens_before=sum(user.tokens[0] for user in users),
-        tokens_after=sum(user.tokens[1] for user in users),
-        ratio=round(turns / (facts + episodes), 1) if facts + episodes else 0.0,
-    )
+def _kept(users: Sequence[_User]) -> Figures:
+    names = {"turns": "turn_count", "facts": "facts", "episodes": "episodes"}
+    counts = {name: sum(getattr(user.last, field) for user in users) for name, field in names.items()}
+    records = counts["facts"] + counts["episodes"]
+    return {
+        "users": len(users),
+        **counts,
+        "most_at_hand": max((user.most_at_hand for user in users), default=0),
+        "tokens_before": sum(user.tokens[0] for user in users),
+        "tokens_after": sum(user.tokens[1] for user in users),
+        "ratio": round(counts["turns"] / records, 1) if records else 0.0,
+    }

@@ -8,7 +8,7 @@ Three things teach it, in one convex problem (L-BFGS, no randomness):
 - a strong prior towards zero. It is what helps most on families that were not trained on.
 
 Sources with one label alone teach it nothing: their style would be taken for their label. They serve calibration and
-the combination (`jobs.lab.train.combination`).
+the combination (`jobs.lab.train.scorer`).
 """
 
 from __future__ import annotations

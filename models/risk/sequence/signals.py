@@ -15,13 +15,19 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from models.risk.sequence.change import Cusum, Jump, PageHinkley
-from models.risk.sequence.framing import Demands, Instructions, SetupDrift
-from models.risk.sequence.insistence import Refusals, RefusedRephrased, RephrasedProbing
-from models.risk.sequence.level import Level, Peak, SecondPeak
+from models.risk.sequence.framing import (
+    Demands,
+    Instructions,
+    Persistence,
+    Refusals,
+    RefusedRephrased,
+    RephrasedProbing,
+    SetupDrift,
+    SuspectRun,
+)
+from models.risk.sequence.level import Level, Peak, RiskTrend, SecondPeak
 from models.risk.sequence.matter import InformationGathering, OneMatter, TopicCycling
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.persistence import Persistence, SuspectRun
-from models.risk.sequence.trend import RiskTrend
 
 
 class Signal(Protocol):

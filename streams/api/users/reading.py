@@ -11,9 +11,9 @@ once more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import UNSET
 
@@ -166,12 +166,13 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         wanted = wanted_app(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
-        fresh, remembered, facts, episodes, recent, hits = await asyncio.gather(
-            self._progress.of_user(whose.app_id, whose.user_id),
+        standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
+        (fresh, _), remembered, facts, episodes, recent, hits = await asyncio.gather(
+            standing,
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
             self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES),
-            self._conversation(whose, body.session_id, body.recent_turns),
+            self._conversation(whose, body.session_id, body.recent_turns, standing),
             self._prompt_turns.search(body, whose.caller),
         )
         facts = by_question(body.query, facts, lambda fact: f"{fact.key} {fact.value}")
@@ -312,12 +313,14 @@ class MemoryReader:
         mine = [each for each in found if whose.caller.may_read(each[0].app_id)]
         return [episode_answer(episode, distance) for episode, distance in mine]
 
-    async def _conversation(self, whose: _Whose, session_id: str | None, last: int) -> list[TurnAnswer]:
+    async def _conversation(
+        self, whose: _Whose, session_id: str | None, last: int, standing: Awaitable[tuple[Any, UserMemoryChanged | None]]
+    ) -> list[TurnAnswer]:
         """The last turns of the session or, without one, of the user; never another user's."""
         if last == 0:
             return []
         if session_id is None:
-            return await self._last_said(whose, await self._users.stats(whose.app_id, whose.user_id), last)
+            return await self._last_said(whose, (await standing)[1], last)
         session = await session_of(self._turns, session_id, whose.app_id)
         return self._of_user(whose, await self._turns.last_turns(session, last))
 

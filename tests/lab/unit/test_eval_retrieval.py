@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from jobs.lab.eval.dialogues import LabelledQuestion, read_questions
-from jobs.lab.eval.retrieval import QuestionResult, query_times, recalls
+from jobs.lab.eval.retrieval import QuestionResult, measure, query_times, recalls
 from models.errors import ConfigurationError
+from models.policy import Policy
+from streams.inference.wordllama import WordLlamaEmbedder
 
 
 def sample(name: str, *qa: dict[str, Any]) -> dict[str, Any]:
@@ -105,3 +107,13 @@ def test_recall_is_the_mean_over_questions() -> None:
     assert found["4"]["recall@5"] == 0.75
 
     assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
+
+
+async def test_what_was_said_is_found_by_its_words(tmp_path: Path) -> None:
+    """Each question within its own user's conversations, whatever others said."""
+    talk = sample("a", asked(["D1:2"], category=1)) | {"qa": [asked(["D2:1"]) | {"question": "Who said 2 1?"}]}
+    dialogues = read_questions(written(tmp_path, talk, sample("b")))
+    report = await measure(dialogues, WordLlamaEmbedder(), Policy(), lambda _done, _of: None)
+
+    assert (report["indexed_turns"], report["questions"], report["conversations"]) == (8, 1, 2)
+    assert {"recall@5": 1.0, "recall@10": 1.0, "recall@20": 1.0} == report["turns"]["4"] == report["sessions"]["4"]

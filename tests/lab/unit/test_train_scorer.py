@@ -11,15 +11,17 @@ from msgspec import structs
 from sklearn.linear_model import LogisticRegression
 from typer.testing import Result
 
-from jobs.lab.train.combination import (
+from jobs.lab.train.scorer import (
     ALERT_PROBABILITY,
     PRIOR,
     TARGET_FALSE_ALARMS,
     LabelledSessions,
+    Trainer,
     fit_combination,
+    own_dialogues,
+    own_pairs,
     source_weights,
 )
-from jobs.lab.train.scorer import Trainer, own_dialogues, own_pairs
 from jobs.lab.train.turns import logistic
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
