@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import UNSET
 
@@ -25,7 +25,7 @@ from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
 from streams.api.sessions.turns import Waiting, is_visible, session_of
-from streams.api.users.freshness import HEADERS, MemoryProgress
+from streams.api.users.freshness import HEADERS, Freshness, MemoryProgress
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -73,6 +73,7 @@ class _OfAnApp(Protocol):
 
 
 _Record = TypeVar("_Record", bound=_OfAnApp)
+_Standing = tuple[Freshness, UserMemoryChanged | None]
 
 
 class _Whose(NamedTuple):
@@ -314,7 +315,7 @@ class MemoryReader:
         return [episode_answer(episode, distance) for episode, distance in mine]
 
     async def _conversation(
-        self, whose: _Whose, session_id: str | None, last: int, standing: Awaitable[tuple[Any, UserMemoryChanged | None]]
+        self, whose: _Whose, session_id: str | None, last: int, standing: Awaitable[_Standing]
     ) -> list[TurnAnswer]:
         """The last turns of the session or, without one, of the user; never another user's."""
         if last == 0:
