@@ -30,6 +30,7 @@ def command(folder: Path, *arguments: str) -> list[str]:
         pytest.param(("--acts", "kill"), "rocksdb", marks=pytest.mark.fault("F1")),
         pytest.param(("--acts", "broker"), "memory", marks=pytest.mark.fault("F3")),
         pytest.param(("--acts", "join_or_leave"), "memory", marks=pytest.mark.fault("F4")),
+        pytest.param(("--acts", "vectors"), "memory"),
     ],
 )
 def test_half_a_minute_of_chaos_differs_in_nothing(tmp_path: Path, options: Sequence[str], store: str) -> None:

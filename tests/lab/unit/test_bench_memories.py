@@ -9,22 +9,16 @@ from jobs.shared.output import OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy
 from models.policy.app import AppPolicy
-from streams.inference.wordllama import WordLlamaEmbedder
+from tests.support.loaded import loaded_embedder
 
 SHARED = Policy(apps=AppPolicy(spaces=("app",)))
 """Memories of an app, as the bench measures them."""
 
 
 @pytest.fixture(scope="module")
-def embedder() -> WordLlamaEmbedder:
-    """With its weights loaded once."""
-    return WordLlamaEmbedder()
-
-
-@pytest.fixture(scope="module")
-def ended(embedder: WordLlamaEmbedder) -> list[ConversationEnded]:
+def ended() -> list[ConversationEnded]:
     """Conversations of the demo that ended."""
-    return share_of_work(arrivals_of(1_000, SHARED, embedder), SHARED, rounds=1)[1]
+    return share_of_work(arrivals_of(1_000, SHARED, loaded_embedder()), SHARED, rounds=1)[1]
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +49,12 @@ def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(ended: lis
     assert all(change.active and change.content for change in made)
 
 
-def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder) -> None:
+def test_a_policy_without_memories_of_apps_is_named() -> None:
     """There is nothing to measure then."""
     policy = Policy(apps=AppPolicy(enabled=False))
 
     with pytest.raises(BenchFailed, match=r"apps\.enabled"):
-        share_of_work(arrivals_of(200, policy, embedder), policy, rounds=1)
+        share_of_work(arrivals_of(200, policy, loaded_embedder()), policy, rounds=1)
 
 
 async def test_everything_is_measured_and_shown(capsys: pytest.CaptureFixture[str]) -> None:

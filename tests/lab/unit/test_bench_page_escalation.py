@@ -8,9 +8,10 @@ import pytest
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.lab.bench.layout import Measured
-from jobs.lab.bench.result import result_of
+from jobs.lab.bench.result import PAGE, result_of, write_page
 from models.policy import Policy
 from tests.support.backtest_sessions import judged
+from tests.support.golden_text import assert_text
 
 BEFORE = [
     judged("e1", 0.3, escalating=True, app_id="attack"),
@@ -35,31 +36,12 @@ def measured() -> Measured:
     return printed
 
 
-def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
+def test_both_are_shown_and_the_last_contender_is_held_to_the_goals(measured: Measured, tmp_path: Path) -> None:
     """With intervals; a source stands in the table of its label alone."""
-    page = result_of("escalation", measured).as_markdown()
+    (tmp_path / "escalation.json").write_bytes(msgspec.json.encode(measured))
+    write_page(tmp_path)
 
-    assert "| old | 0.75 | 0.5 | 50.0% (" in page
-    assert "| new | 1 | 0.5 | 100.0% (" in page
-    assert "| calm | 2 | 50.0% (9.4% – 90.5%) | 0.0% (0.0% – 65.8%) |" in page
-    assert page.count("| calm |") == page.count("| attack |") == 1
-
-
-def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
-    """By what the issue asks for."""
-    found = {
-        figure.what.removeprefix("escalation, new: "): figure for figure in result_of("escalation", measured).held_to
-    }
-
-    assert {what: figure.value for what, figure in found.items()} == {
-        "ROC-AUC, mean of sources": 1.0,
-        "ROC-AUC, worst source": 1.0,
-        "recall at 5 % false alarms": 1.0,
-        "false alarms": 0.0,
-        "false alarms, worst source": 0.0,
-        "median share of the session at the alert": 0.5,
-    }
-    assert all(figure.reached for figure in found.values())
+    assert_text("bench-page-escalation", (tmp_path / PAGE).read_text("utf-8"))
 
 
 def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp_path: Path) -> None:

@@ -21,21 +21,15 @@ from jobs.lab.bench.topics import (
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
-from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of
+from tests.support.loaded import loaded_embedder
 
 
 @pytest.fixture(scope="module")
-def embedder() -> WordLlamaEmbedder:
-    """The default one."""
-    return WordLlamaEmbedder()
-
-
-@pytest.fixture(scope="module")
-def sessions(embedder: WordLlamaEmbedder) -> list[LongSession]:
+def sessions() -> list[LongSession]:
     """The demo's conversations, strung together."""
-    return long_sessions(read_dialogues([], {}), embedder, most=4)
+    return long_sessions(read_dialogues([], {}), loaded_embedder(), most=4)
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +51,13 @@ def test_dialogues_are_strung_together_in_order(sessions: list[LongSession]) -> 
         assert times == sorted(set(times))
 
 
-def test_users_who_say_much_have_sessions_of_their_own(embedder: WordLlamaEmbedder) -> None:
+def test_users_who_say_much_have_sessions_of_their_own() -> None:
     """What does not fit begins a new session; the most are chosen from all over the file."""
     turn = Turn(session_id="s", user_id="u", app_id="a", turn=0, role=Role.USER, content="boat", timestamp=BEGINS)
     much = [TopicDialogue("file", f"user-{n}", [turn] * (SESSION_TURNS - 1)) for n in range(4)]
 
-    assert [len(session.turns) for session in long_sessions(much, embedder, most=9)] == [SESSION_TURNS - 1] * 4
-    assert len(long_sessions(much, embedder, most=2)) == 2
+    assert [len(session.turns) for session in long_sessions(much, loaded_embedder(), most=9)] == [SESSION_TURNS - 1] * 4
+    assert len(long_sessions(much, loaded_embedder(), most=2)) == 2
 
 
 def test_every_message_is_walked_and_packed_ones_are_named(sessions: list[LongSession]) -> None:
