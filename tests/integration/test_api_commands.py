@@ -3,26 +3,21 @@
 from datetime import UTC, datetime
 
 import pytest
-from aiokafka.admin import NewTopic
 
 from models.errors import DeliveryFailed
 from models.events import AccessAudited, MemoriesPurged, MemoryDeleted, Position
 from models.events.topics import AUDIT, COMMANDS
 from models.policy import IntakePolicy
-from models.wire.codec import decode_command, decode_output, encode
+from models.wire.codec import decode_command, encode
 from streams.api.commands import KafkaCommands
 from streams.http.audit_log import KafkaAudit
-from streams.kafka.client import admin, read_to_end
-from streams.kafka.topics import BrokerTopic, create
-from streams.settings import load_settings
+from streams.settings import Settings, load_settings
+from tests.support.fault_driver import events, records_on
 
 
-async def test_commands_are_where_they_are_said_to_be(kafka: str, topic_prefix: str) -> None:
+async def test_commands_are_where_they_are_said_to_be(settings: Settings) -> None:
     """Each under its space's key, one after the other; the memory role decodes what was sent; it connects again."""
-    settings = load_settings(kafka={"bootstrap": kafka}, topic_prefix=topic_prefix)
-    topic, now = COMMANDS.full_name(topic_prefix), datetime.now(UTC)
-    async with admin(settings.kafka) as client:
-        await client.create_topics([NewTopic(topic, 2, 1)])
+    now = datetime.now(UTC)
     sent = [
         MemoryDeleted(app_id="shop/eu ü", timestamp=now, request_id="1", by="ops", memory_id=7),
         MemoriesPurged(app_id="shop/eu ü", timestamp=now, request_id="2", by="ops"),
@@ -32,7 +27,7 @@ async def test_commands_are_where_they_are_said_to_be(kafka: str, topic_prefix: 
     for command in sent:
         places.append(await commands.send(command))
         await commands.close()
-    found = [record async for record in read_to_end(settings.kafka, topic)]
+    found = await records_on(settings, COMMANDS)
 
     assert places == [Position(COMMANDS.name, found[0].partition, offset) for offset in (0, 1)]
     assert [decode_command(each.value, each.key, now, IntakePolicy()) for each in found] == sent
@@ -54,18 +49,13 @@ def event(number: int) -> AccessAudited:
     )
 
 
-async def test_records_arrive(kafka: str, topic_prefix: str) -> None:
+async def test_records_arrive(settings: Settings) -> None:
     """What is waited for, and what is left when the role ends."""
-    settings = load_settings(kafka={"bootstrap": kafka}, topic_prefix=topic_prefix)
-    async with admin(settings.kafka) as client:
-        await create(client, [BrokerTopic(name=AUDIT.full_name(topic_prefix), partitions=3, replication=1, config={})])
     log = KafkaAudit(settings)
     sent = [event(n) for n in range(5)]
     async with log.running():
         await log.write(sent[0])
         for each in sent[1:]:
             log.record(each)
-    topic = AUDIT.full_name(topic_prefix)
-    found = [encode(decode_output(AUDIT, record.value)) async for record in read_to_end(settings.kafka, topic)]
 
-    assert sorted(found) == sorted(map(encode, sent))
+    assert sorted(map(encode, await events(settings, AUDIT))) == sorted(map(encode, sent))

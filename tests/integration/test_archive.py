@@ -36,9 +36,6 @@ from tests.support.lake_records import example, profile, turn
 PARTITIONS = 3
 
 
-KAFKA = {"session_timeout": timedelta(seconds=6), "heartbeat_interval": timedelta(seconds=1)}
-
-
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     """An archive that lands and merges all the time."""

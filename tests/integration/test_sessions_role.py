@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from streams.observe.telemetry import metrics
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings
 from streams.wiring import embedder_of
-from tests.support.fault_driver import BrittleScorer, events, recorded, records_on, said, send, working
+from tests.support.fault_driver import BrittleScorer, events, recorded, records_on, said, send, until, working
 
 PARTITIONS = 1
 
@@ -39,12 +40,13 @@ def running(settings: Settings) -> AbstractAsyncContextManager[list[asyncio.Futu
 async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Settings) -> None:
     """The others of the same batch and session are folded; the role goes on, and shows where it stands."""
     await produce(settings, range(5))
-    async with running(settings) as (task,), asyncio.timeout(60):
-        profiles: list[Any] = []
-        while not profiles or profiles[-1].last_turn < 4:
-            assert not task.done()
-            await asyncio.sleep(0.2)  # poll the topic
-            profiles = await events(settings, PROFILES)
+
+    async def all_told() -> list[Any]:
+        found = await events(settings, PROFILES)
+        return found if found and found[-1].last_turn == 4 else []
+
+    async with running(settings), asyncio.timeout(60):
+        profiles = await until(all_told, "the profile after the last turn")
         (letter,) = await events(settings, DEAD_LETTERS)
         shown = metrics.registry.get_sample_value
         lag = {"partition": "0"}
@@ -85,11 +87,8 @@ async def test_an_idle_partition_gets_a_tick_and_closes_what_is_due(
     """Nothing arrives any more: the role itself writes the record that moves the clock, once."""
     monkeypatch.setattr("streams.roles.sessions.IDLE_BEFORE_TICK", timedelta(seconds=3))
     await produce(settings, [0, 1], start=datetime.now(UTC) - timedelta(hours=2))
-    episodes: list[Any] = []
-    async with running(settings), asyncio.timeout(60):
-        while not episodes:
-            await asyncio.sleep(0.2)  # poll the topic
-            episodes = await events(settings, EPISODES)
+    async with running(settings):
+        episodes = await until(partial(events, settings, EPISODES), "the session is closed")
         await asyncio.sleep(5)  # time for a second tick, were it sent
     keys = [record.key for record in await records_on(settings, TURNS)]
 

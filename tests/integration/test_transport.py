@@ -7,7 +7,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
@@ -61,7 +60,7 @@ async def running(role: Recorder) -> AsyncIterator[Recorder]:
     task.result()
 
 
-KAFKA = {"max_poll_records": 100, "session_timeout": timedelta(seconds=6), "heartbeat_interval": timedelta(seconds=1)}
+KAFKA = {"max_poll_records": 100}
 """Polls of at most a hundred records, of both topics together."""
 
 

@@ -1,4 +1,4 @@
-"""The six scenarios of app memory by their names, from turns on the topic to the admin API, and a restart."""
+"""App memory's scenarios by their names, from turns on the topic to the admin API; the limit: test_app_scenarios."""
 
 import asyncio
 import uuid
@@ -21,15 +21,6 @@ _SAID = (
     "I prefer meetings after 2pm on weekdays.",
     "We decided to move the shop to Bergen in May.",
     "My order 5512 arrived with a broken lamp.",
-    "I am allergic to peanuts.",
-    "Let's take the blue paint for the kitchen then.",
-    "The deadline of the Phoenix project is November 1.",
-    "I live in Lisbon and work from home.",
-    "We agreed to pay the invoice in two parts.",
-    "The printer works again after the new driver.",
-    "I always fly with one small bag.",
-    "My sister teaches piano on Saturdays.",
-    "I decided to cancel the magazine.",
 )
 
 
@@ -95,16 +86,6 @@ async def test_includes_memories_in_context_of_their_app_alone(stack: Stack) -> 
         assert "2pm" in each
     assert "2pm" not in isolated + private
     assert listed == []
-
-
-async def test_compacts_memories_when_limit_reached(stack: Stack) -> None:
-    """Ten, one more, and ten again; all at once."""
-    async with stack.client() as http:
-        await converse(stack, "compacts", _SAID)
-        found = await memories(http, "compacts", created=len(_SAID))
-        stats = (await http.get("/apps/compacts/memories/stats", params=OF_USER)).json()
-
-    assert (len(found), stats["compactions"]) == (10, len(_SAID) - 10)
 
 
 async def test_retains_memories_after_app_uninstall(stack: Stack) -> None:
