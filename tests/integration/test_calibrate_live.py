@@ -13,11 +13,10 @@ from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events.topics import ALERTS, TURNS
 from models.policy import Policy
-from models.wire.codec import encode
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.support.backtest_sessions import LOUD, conversation
-from tests.support.fault_driver import records_on
+from tests.support.fault_driver import recorded, records_on
 from tests.support.zero_embedder import ZeroEmbedder
 
 
@@ -25,7 +24,7 @@ def said_now(*session_ids: str) -> list[Record]:
     """Conversations that alert, said at this moment."""
     now = datetime.now(UTC)
     events = [structs.replace(event, timestamp=now) for each in session_ids for event in conversation(each, LOUD)]
-    return [Record(event.session_id.encode(), encode(event)) for event in events]
+    return [recorded(event) for event in events]
 
 
 async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings) -> None:

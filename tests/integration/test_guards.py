@@ -18,7 +18,7 @@ from streams.kafka import watchdog
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
 from streams.settings import Settings
-from tests.support.fault_driver import PlainRole, recorded, said, send, working
+from tests.support.fault_driver import PlainRole, recorded, said, send, until, working
 
 PARTITIONS = 1
 KAFKA = {"max_poll_records": 50, "max_fetch_bytes": 1024 * 1024, "stall_after": timedelta(seconds=4)}
@@ -108,10 +108,8 @@ async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: Hard
     assert ends.instead.is_set()
 
     again = SlowRole(settings)
-    async with working(again.run) as (later,), asyncio.timeout(60):
-        while again.taken < 20:
-            assert not later.done()
-            await asyncio.sleep(0.1)  # poll what was taken
+    async with working(again.run) as (later,):
+        await until(lambda: again.taken == 20, "all are taken")
     later.result()
 
 
@@ -120,10 +118,8 @@ async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings,
     """What is fetched ahead stays at two polls and one fetch, though twenty times as much waits in the log."""
     count = await produce(settings, ["x" * 20_000] * 1_000)
     role = SlowRole(settings, pace_s=0.02)
-    async with working(role.run) as (task,), asyncio.timeout(180):
-        while role.taken < count:
-            assert not task.done()
-            await asyncio.sleep(0.2)  # poll what was taken
+    async with working(role.run) as (task,):
+        await until(lambda: role.taken == count, "all are taken", within_s=180)
     task.result()
 
     assert 50 <= role.most_ahead <= 2 * settings.kafka.max_poll_records
@@ -169,13 +165,10 @@ async def test_a_slow_archive_does_not_gather(archived: tuple[Settings, dict[str
     count = await produce(settings, ["x" * 20_000] * 600)
     writer: Any = SlowWriter()
     archivist = Archivist(settings, topics, IntakePolicy(), writer)
-    async with working(archivist.run) as (task,), asyncio.timeout(120):
-        while sum(records for records, _ in writer.landed) < count:
-            assert not task.done()
-            await asyncio.sleep(0.1)  # poll what landed
+    async with working(archivist.run) as (task,):
+        await until(lambda: sum(records for records, _ in writer.landed) == count, "all are landed", within_s=120)
     task.result()
 
-    assert sum(records for records, _ in writer.landed) == count
     one_poll = settings.kafka.max_poll_records * 21_000
     assert max(size for _, size in writer.landed) <= settings.archive.flush_bytes + one_poll
 

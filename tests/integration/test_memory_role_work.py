@@ -1,6 +1,5 @@
 """Work that waits in the memory role goes on by itself, on the real broker: apps' memories and projects."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -18,7 +17,7 @@ from streams.observe.telemetry import metrics
 from streams.roles.memory import MemoryRole
 from streams.settings import Settings
 from tests.support.app_driver import Space
-from tests.support.fault_driver import events, working, write
+from tests.support.fault_driver import events, until, working, write
 from tests.support.project_driver import Project
 
 ENERGY = EnergyPolicy(capacity_units=12.0, refill_units_per_hour=5 * 3_600.0)
@@ -37,12 +36,13 @@ async def settled(
     for commands in said:
         records = [Record(entity_key(each).encode(), encode(each), headers_for(each)) for each in commands]
         await write(settings, COMMANDS, records, partition=None)
-    async with working(MemoryRole(settings, POLICY).run) as (task,), asyncio.timeout(60):
-        found: list[Any] = []
-        while not done(found):
-            assert not task.done()
-            await asyncio.sleep(0.3)  # poll the topic
-            found = await events(settings, topic)
+
+    async def wanted() -> list[Any]:
+        found = await events(settings, topic)
+        return found if done(found) else []
+
+    async with working(MemoryRole(settings, POLICY).run) as (task,):
+        found: list[Any] = await until(wanted, "the topic is as wanted")
     task.result()
     return found
 

@@ -15,7 +15,6 @@ from models.events import (
     AppMemoryChanged,
     AppMemorySkipped,
     CompactionDecided,
-    CompactionRequested,
     ConversationEnded,
     MemoryProposed,
     MemoryRequested,
@@ -140,11 +139,6 @@ class Space(MemoryDriver):
     def asked_for_memories(self) -> list[MemoryRequested]:
         """Every request for a memory."""
         return self.of(MemoryRequested)
-
-    @property
-    def asked_for_compactions(self) -> list[CompactionRequested]:
-        """Every request for a decision."""
-        return self.of(CompactionRequested)
 
 
 def ended(said: str, session: str, source: Position, at: datetime, **more: Any) -> ConversationEnded:

@@ -18,6 +18,7 @@ from models.events import (
 )
 from models.policy import Policy
 from models.session.fold import SessionState, fold
+from models.session.topics.conversation_topics import ConversationTopics
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
 from tests.support.entity_driver import EntityDriver
 
@@ -64,6 +65,12 @@ class Session(EntityDriver):
         assert self.state is not None
         assert self.state.deadline is not None
         return self.state.deadline
+
+    @property
+    def topics(self) -> ConversationTopics:
+        """The topic memory as it is."""
+        assert self.state is not None
+        return self.state.topics(self.policy)
 
     @property
     def profile(self) -> ProfileUpdated:

@@ -11,7 +11,6 @@ from models.policy.topic import TopicPolicy
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import TopicState
 from models.state.buffer import BufferedTurn
-from models.wire.arrival import SessionTimedOut
 from tests.support.session_driver import NOON, Session, said
 
 DIMS = 64
@@ -64,16 +63,6 @@ class Talk(Session):
         for n in range(messages):
             changes += self.answer() if n % 2 else self.ask(about)
         return changes
-
-    def time_out(self) -> None:
-        """The session's next deadline passes."""
-        self.put(SessionTimedOut("s", self.deadline))
-
-    @property
-    def topics(self) -> ConversationTopics:
-        """The topic memory as it is."""
-        assert self.state is not None
-        return self.state.topics(self.policy)
 
     @property
     def active(self) -> TopicState:

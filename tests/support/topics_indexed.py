@@ -7,7 +7,6 @@ import numpy as np
 from models.events import OutputEvent, Role, TopicChanged
 from models.policy import Policy
 from models.policy.topic import TopicPolicy
-from models.session.topics.conversation_topics import ConversationTopics
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.inference.intake import topic_text
 from streams.ports import VectorStore
@@ -37,12 +36,6 @@ class IndexedSession(Session):
             store, embedder, self.turns, keep_turns=keep, forgotten_after=policy.session.closed_retention
         )
         self.indexed = 0
-
-    @property
-    def topics(self) -> ConversationTopics:
-        """What the state has."""
-        assert self.state is not None
-        return self.state.topics(self.policy)
 
     @property
     def changes(self) -> list[tuple[TopicChanged, int]]:

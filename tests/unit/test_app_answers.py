@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from models.events import MemoryRequested, RequestedTurn, Role
+from models.events import CompactionRequested, MemoryRequested, RequestedTurn, Role
 from models.events.app import MemoryDeleted, MemoryEdited
 from tests.support.app_driver import THINGS, Space
 
@@ -119,7 +119,7 @@ def test_an_answer_that_never_comes_is_not_waited_for() -> None:
 def test_nobody_knows_the_candidate_before_it_is_decided() -> None:
     """Ten are told, and counted, while the eleventh waits; it is the request's new memory."""
     space = asked()
-    (request,) = space.asked_for_compactions
+    (request,) = space.of(CompactionRequested)
 
     assert sorted(space.active) == [m.memory_id for m in request.memories] == [*range(1, 11)]
     assert (request.new_memory.memory_id, request.new_memory.content) == (11, f"User bought {THINGS[10]}.")

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.bench.result import COMMANDS, PAGE, result_of, write_page
 from models.errors import ConfigurationError
+from tests.support.command_line import printed
 from tests.support.golden_text import assert_text
 
 ALL: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "measurements.json").read_bytes())
@@ -60,8 +59,8 @@ def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_result_of_nothing_shows_nothing(name: str) -> None:
     """As of a command that was cut short, or of contenders of which nothing is known: no verdict, row or picture."""
-    for printed in ({}, {"outcomes": [{"policy": "p"}]}):
-        result = result_of(name, printed)
+    for measured in ({}, {"outcomes": [{"policy": "p"}]}):
+        result = result_of(name, measured)
         rows = [row for table in result.rows for row in table.rows if any(str(cell).strip("– ") for cell in row[1:])]
         assert ([f for f in result.held_to if f.value is not None], rows, list(result.pictures)) == ([], [], [])
 
@@ -108,9 +107,8 @@ def test_no_file_and_a_broken_file_say_what_to_do(tmp_path: Path) -> None:
 def test_command_prints_what_is_held_to_what(tmp_path: Path) -> None:
     """`turntide lab bench page FOLDER --output json`: a row for each figure, with numbers as numbers."""
     (tmp_path / "scale.json").write_text(json.dumps(SCALE))
-    result = CliRunner().invoke(app, ["bench", "page", str(tmp_path), "--output", "json"])
 
-    assert json.loads(result.stdout) == [
+    assert printed("bench", "page", str(tmp_path)) == [
         {"figure": "cost of a turn, turn 10,000 to turn 10", "value": 1.25, "bound": 1.3, "unit": "×", "reached": True}
     ]
     assert (tmp_path / PAGE).is_file()

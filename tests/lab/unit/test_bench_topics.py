@@ -1,12 +1,8 @@
 """`turntide lab bench topics`: its arithmetic, its walk over the demo's conversations, its command. Never how fast."""
 
-import json
-
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.topics import (
     SESSION_TURNS,
@@ -23,6 +19,7 @@ from models.events import Role, Turn
 from models.policy import Policy
 from streams.settings import load_settings
 from streams.wiring import policy_of
+from tests.support.command_line import printed
 from tests.support.loaded import loaded_embedder
 
 
@@ -30,14 +27,6 @@ from tests.support.loaded import loaded_embedder
 def sessions() -> list[LongSession]:
     """The demo's conversations, strung together."""
     return long_sessions(read_dialogues([], {}), loaded_embedder(), most=4)
-
-
-@pytest.fixture(scope="module")
-def printed() -> str:
-    """What the command prints as JSON."""
-    result = CliRunner().invoke(app, ["bench", "topics", "--quick", "--no-role", "--output", "json"])
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def test_dialogues_are_strung_together_in_order(sessions: list[LongSession]) -> None:
@@ -102,15 +91,15 @@ def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
         match_ms(few, Policy())
 
 
-def test_command_prints_every_key_and_holds_every_limit(printed: str) -> None:
+def test_command_prints_every_key_and_holds_every_limit() -> None:
     """JSON has the report, its rows and its envelope, and no message; without a broker all figures but the role's."""
-    fields = json.loads(printed)
+    fields = printed("bench", "topics", "--quick", "--no-role")
 
     envelope = {"held", "load_average_at_start", "cpus", "command", "measured_at", "machine"}
     assert {"add_ms", "packing", "ratio_throughput", "probes", "notes", *envelope} < fields.keys()
     assert {"messages", "gzip_base64_saves_percent", "deflate_saves_percent"} < fields["packing"][0].keys()
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
-    assert not any(content in printed for content in said)
+    assert not any(content in str(fields) for content in said)
 
     figures = {each["figure"].removeprefix("topics: "): each for each in fields["held"]}
     assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures.keys()
