@@ -3,8 +3,6 @@
 Commands are imported when they are called: `turntide --help` must not wait for a Kafka client or a database.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import tomllib

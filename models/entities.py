@@ -3,8 +3,6 @@
 Whoever adds a memory layer writes its kind here; `tests/support/new_layer.py` is a small one.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, get_args
 
 from msgspec import Struct

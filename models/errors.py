@@ -20,8 +20,6 @@ TurntideError
 ```
 """
 
-from __future__ import annotations
-
 
 class TurntideError(Exception):
     """Root of the tree. The message says what, where and what to do."""

@@ -4,8 +4,6 @@ Implementations stand one per file in `embed/`, `vectors/`, `notify/`, `judges/`
 Each port has one contract suite in `tests/contract/` that runs on every implementation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol, runtime_checkable

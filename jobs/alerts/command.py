@@ -1,7 +1,5 @@
 """`turntide alerts`: list, explain, acknowledge and label alerts, and test the sinks."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Labels of alerts: whether each was right. Back-tests and calibration measure by them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - views and columns are constants of this module
 
-from __future__ import annotations
-
 import re
 import sys
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """`turntide query`: SQL over the archive, also while it is being written."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from collections.abc import Iterator

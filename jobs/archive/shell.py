@@ -1,7 +1,5 @@
 """`turntide archive shell`: SQL over the archive, statement by statement, read-only."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress

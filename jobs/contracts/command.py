@@ -1,7 +1,5 @@
 """`turntide ops contracts`: the generated contracts against the ones in the repository."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The contracts as documents, from the events and the topic table: JSON Schema, AsyncAPI, data dictionary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 A request that fails is an answer with a problem: the demo goes on to its verdict, which fails.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The command line of the demo."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -8,8 +8,6 @@ what a project's memory is shown and measured with. Benches take no traffic from
 its pauses (`load_play`).
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from enum import StrEnum
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Folders of demos, with broker, archive and conversations: made in the temporary folder, removed by `--clean`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Questions of the demo to memory (`questions.toml`) and to the archive (`figures.toml`), and wrong answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from importlib.resources import files

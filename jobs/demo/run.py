@@ -1,7 +1,5 @@
 """The demo from beginning to end: a broker, topics, roles, the play, the summary, and nothing left running."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Display of the demo: lines, on a terminal above its progress; one JSON object for programs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex

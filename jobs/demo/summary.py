@@ -1,7 +1,5 @@
 """Verdict on the demo: did exactly the expected sessions alert, does memory answer, is the archive whole?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta

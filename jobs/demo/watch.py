@@ -1,7 +1,5 @@
 """Reading along: what Turntide emits, how far each role is, and whether all of them have caught up."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """`turntide lab soak`: roles under steady load, and whether their memory stays flat (fault F15)."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """`turntide memory consolidate`: archive what is old and weak in a project, merge episodes, say what that saved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep

@@ -1,7 +1,5 @@
 """`turntide memory erase`: have a user, a session or an app forgotten everywhere, and see the proof."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """`turntide memory mcp`: the memory of a running role as MCP tools on standard input and output."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus

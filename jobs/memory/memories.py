@@ -1,7 +1,5 @@
 """`turntide memory apps`: what apps remember of conversations that ended; read it, put it right, let it go."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime

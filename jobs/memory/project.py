@@ -1,7 +1,5 @@
 """`turntide memory project`: what is remembered of a project; read it, put it right, travel in time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any

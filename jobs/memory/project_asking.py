@@ -1,7 +1,5 @@
 """Arguments and forms of the commands of `turntide memory project`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

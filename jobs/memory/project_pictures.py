@@ -1,7 +1,5 @@
 """Pictures of a project's memory: the narrative arc of a conversation, and the graph of memories."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from math import atan2, ceil, degrees, hypot

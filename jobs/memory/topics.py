@@ -1,7 +1,5 @@
 """`turntide memory`: what a session's topics became, their whole history, and bringing an evicted one back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`turntide ops dlq`: what could not be used, and sending it again once the cause is mended."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """`turntide ops metrics`: every metric, what it means and what to do about it; `deploy/metrics.md` is made of it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Lines of `turntide worker all` while it starts: each role once it is ready, and all of them, with the addresses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`turntide ops reset`: let a role fold or index the log anew, after its state or store was lost."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime

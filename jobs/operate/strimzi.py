@@ -1,7 +1,5 @@
 """The topic table as resources of Strimzi, and a Kafka user for each role with no more rights than it needs. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal

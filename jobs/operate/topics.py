@@ -1,7 +1,5 @@
 """`turntide topics`: the topic table against the broker, and turns of one prefix sent to another one's topic."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator

@@ -4,8 +4,6 @@ The log of its partition is folded from the beginning: what other sessions did t
 policy the same tells what would have been.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Rules by which a partition was folded, as workers kept them (`streams.state.policy_versions`), and folds by them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import groupby

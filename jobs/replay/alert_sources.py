@@ -1,7 +1,5 @@
 """Sources of `turntide ops replay --alert`: the topics, or the archive."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """`turntide ops replay`: fold the logs again with the pure functions, and hold what the roles left against it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

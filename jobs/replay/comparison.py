@@ -3,8 +3,6 @@
 Roles that never ran here are not compared, but for sessions: everything else rests on it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from time import monotonic

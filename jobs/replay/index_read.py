@@ -1,7 +1,5 @@
 """Reads what the index holds over its HTTP API: of the index role, else over the Qdrant server that settings name."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Loopback ports for a local broker and its roles."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 from collections import deque

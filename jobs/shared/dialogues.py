@@ -9,8 +9,6 @@ A **family** is what comes from one hand: `trylock_attack` and `trylock_benign` 
 What is left out of a training is left out by families.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta

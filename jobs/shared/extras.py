@@ -1,7 +1,5 @@
 """Which extra brings a Python package that is missing."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import requires
 

@@ -1,7 +1,5 @@
 """Files that are made of the code and kept in the repository: what differs from it, and writing that."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated

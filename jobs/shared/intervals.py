@@ -1,7 +1,5 @@
 """Wilson's interval of a share, which is also right for few cases."""
 
-from __future__ import annotations
-
 from scipy.stats import binomtest
 
 

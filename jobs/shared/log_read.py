@@ -1,7 +1,5 @@
 """Reads logs, changelogs and output topics for a comparison."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Options that several commands share, each declared once."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

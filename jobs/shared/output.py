@@ -4,8 +4,6 @@ Results go to standard output, everything said beside them to standard error, so
 Control characters of what conversations contain are shown, not sent: a turn must not steer somebody's terminal.
 """
 
-from __future__ import annotations
-
 import base64
 import csv
 import sys

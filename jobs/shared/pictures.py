@@ -7,8 +7,6 @@ brightness, so that they can be read on a light and on a dark page. The same fig
 extra `report`.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Consumer groups of the roles: their members, and where they go on."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from time import monotonic

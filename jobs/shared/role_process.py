@@ -1,7 +1,5 @@
 """A role as a child process: started, asked whether it is ready, killed or stopped. For the demo, chaos and tests."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

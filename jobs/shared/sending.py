@@ -1,7 +1,5 @@
 """Sending many records by key: read ahead in a thread, pace, batch per partition, wait for the broker's word."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The app of a session that a command names by its id alone: a session's id is unique within its app."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Annotated
 

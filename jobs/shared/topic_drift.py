@@ -1,7 +1,5 @@
 """Drift of the standing topics from those wanted: pure, the broker is asked elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 

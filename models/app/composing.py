@@ -1,7 +1,5 @@
 """Composition of one app memory: a few sentences of what was notable in a conversation (Memory Creation)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

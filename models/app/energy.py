@@ -4,8 +4,6 @@ A level between nothing and the capacity. It refills with time, work takes from 
 floor; what may not begin waits. What cannot wait takes what is there.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Literal
 

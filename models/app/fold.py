@@ -12,8 +12,6 @@ same in the stream and in replay; the clock of a space is the broker's time of t
 `work.py` has the work, `memory_set.py` what becomes of the memories, `state.py` what is kept.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Final, Literal
 

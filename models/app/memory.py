@@ -1,7 +1,5 @@
 """A memory of an app, or of a user in one, as the state of its space keeps it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 

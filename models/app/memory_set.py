@@ -3,8 +3,6 @@
 A memory too many is the candidate. It has a number, but nobody is told of it before it has a slot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import chain

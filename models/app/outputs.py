@@ -1,7 +1,5 @@
 """Outputs of the fold of app memory, with deterministic ids."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal

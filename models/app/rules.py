@@ -4,8 +4,6 @@
 where it cannot. All are pure and give the same for the same.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

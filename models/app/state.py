@@ -11,8 +11,6 @@ All parts of one batch are written together, so they always fit each other. A sp
 has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar

@@ -10,8 +10,6 @@
 What a sentence is of use for stands in the table `notable`, the days that it names in the table `days`.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, time, timedelta
 
 from models.events.app import MemoryToKeep

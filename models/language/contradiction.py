@@ -11,8 +11,6 @@ Two statements of a project are also opposed if one denies all words of what the
 "must not use MongoDB in production" leaves "use MongoDB for sessions" alone, "PostgreSQL, not MongoDB" denies nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Days that a sentence names, by the table `days`: "Nov 1", "12 May 2027", "by 2026-06-30", "in September". English."""
 
-from __future__ import annotations
-
 from calendar import monthrange
 from datetime import MAXYEAR, MINYEAR, date, timedelta
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Similarity of two short texts: by the words that carry something, lightly stemmed."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

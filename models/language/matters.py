@@ -3,8 +3,6 @@
 A sentence names its matter ("the launch moved to May"), or revises the last value of its kind: "no, May 14 instead".
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

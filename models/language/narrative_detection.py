@@ -14,8 +14,6 @@ conversation between turns is a `NarrativeState`.
 | significance | by kind and wording; more for reasons, emphasis, important memories and a long struggle |
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -56,12 +54,7 @@ _GENERIC = word_set(
     "issue problem bug error fixed solved resolved finally trouble broken done finished completed update ready "
     "decided chose switch launched working breakthrough thing today tomorrow"
 )
-_WITH_OUTCOME = (
-    EpisodeKind.DECISION_MADE,
-    EpisodeKind.PIVOT,
-    EpisodeKind.PROBLEM_SOLVED,
-    EpisodeKind.TASK_COMPLETED,
-)
+_WITH_OUTCOME = (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT, EpisodeKind.PROBLEM_SOLVED, EpisodeKind.TASK_COMPLETED)
 _SOLVING = (EpisodeKind.PROBLEM_SOLVED, EpisodeKind.BREAKTHROUGH)
 
 

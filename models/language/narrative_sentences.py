@@ -10,8 +10,6 @@
 | issue identified | "there is a bug", "the pods keep crashing" | "no problem", "if it fails" |
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from math import prod, sqrt

@@ -8,8 +8,6 @@ none, and what is not decided is no decision. A row of the table `notable` begin
 the words of which a sentence holds one; a weight below zero marks what stands though hedged: "it crashes if I scroll".
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

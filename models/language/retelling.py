@@ -3,8 +3,6 @@
 What the rules cannot turn is told as it was said, with who said it.
 """
 
-from __future__ import annotations
-
 import re
 
 from models.events.base import Role

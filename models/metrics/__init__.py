@@ -6,8 +6,6 @@ ever (and ids are personal data). `deploy/metrics.md` is made of this (`turntide
 and the start time come beside these from Prometheus' client (`process_…`).
 """
 
-from __future__ import annotations
-
 import tomllib
 from enum import StrEnum
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Windows of the apps on one partition: a window per app, a bounded number of them, closed a few at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 

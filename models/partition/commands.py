@@ -4,8 +4,6 @@
 calls, and where a partition is recovered in between, changes nothing about what comes out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Fold of a partition of any log: results of bounded size, the partition's own state, places in the log."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar

@@ -16,8 +16,6 @@ is then one of an unknown session, as after `closed_retention`. How large everyt
 `models/session/bounds.py`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime

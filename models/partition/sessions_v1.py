@@ -5,8 +5,6 @@ An open session is its first turn's app's. Of a closed one the state does not sa
 must not come to another tenant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

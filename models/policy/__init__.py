@@ -7,8 +7,6 @@ Where a figure has no source, its docstring says what set it.
 
 # ruff: noqa: F403, F405 - one name for all of them
 
-from __future__ import annotations
-
 import re
 import tomllib
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Rules of apps' memories, with the source's defaults. Part of `models.policy`, which has the whole."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Literal
 

@@ -3,8 +3,6 @@
 None of it but `masking.secrets` changes what the stream does: `models.policy.digest` leaves these sections out.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The name of a policy's content: two that bear the same version by mistake are told apart."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Final
 

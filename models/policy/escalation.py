@@ -1,7 +1,5 @@
 """Rules of the calibrated judgement of a session, and of whom it may wake. Part of `models.policy`."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated
 

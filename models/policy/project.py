@@ -3,8 +3,6 @@
 Where the source's configuration and its tables disagree (recency 0.3 or 0.2, importance 0.4 or 0.1), the tables stand.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated
 

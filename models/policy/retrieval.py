@@ -5,8 +5,6 @@ combinations around the defaults the worst has a recall@10 (questions 1-4) 3 poi
 4 with MiniLM, and choosing on four conversations and measuring on the fifth gives what the defaults give (75.8, 78.6).
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

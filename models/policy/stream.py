@@ -3,8 +3,6 @@
 Part of `models.policy`, which has the whole.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Rules of topic memory, with the source's defaults. Part of `models.policy`, which has the whole."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Literal
 

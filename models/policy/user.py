@@ -1,7 +1,5 @@
 """Rules of a user's memory, with the source's defaults. Part of `models.policy`, which has the whole."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

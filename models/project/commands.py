@@ -3,8 +3,6 @@
 An imported item replaces the one of its id; an item that the policy has no room for is refused.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any

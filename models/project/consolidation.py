@@ -13,8 +13,6 @@ Each event of the project does a step, and the memory worker sends `ProjectWorkD
 was requested runs with its command as far as one write takes it, and is answered when it is done.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Final, Literal
 

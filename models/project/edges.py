@@ -5,8 +5,6 @@ The memory an edge goes out from has it (`ProjectMemory.relationships`); the one
 automatically (`related_to`, then `contradicts`) makes room for one by hand or for one that supersedes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec

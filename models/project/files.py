@@ -15,8 +15,6 @@ Fields that do not hold are left out, embeddings too: they are made anew. What i
 item. All files are read and checked before anything is given back, so nothing is imported by half.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar

@@ -15,8 +15,6 @@ answered, also if it changes nothing.
 `project/state.py` has what is kept, `project/outputs.py` what is told.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime
 from typing import Final

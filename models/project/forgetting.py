@@ -1,7 +1,5 @@
 """Cascade of removed long-term memories onto the others of a project: deleted, displaced, or erased with a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Head of a project's state: its counters, what it has seen, how far its work is."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

@@ -21,8 +21,6 @@ A group's list has the latest `long_term.rivals` memories; what lies before them
 takes the place of one that leaves the list.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime

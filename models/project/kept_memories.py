@@ -1,7 +1,5 @@
 """Changes of a project's long-term memories while one event is folded: what `models.project.long_term` works on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar

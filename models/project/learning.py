@@ -9,8 +9,6 @@
 What is a memory already is never pending besides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 

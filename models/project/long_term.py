@@ -17,8 +17,6 @@
 | a session is erased | memories that others said too stay, from when those said it |
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

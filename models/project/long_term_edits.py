@@ -1,7 +1,5 @@
 """Manual edits of long-term memories: put right, expire, archive, restore, relate, bring back from a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final

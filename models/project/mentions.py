@@ -4,8 +4,6 @@ A memory is said in many conversations and by many people, so its events name mo
 every output does. Erasing goes by this (`models.erasure`), and the archive keeps it in columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain, product
 from typing import NamedTuple

@@ -10,8 +10,6 @@ How they are told from turns is in `narrative_detection` (project memory, Layer 
 | else, also a pivot in the midst of a long struggle | both stay: each is a moment of its own |
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Outputs of the fold of project memory, with deterministic ids: each item once, as it is at the end."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

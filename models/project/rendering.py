@@ -7,8 +7,6 @@
 | chunks | never (project memory: accesses of memories and episodes) |
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec import Struct

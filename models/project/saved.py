@@ -10,8 +10,6 @@ What would be lost if what was taken in of one were saved in its place (`losses`
 | what leads to a memory that the files do not have | nothing |
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter

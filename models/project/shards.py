@@ -10,8 +10,6 @@ The same content has the same suffix, so what is said again finds what is known.
 facts in `BLOCKS` parts `y<n>`, by which the least sure is found without reading any shard.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import ClassVar, Final, Generic, TypeVar

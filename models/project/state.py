@@ -16,8 +16,6 @@ All parts of one batch are written together, so they always fit each other. A pr
 none.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Final
 

@@ -10,8 +10,6 @@ A turn loads and writes the shards it touches and its conversation, so what it c
 Every entity has a part `head`: stores list entities by it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from models.state.entity import HEAD, Read, StateLayout, record_bytes, write_part

@@ -1,7 +1,5 @@
 """Conversations of a project: messages at hand, chunks, status (rules: `project.short_term`)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

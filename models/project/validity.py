@@ -9,8 +9,6 @@
 A memory that was deleted or erased is not known at any time; one that was archived is, as everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 

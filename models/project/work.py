@@ -1,7 +1,5 @@
 """Work on a project while one event is folded: episodes (rules: `project.narrative`) and the erasing of sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial

@@ -5,8 +5,6 @@ all of them, so it ranks below its hit. It must pass the query's filters, not it
 of `top_k`. An episode is related to the memories that it is linked to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ its time, so that the newest statement of a matter stands last. What an app reme
 layout of app memory ("Memory Context Format"): `format_app_memories`, of which `fit_app_memories` chooses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -17,8 +17,6 @@ Tokens are counted per item, with its line break and its section's heading; so a
 text than in its lines together. Four characters per token and OpenAI's tokenisers are such.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple

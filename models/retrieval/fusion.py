@@ -20,8 +20,6 @@ What did not help: fewer turns of a session of which some were taken (down to 41
 asked again (-1.5 to +0.5), a turn's own score counted twice, the sum over a session in place of its best.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence

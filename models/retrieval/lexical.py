@@ -11,8 +11,6 @@ The average length is a constant: weights that were written once cannot follow a
 30 and k1 0.6 to 1.2, b 0.2 to 0.4 rank alike (recall@10 within 0.5 points); b 0.75 loses 1 point.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable

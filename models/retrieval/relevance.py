@@ -5,8 +5,6 @@
 `models.retrieval.candidates` computes it; `models.project.view` answers with it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

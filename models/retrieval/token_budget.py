@@ -1,7 +1,5 @@
 """Token budget of a context window, and its sections (project memory, Budget Allocation)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec import Struct

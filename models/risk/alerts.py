@@ -11,8 +11,6 @@ r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; 
 ```
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal

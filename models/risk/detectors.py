@@ -5,8 +5,6 @@ fades as turns leave. Marks are given in the order of arrival: a turn that comes
 and marks given before it stand. Without vectors no turn is marked and the signals are 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray

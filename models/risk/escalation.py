@@ -16,8 +16,6 @@ and take its place, and what they are now is always one observation away.
 | a slower judge's answer | stands as long as the alert that it is about |
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The risk mode: rises at once, falls late (hysteresis and a least stay)."""
 
-from __future__ import annotations
-
 from models.events import Mode
 from models.policy import ModePolicy
 

@@ -6,8 +6,6 @@ alone; what grows over turns is the session's business. Of a long text the first
 (`models.text.words`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The signals over a session's profile and how they combine into one score (risk memory, Signals A, B, C)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

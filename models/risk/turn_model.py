@@ -12,8 +12,6 @@ a risk is bit for bit the same in any batch and on any machine.
 A model sees each turn alone. What grows over turns is the business of `models.risk.sequence`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from hashlib import sha256

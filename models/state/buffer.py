@@ -4,8 +4,6 @@ One part per turn, so that a new turn writes itself and not its neighbours. Kept
 numbers, and besides them any turn whose segment is still open, so that nothing is dropped before it is summarised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime
 

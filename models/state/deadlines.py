@@ -1,7 +1,5 @@
 """Deadlines of many sessions as a heap: the nearest first, one entry each."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heappush, heapreplace
 

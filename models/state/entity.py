@@ -5,8 +5,6 @@ decoded between writes, shares `StateLayout` alone. All parts of one batch are w
 other. An entity that was erased, or never was, has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence, Sized
 from datetime import datetime
 from functools import cache

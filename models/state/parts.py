@@ -1,7 +1,5 @@
 """The named parts of one entity's state, as bytes, and which of them changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

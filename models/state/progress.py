@@ -1,7 +1,5 @@
 """Progress index of a partition: what its entities of one kind amount to, and in which of them something is due."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime

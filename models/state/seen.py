@@ -1,7 +1,5 @@
 """Deduplication of what another role forwards: places of the log that were seen, and short ids of what came last."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 from models.events import Position

@@ -6,8 +6,6 @@ is a vector, Kusupati et al. 2022), scaled and rounded to int8. Products of such
 cosine is the same on every machine and in every order of summation.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from typing import Final

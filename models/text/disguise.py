@@ -4,8 +4,6 @@ A scorer reads the unmasked text, and is told that there was a disguise. Plain t
 byte for byte. English words only are looked for; a text in another language or script keeps its letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec import Struct

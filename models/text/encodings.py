@@ -3,8 +3,6 @@
 Decoding shortens a text, so layer by layer it comes to an end.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 

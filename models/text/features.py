@@ -4,8 +4,6 @@ The source names each by examples; `data/features.toml` says what counts. Englis
 feature but the question mark.
 """
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Hidden text: invisible characters in words, messages written in them, and overridden direction."""
 
-from __future__ import annotations
-
 import re
 
 from models.text.look import Look, characters_in

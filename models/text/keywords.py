@@ -1,7 +1,5 @@
 """Topics of a turn: its content words, lightly stemmed, and the risky ones under one name (risk memory, layer 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 

@@ -1,7 +1,5 @@
 """English words by which a respelled one is known again: common ones, the risky ones of the lexicon, usual targets."""
 
-from __future__ import annotations
-
 import msgspec
 
 from models.text.keywords import STOP_WORDS

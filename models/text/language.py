@@ -1,7 +1,5 @@
 """Script and language of a text, English or not: of another language an English model says little."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from functools import lru_cache

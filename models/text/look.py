@@ -1,7 +1,5 @@
 """One cheap look at a text, by which it is suspected of a disguise or not."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ The pairs are some of Unicode's `confusables.txt` (UTS 39): what a reader takes 
 mostly stand in formulas and units, as mu, pi and sigma, are no lookalikes here.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from itertools import chain

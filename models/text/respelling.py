@@ -3,8 +3,6 @@
 Each is undone only where a known English word comes of it: `covid19`, `mp3`, `7pm` and the like stay as they are.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

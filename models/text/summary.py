@@ -1,7 +1,5 @@
 """Extractive summaries: the sentences of a passage that carry what was told, its topics, rising risk and requests."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence

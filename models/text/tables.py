@@ -6,8 +6,6 @@ lists of which a pattern takes any; an underscore stands for a blank inside of o
 list. A line break in a pattern and the blanks behind it mean nothing. Other sections hold long patterns of a module.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Mapping

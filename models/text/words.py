@@ -1,7 +1,5 @@
 """Words of a text, its folded form and its size."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable

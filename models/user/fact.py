@@ -1,7 +1,5 @@
 """One fact of a user, and one retraction, as the state keeps them, and what becomes of a fact."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import NamedTuple
 

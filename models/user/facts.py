@@ -21,8 +21,6 @@ So no two values of a key are ever valid at once, and what was said last counts,
 was said at the same time the later to arrive counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 

@@ -16,8 +16,6 @@ places in the short-term tier stay empty, so that ranges of episodes stay right;
 with such a turn is made here of the others at once, and the answer is nobody's. What nobody knows is not erased.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

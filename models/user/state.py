@@ -10,8 +10,6 @@
 All parts of one batch are written together, so they always fit each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 

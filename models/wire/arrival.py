@@ -1,7 +1,5 @@
 """Arrival of one record at a fold: the event, its place in the log, the clock there, and what batch stages added."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

@@ -4,8 +4,6 @@ The rules are those of `models.wire.codec`. What is not plainly good is left to 
 control event, a turn with fields of its own, a refusal. So the two cannot differ but in speed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain

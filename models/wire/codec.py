@@ -16,8 +16,6 @@ Stated rules for bad input (design §5.7):
 * key and value together above the limit: `record_too_large`, before anything is decoded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache

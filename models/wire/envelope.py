@@ -5,8 +5,6 @@ data alone, `content-type` says how it is written. Input events carry no id of t
 and the content type.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Floods of refused records: when dead letters of a partition leave out the bytes, decided from its log alone."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from models.policy import IntakePolicy

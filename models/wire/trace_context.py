@@ -4,8 +4,6 @@ A producer may give its records the header `traceparent` (https://www.w3.org/TR/
 because of such a record carries the header on, unchanged: no event changes by it, and no fold sees it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

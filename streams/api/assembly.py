@@ -3,8 +3,6 @@
 Whoever serves memory makes it here: the readers below never get the store itself, only what the caller may read of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The memory role folds the command with everything else of the space or project, 
 came of it. Who writes here therefore reads its own writes, or is told that it will take longer.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic

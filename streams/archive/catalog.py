@@ -8,8 +8,6 @@ Whoever attaches a catalog in SQLite with a client of their own should set what 
 `SET GLOBAL sqlite_disable_multithreaded_scans = true`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

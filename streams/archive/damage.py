@@ -6,8 +6,6 @@ quick enough to come before every long read: measured, size and end of 5,000 fil
 the middle is not found; DuckDB finds it when it reads.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable

@@ -5,8 +5,6 @@ Part of maintenance. It reads the keys of what landed since, and of older rows t
 
 # ruff: noqa: S608 - tables and columns are constants of this package
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import duckdb

@@ -10,8 +10,6 @@ not from the disk's blocks: that is up to the file system. `removal` removes the
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any

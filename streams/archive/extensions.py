@@ -5,8 +5,6 @@ DuckDB checks their signatures: once in a process. It would hash both files of e
 code that runs is that which the process mapped first: measured, 0.26 s of processor time a connection, 0.003 s without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.resources import files

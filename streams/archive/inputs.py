@@ -6,8 +6,6 @@ never usable. U+0000 outside a turn's content comes back as U+2400 (see `streams
 
 # ruff: noqa: S608 - tables are constants of this package
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta

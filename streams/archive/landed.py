@@ -13,8 +13,6 @@ Stated rules:
 * Fields that the schema does not name are kept in `extra`, as the producer wrote them.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator, Sequence
 from datetime import datetime

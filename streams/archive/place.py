@@ -1,7 +1,5 @@
 """Locations of the archive, its files on S3 and the Iceberg tables, by the settings; needs no package of theirs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Everything goes through DuckDB's own client, the one that DuckLake uses: no seco
 
 # ruff: noqa: S608 - schemas and tables are PostgreSQL's names, quoted
 
-from __future__ import annotations
-
 import time
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit

@@ -8,8 +8,6 @@ blocks: that is up to the file system.
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -9,8 +9,6 @@ Rows whose key is words (facts) go with them.
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

@@ -10,8 +10,6 @@ One table per kind of event in the schema `raw`; what analysts read are the view
 * Text holds no U+0000, see `landed`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime

@@ -4,8 +4,6 @@ To be run as a process of its own, `python -I vacuum.py CATALOG`: DuckDB brings 
 process drop each other's locks (SQLite, How To Corrupt, 2.2.1).
 """
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from contextlib import closing

@@ -5,8 +5,6 @@ Each offset below `next` is one row or one noted skip. Read-only, from one snaps
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

@@ -12,8 +12,6 @@ past versions leave the catalog with the merge (`maintenance`).
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters and frames
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

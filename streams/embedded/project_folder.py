@@ -1,7 +1,5 @@
 """The folder of a project's four files (`models.project.files`)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -18,8 +18,6 @@ something are refused. They do not keep which sentences a key moment was still w
 at hand. One process writes a folder at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - tables are constants of this package, values travel as parameters
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime

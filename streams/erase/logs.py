@@ -1,7 +1,5 @@
 """The logs of one prefix as an erasure reads and writes them: from any place to any place, without a group."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 

@@ -14,8 +14,6 @@ counts them: Kafka cleans a whole topic, not what one erasure wrote, so a recove
 moment, would keep other sessions and users that went meanwhile.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager

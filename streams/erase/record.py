@@ -1,7 +1,5 @@
 """Records of erasures in `erasures.v1`: the request, what the index answered, the proof; and asking for one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 

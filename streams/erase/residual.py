@@ -1,7 +1,5 @@
 """Residual records of a subject in a log, counted record by record in the order of the log. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Reading compacted topics for what they hold of a subject by key, and the null records that remove it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from aiokafka import ConsumerRecord, TopicPartition

@@ -4,8 +4,6 @@ An answer waits for its record only where `http.audit_required` says so. What ca
 (`audit_records_total`, result `lost`), and what waits is bounded: a log that is away takes no memory.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress

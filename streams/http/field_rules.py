@@ -9,8 +9,6 @@ the struct's, where its fields' own do not fit together.
 Ids that the fold would refuse in an event are refused here with 422, before they are written or looked up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """OpenAPI document of declared routes: schemas by msgspec, an example of everything, problems, and the token."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator

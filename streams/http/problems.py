@@ -1,7 +1,5 @@
 """Errors as problem details (RFC 9457): what is wrong and what to do, never what the caller had sent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus

@@ -13,8 +13,6 @@ admin, but no page of another site that a browser here has open. Routes that hol
 an `admin` token elsewhere: counts of all tenants together are the operator's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

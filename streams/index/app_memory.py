@@ -13,8 +13,6 @@ So the condition that keeps each caller to its own apps (`streams.api.assembly.S
 shared, and nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Collections of the index, as a table: which events are in them, how they are found, and whom they name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime

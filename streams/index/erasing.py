@@ -9,8 +9,6 @@ event's app. How far a project is names none. A memory goes in other apps' names
 Collections of all generations are gone through, whichever serves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 

@@ -13,8 +13,6 @@ type: of a time the latest that the payload has, of `source` the place that it t
 have their whole event as JSON in one field.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ switched while it runs, for it embeds queries with its own model. Roles of two g
 role in a consumer group of its own, so that both follow the log until readers have moved over.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar

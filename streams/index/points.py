@@ -1,7 +1,5 @@
 """Points and requests as both vector stores have them: ids, payload fields, filters, and what a collection takes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -13,8 +13,6 @@ but for stalls of at most 60 ms; a view that is up to date is given in 0.15 ms, 
 hybrid search over all of them takes 4 ms.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Qdrant as a vector store: what its server and its embedded engine have in common."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 

@@ -9,8 +9,6 @@
 Points of all other collections were always named by an app.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Vector memory of sessions: turns as points, found again by likeness (risk memory, layer 4), and their topics."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta

@@ -5,8 +5,6 @@ session, and the archive compares nothing while it lands. One read of a batch's 
 sessions that this process does not know one more query asks for their newest turns, which mostly finds none.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

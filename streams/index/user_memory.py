@@ -9,8 +9,6 @@
 | another app's user of the same id | another user; a look-up that names no app sees them all |
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from math import hypot

@@ -1,7 +1,5 @@
 """Embeddings of episodes, made of their turns'."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

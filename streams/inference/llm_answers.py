@@ -4,8 +4,6 @@ What a model says is data: it is decoded by the caller's type or refused. Nothin
 put into an error's message.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A language model behind OpenAI's API (Ollama, vLLM, hosted), and the meaning of its client's errors. Extra `llm`."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Facts about a user that a language model finds in a message (user memory, flow 2); rules have looked before."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Protocol, TypeVar
 

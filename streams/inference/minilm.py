@@ -4,8 +4,6 @@ Weights (int8, arithmetic in float32) and tokenizer come from two packages of on
 used, its code is never imported.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ A call blocks for as long as the server takes: on an event loop it belongs into 
 folds turns: a server's vectors may change with its version, and a replay would not reach the same state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated

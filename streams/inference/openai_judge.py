@@ -5,8 +5,6 @@ What it says is read in one of two forms: an object with `harmful` and `probabil
 probability (Llama Guard, arXiv 2312.06674, scores so). Anything else is no answer.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

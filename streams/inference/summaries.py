@@ -3,8 +3,6 @@
 The extractive summary always serves; a language model's replaces it where one is configured and answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Protocol, TypeVar

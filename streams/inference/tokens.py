@@ -1,7 +1,5 @@
 """Counters of tokens, by name: about four characters each, or as OpenAI's models count (extra `tokens`)."""
 
-from __future__ import annotations
-
 from models.errors import ConfigurationError
 from models.retrieval.context_window import TokenCounter
 from models.text.words import estimate_tokens

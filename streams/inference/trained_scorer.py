@@ -1,7 +1,5 @@
 """The trained scorer: reads its file, embeds, and asks the pure model (`models.risk.turn_model`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

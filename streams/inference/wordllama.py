@@ -5,8 +5,6 @@ of which tokenising takes 32 / 22 / 17; the library's own `embed` takes 78 / 69 
 to its longest. Pooling all texts in one `reduceat` took 77 / 49 / 41.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec

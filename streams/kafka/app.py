@@ -1,7 +1,5 @@
 """A Faust app with the settings that the hazards taught, on the micro-batch transport."""
 
-from __future__ import annotations
-
 import faust
 from faust.tables.manager import TableManager
 from yarl import URL

@@ -3,8 +3,6 @@
 Faust takes the same options through `streams.kafka.app`; everything else that talks to Kafka comes here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping

@@ -6,8 +6,6 @@ Here the offset to commit is what the role says it has processed, and a batch is
 exactly there. No I/O and no clock: the consumer tells what happened and does what it is told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

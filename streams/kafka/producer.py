@@ -5,8 +5,6 @@ replicas and raises. A record batch is appended by the broker as a whole or not 
 of one session's state consistent.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Records as a role sees them: time, trace and event time; counters for a batch, gauges of its place in the log."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ retention has removed can no longer tell, nor be folded again.)
 The repair is the operator's to start, for a rebuild repeats every output (with its old id): `turntide ops reset`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import NamedTuple

@@ -5,8 +5,6 @@ in, so that a role waits for the broker's acknowledgements once per poll, not on
 as they are. What may be processed and committed is decided by `streams.kafka.ledger`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from time import monotonic

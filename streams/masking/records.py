@@ -4,8 +4,6 @@ By the name of each field: what is words in any event (`models.events.fields`), 
 So what a producer adds is, too.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable, Container, Iterable

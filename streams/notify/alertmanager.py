@@ -1,7 +1,5 @@
 """Alerts to a Prometheus Alertmanager (API v2), which groups, silences and routes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """One HTTP POST that is tried again while trying again can help."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Alerts to any HTTP receiver, signed as Standard Webhooks say (standardwebhooks.com, version 1)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hmac

@@ -1,7 +1,5 @@
 """A judgement in words, the same wherever an alert is told. Names, numbers and turns; never a turn's text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from models.events import AlertChanged, Contribution, Escalation

@@ -1,7 +1,5 @@
 """Memory limit of this process."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

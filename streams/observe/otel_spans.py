@@ -3,8 +3,6 @@
 Spans name topic, partition and offset. They hold no id of anybody and no text.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Telemetry of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `streams.observe.tracing`."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator

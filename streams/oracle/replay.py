@@ -6,8 +6,6 @@ letter, as there. What the role left behind must be equal: state byte for byte, 
 `commands.v1` is taken as it is, with what the sessions role wrote again after a crash.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

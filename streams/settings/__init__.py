@@ -4,8 +4,6 @@
 `TURNTIDE_CONFIG=file.toml` names the file. The environment wins over the file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

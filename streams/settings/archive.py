@@ -1,7 +1,5 @@
 """Settings of the archive (where its catalog and files are, when it lands and merges) and of its Iceberg tables."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Literal
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Settings of judges: slower models that read the last turns of an alert. Part of `streams.settings`."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal

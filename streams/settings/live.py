@@ -1,7 +1,5 @@
 """Settings of the live page."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from pydantic import BaseModel, Field

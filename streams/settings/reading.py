@@ -3,8 +3,6 @@
 What is told never holds a value: it may be a secret in the wrong place.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

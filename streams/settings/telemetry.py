@@ -1,7 +1,5 @@
 """Settings of telemetry."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, Field
 
 

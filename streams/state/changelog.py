@@ -23,8 +23,6 @@ outlive the value that counts, so `ChangelogReplay.overruled` names those keys a
 more.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A partition's state in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from sys import intern
 

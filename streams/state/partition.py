@@ -1,7 +1,5 @@
 """The port of one partition's state: what the fold sees, and what it takes to write and recover it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 

@@ -12,8 +12,6 @@ Nothing is overwritten with other content or deleted. Several workers may share 
 copy the files together, and append their histories to one another in any order: each line has its time.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping, Sequence

@@ -15,8 +15,6 @@ removed by compaction. While nothing comes, the end is asked for again: a topic 
 from its start; anything else fails after `kafka.recovery_silence` with a message.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

@@ -5,8 +5,6 @@ record batch, and into the table once acknowledged: a crash leaves all of it or 
 what a crash would lose. Tables live in memory or, for state larger than that, in RocksDB (`state.store`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Collection, Iterable

@@ -7,8 +7,6 @@ the next smallest goes as well, until what is left out is about enough, too.
 Two reports over periods that differ in one day can be subtracted from each other; against that nothing here helps.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import duckdb

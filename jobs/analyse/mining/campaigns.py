@@ -5,8 +5,6 @@ in the archive again, and only those that enough people used. Evidence is found 
 against which a guess at somebody's message could be tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
@@ -128,10 +126,7 @@ def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
         group_by="day", order_by=[ibis.desc("risk"), ibis.asc("session_id"), ibis.asc("turn")]
     )
     riskiest = risky.mutate(place=place).filter(lambda table: table.place < rules.most_turns).drop("place")
-    return {
-        "probes": with_alerted(riskiest, tables),
-        "counts": risky.group_by("day").agg(risky_turns=risky.count()),
-    }
+    return {"probes": with_alerted(riskiest, tables), "counts": risky.group_by("day").agg(risky_turns=risky.count())}
 
 
 def refine(frames: Frames, policy: ArchivePolicy) -> Frames:

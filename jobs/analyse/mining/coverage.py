@@ -6,8 +6,6 @@ A cell that counts some of a row's sessions, like the share that escalates, is a
 about those that do not: it has a column `about_<cell>` beside it, see `smaller_side`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypedDict
 
 import polars as pl

@@ -5,8 +5,6 @@ Sessions of one user do, too: tests take users as the unit (`ByUser`).
 Languages are not archived.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -358,12 +356,7 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
             figure("highest_psi", highest, here, digits=3),
         ],
         findings=list(findings(shifted, asked.period, before)),
-        tables={
-            "measures": tests,
-            "days": by_day(everything, asked.policy),
-            "calibration": weeks,
-            "reliability": bins,
-        },
+        tables={"measures": tests, "days": by_day(everything, asked.policy), "calibration": weeks, "reliability": bins},
         notes=_notes(here, there, asked.policy) + shares,
     )
 

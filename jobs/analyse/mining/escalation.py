@@ -8,8 +8,6 @@ escalated later. The test of apps takes users as the unit (`ByUser`); the estima
 independent.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 

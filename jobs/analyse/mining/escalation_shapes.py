@@ -1,7 +1,5 @@
 """Risk curves: what each does, and clusters of them named by what their mean curve does and how high it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -145,10 +143,7 @@ def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     )
     table = (
         now.group_by("shape")
-        .agg(
-            *COUNTED,
-            *share("escalated_percent", ESCALATED, scale=PERCENT),
-        )
+        .agg(*COUNTED, *share("escalated_percent", ESCALATED, scale=PERCENT))
         .join(then, on="shape", how="left")
         .with_columns(pl.col("sessions_before").fill_null(0))
         .sort("sessions", "shape", descending=[True, False])

@@ -1,7 +1,5 @@
 """Likeness of texts as the jobs keep and compare them: by vectors, and by common shingles (MinHash, Broder 1997)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

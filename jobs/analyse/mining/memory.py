@@ -4,8 +4,6 @@ States are as of the end of the period, so that periods can be compared: the las
 against the latest turn by then, never the clock. The sessions of a fact are those that said it last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -199,16 +197,8 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
     of_projects, projects = held_by_projects(asked)
     return JobFindings(
         figures=[*figures_of(compactions), *fact_figures(facts, changes), *of_apps, *of_projects],
-        findings=[
-            *findings_of(compactions, asked.period, asked.policy.memory),
-            *fact_findings(facts, changes, asked),
-        ],
-        tables={
-            **tables_of(compactions),
-            **fact_tables(facts, changes),
-            "apps": apps,
-            "projects": projects,
-        },
+        findings=[*findings_of(compactions, asked.period, asked.policy.memory), *fact_findings(facts, changes, asked)],
+        tables={**tables_of(compactions), **fact_tables(facts, changes), "apps": apps, "projects": projects},
         notes=_notes(compactions, facts),
     )
 

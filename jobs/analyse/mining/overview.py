@@ -4,8 +4,6 @@ One row per session is kept of each day; everything else is counted from these. 
 first turn, with all that happened in it later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
@@ -34,9 +32,7 @@ def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
     """A row per session; who summarised; what judges and models took, and what could not be read, per day."""
     segments = tables["segments"]
     summaries = segments.group_by("day", "session_id", "user_id", "summarised_by").agg(
-        summaries=segments.count(),
-        tokens_before=segments.tokens_before.sum(),
-        tokens_after=segments.tokens_after.sum(),
+        summaries=segments.count(), tokens_before=segments.tokens_before.sum(), tokens_after=segments.tokens_after.sum()
     )
     return {"sessions": _sessions(tables), "summaries": summaries, "operations": _operations(tables)}
 
@@ -286,8 +282,7 @@ def _changed(
         return
     shares = (
         each.shown(
-            f"{each.alerting:,} of {each.sessions:,} sessions ({each.text})",
-            f"{fewer} of {each.sessions:,} sessions",
+            f"{each.alerting:,} of {each.sessions:,} sessions ({each.text})", f"{fewer} of {each.sessions:,} sessions"
         )
         for each in (now, before)
     )

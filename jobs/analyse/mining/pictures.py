@@ -1,7 +1,5 @@
 """Pictures of what jobs show: Vega-Lite of `pictures.yaml` with the rows of the job's tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import altair as alt

@@ -3,8 +3,6 @@
 Nothing in it names a session or a user.
 """
 
-from __future__ import annotations
-
 import shutil
 import traceback
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Running a job: make the days that changed, look over the period, leave out what is about too few, keep the rest."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping

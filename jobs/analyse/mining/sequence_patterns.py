@@ -1,7 +1,5 @@
 """Frequent patterns of events, and those that stand before alerts more often than elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple

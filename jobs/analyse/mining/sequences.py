@@ -12,8 +12,6 @@ Those of one turn stand in alphabetical order; repeats of one event in a row cou
 refusal: what users do about one (`first probing`) stands for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import ibis

@@ -6,8 +6,6 @@ late, was erased, or lost its words by retention does: also on a machine that di
 
 # ruff: noqa: S608 - tables are constants of this package
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import date

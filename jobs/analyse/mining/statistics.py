@@ -8,8 +8,6 @@ other. These are summed by user; users are independent, so the squares of their 
 With few users it is all but exact under equal sums, and never surer than so many users can be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A word is kept as a mark, a number, wherever a job keeps something: what a group
 archive, and only for words that may be shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32

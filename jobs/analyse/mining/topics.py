@@ -7,8 +7,6 @@ Of a day with more texts than the policy wants, only the sessions with the lowes
 lot by its id, so days are compared at the lowest rate of them all: a busy day counts as much as it is busy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from zlib import crc32
 

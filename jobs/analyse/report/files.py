@@ -3,8 +3,6 @@
 The PDF has headline, findings and charts; tables stay on the page.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Contents of a report: each mining job's result of the period and of the one before, and facts of the archive."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The report as one HTML file: it loads nothing, and suits light and dark, wide and narrow screens, and paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Wording of numbers: names without their units, values with them, changes against the earlier period."""
 
-from __future__ import annotations
-
 from math import isfinite
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """`turntide alerts backtest`: what another policy would have done, before anybody is paged by it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Contenders of a back-test: a policy, and the scorer of turns by which it judges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Figures of a policy's alerts over judged sessions, and curves of their scores: recall, delays, calibration."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta

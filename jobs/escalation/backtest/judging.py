@@ -1,7 +1,5 @@
 """Judging of traffic by policies and scorers: the roles' own fold, and of each session highest score and alerts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 Sessions are named by id and turn; no text of a turn is in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain

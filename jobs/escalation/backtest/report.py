@@ -1,7 +1,5 @@
 """The result of a back-test, and its tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Traffic of a back-test or a calibration: the archive, a labelled file or the live topic, as a log of turns."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """A proposal: the threshold of each app that keeps the target, and what it does to the traffic it was learnt from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from math import floor

@@ -1,7 +1,5 @@
 """Thresholds that keep a target, from the highest scores of sessions, and policy files with them."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Sequence

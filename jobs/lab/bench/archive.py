@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - tables are constants of the archive, values travel as parameters
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

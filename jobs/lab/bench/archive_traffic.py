@@ -6,8 +6,6 @@ about as much as conversations do, and frequent words are short. Risk and embedd
 folded as their roles fold them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice, pairwise, product

@@ -10,8 +10,6 @@ before by the offset in its state (design §5.1): Turntide's guard, which is off
 so that what is lost or doubled is what the framework itself leaves.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """Figures of the page that follow from those that a command printed: rows, sums and limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import mean

@@ -1,7 +1,5 @@
 """Turns of the demo's conversations to measure with: sent, or scored and embedded beforehand and folded."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import random
@@ -15,23 +13,17 @@ from typing import Any, TypeVar
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
-from msgspec import Struct
 
 from jobs.demo.conversations import DemoConversation, load_conversations
 from jobs.lab.bench.measuring import Timing
 from jobs.lab.eval.dialogues import read_dialogues
 from jobs.shared.sending import send_to_turns
-from models.events import CommandEvent, EpisodeRequested, OutputEvent, Position, Role, SessionEnded, Turn
+from models.events import CommandEvent, OutputEvent, Position, Role, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS, Topic
-from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from models.text.summary import Passage
-from models.user.fold import fold as fold_user
-from models.user.fold import summarise_episode
-from models.user.state import UserState
 from models.wire.arrival import Command
 from models.wire.codec import decode_input, encode
 from streams.inference.intake import Intake
@@ -296,39 +288,6 @@ def _as(line: DecodedArrival, session_id: str, turn: int, offset: int, after: ti
     at = BEGINS + after
     event = msgspec.structs.replace(line.event, session_id=session_id, turn=turn, timestamp=at)
     return DecodedArrival(event, Position(TURNS.name, 0, offset), at, line.risk, line.vector)
-
-
-def folded_user(
-    turns: Iterable[Turn], policy: Policy, *, first_turn: int = 0, first_offset: int = 0
-) -> Iterator[UserOutput]:
-    """Outputs of the fold of one user for these turns; its requests are answered before the next turn, extractively.
-
-    Turns and commands are placed in their topics from `first_turn` and `first_offset` on.
-    """
-    state, waiting, offset = UserState("user:bench/u", lambda _: None, policy), list[UserEvent](), first_offset
-    for place, turn in enumerate(turns, first_turn):
-        waiting.append(_user_turn(turn, place))
-        while waiting:
-            for output in fold_user(state, waiting.pop(0), Position(COMMANDS.name, 0, offset), policy):
-                if isinstance(output, EpisodeRequested):
-                    waiting.append(_summarised(output, policy))
-                yield output
-            offset += 1
-
-
-def _user_turn(turn: Turn, place: int) -> UserTurnAdded:
-    fields = _fields(turn, "session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
-    return UserTurnAdded(id=f"{turn.user_id}/{place}", source=Position(TURNS.name, 0, place), **fields)
-
-
-def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
-    fields = _fields(request, "app_id", "user_id", "timestamp", "first_turn", "last_turn")
-    summary = summarise_episode([Passage(turn.content) for turn in request.turns], policy).text
-    return EpisodeSummarised(summary=summary or "(no text)", summarised_by="extractive", **fields)
-
-
-def _fields(event: Struct, *names: str) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in names}
 
 
 async def plain_fold(settings: Settings, turns: int) -> Timing:

@@ -6,8 +6,6 @@ The times at which requests are due are fixed before the first one is sent, and 
 `python -m jobs.lab.bench.http_load`: the api role over the Qdrant Edge store of the data directory.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from collections.abc import Sequence

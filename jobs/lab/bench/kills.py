@@ -8,8 +8,6 @@ time-out, which is what a kill makes the survivors wait for. The oracle is a rep
 (`streams.oracle.replay`); outputs are read `read_committed`, as exactly-once wants it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterable, Sequence

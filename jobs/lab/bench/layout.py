@@ -3,8 +3,6 @@
 A path is one or more keys with points between them. What is missing at a path, or of another kind, is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path

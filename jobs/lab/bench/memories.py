@@ -1,7 +1,5 @@
 """`turntide lab bench memories`: the source's figures of app memory, each beside its limit; folds in this process."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

@@ -5,8 +5,6 @@ sessions of a stated length show what one takes; then short sessions stream by, 
 time-out keeps the wanted number of them open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice

@@ -1,7 +1,5 @@
 """`turntide lab bench project`: figures of project memory beside their limits; its fold and view in this process."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -48,10 +46,7 @@ QUICK = {"memories": 1_000, "asked": 200, "spoken_turns": ((250, 2),)}
 
 
 def measure(
-    *,
-    memories: int = 10_000,
-    asked: int = 2_000,
-    spoken_turns: Sequence[tuple[int, int]] = ((250, 10), (2_500, 2)),
+    *, memories: int = 10_000, asked: int = 2_000, spoken_turns: Sequence[tuple[int, int]] = ((250, 10), (2_500, 2))
 ) -> Figures:
     """Measure everything, in this process.
 

@@ -4,8 +4,6 @@ Each round has a process for each contender, one after the other on the same bro
 sizes, and each contender must end with every key.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -4,8 +4,6 @@ Everything on the page comes from the JSON files of one folder; nothing is writt
 anew at any time. A file that is not there leaves its section out, and so does a key its row.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -33,7 +31,8 @@ from jobs.lab.bench.layout import (
     filled_in,
     number,
 )
-from jobs.lab.bench.measuring import envelope, own_environment
+from jobs.lab.bench.measuring import own_environment
+from jobs.lab.envelope import envelope
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 

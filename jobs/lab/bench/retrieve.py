@@ -4,15 +4,13 @@ End to end, a turn is sent to `turns.v1` on a real broker under load, and `POST 
 the answer comes once the sessions, memory and index roles have done their work on the turn.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count, cycle, islice
@@ -28,12 +26,13 @@ from msgspec import Struct, json
 from msgspec.structs import asdict, replace
 
 from jobs.demo.conversations import load_conversations
-from jobs.lab.bench.folds import TurnTraffic, folded_user, paced, producing, send
+from jobs.lab.bench.folds import TurnTraffic, paced, producing, send
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.measuring import BenchFailed, Figures, asked_ms, cpu_s, own_environment, say, spread_ms
 from jobs.lab.bench.roles import running
+from jobs.lab.eval.user_index import folded_user, index_user
 from jobs.operate.topics import apply_topics
-from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.events import Role, Turn
 from models.events.user import UserOutput
 from models.policy import Policy
 from streams.api.assembly import memory_api
@@ -41,8 +40,6 @@ from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
 from streams.api.users.reading import MemoryReader
 from streams.http.security import Caller, reading_for
 from streams.index.edge import EdgeStore
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
@@ -130,29 +127,6 @@ async def fill(store: VectorStore, embedder: Embedder, corpus: Corpus, users: in
         await index_user(store, embedder, *corpus.user(number), number * TURNS_EACH)
 
 
-async def index_user(
-    store: VectorStore, embedder: Embedder, turns: Sequence[Turn], outputs: Sequence[UserOutput], first_turn: int
-) -> None:
-    """Index a user's turns, placed in the log from `first_turn` on, and what the fold made of them."""
-    sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
-    places = [Position("turns", 0, first_turn + n) for n in range(len(turns))]
-    await sessions.add_turns(turns, embedder.embed([turn.content for turn in turns]), places=places)
-    await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
-    await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
-    await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
-
-
-@asynccontextmanager
-async def own_store(embedder: Embedder) -> AsyncIterator[EdgeStore]:
-    """An empty index in a folder of its own, which goes at the end."""
-    with TemporaryDirectory(prefix="turntide-index-") as folder:
-        store = EdgeStore(Path(folder), embedder=embedder.name)
-        try:
-            yield store
-        finally:
-            await store.close()
-
-
 def user_of(number: int) -> str:
     """Id of the user of this number."""
     return f"user-{number}"
@@ -190,12 +164,7 @@ QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100}
 
 
 async def measure(
-    *,
-    memories: int = 100_000,
-    rate: float = 200.0,
-    seconds: float = 30.0,
-    asked: int = 1_000,
-    end_to_end: bool = False,
+    *, memories: int = 100_000, rate: float = 200.0, seconds: float = 30.0, asked: int = 1_000, end_to_end: bool = False
 ) -> Figures:
     """Measure everything: each route at so many requests a second, and so many questions inside the process.
 

@@ -4,8 +4,6 @@ Processor time is read from the processes, so other work on the machine disturbs
 and to be ready is left out.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping

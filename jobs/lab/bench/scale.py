@@ -5,8 +5,6 @@ A turn is a micro-batch of its own, so that each one reads its session's state a
 of open sessions are measured in processes of their own, in micro-batches of turns of other sessions each.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -4,8 +4,6 @@ Each round has topics of its own. Its contenders run one after the other, beginn
 that whatever slows the machine for a while slows them all; ratios are taken within a round, throughput after a warm-up.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

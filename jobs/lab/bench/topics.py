@@ -6,8 +6,6 @@ that brings one turn of a session: the dearest case. Times are CPU time of this 
 takes none of it.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections import defaultdict
@@ -360,12 +358,7 @@ async def fold_ratio(
 
 
 async def role_ratio(
-    environment: BenchEnvironment,
-    conversations: Sequence[DemoConversation],
-    policy: Policy,
-    *,
-    runs: int,
-    turns: int,
+    environment: BenchEnvironment, conversations: Sequence[DemoConversation], policy: Policy, *, runs: int, turns: int
 ) -> Figures:
     """The sessions role on a backlog of these conversations, each time as a process of its own on fresh topics."""
 

@@ -166,8 +166,8 @@ def _print(done: list[Saved], printed: Printer, *, many: bool) -> None:
 
 def _kept(fields: dict[str, Any]) -> dict[str, Any]:
     """With what a file needs that is kept for `turntide lab bench page`."""
-    from jobs.lab.bench.measuring import envelope
     from jobs.lab.chaos.driver import SESSION_TIMEOUT
+    from jobs.lab.envelope import envelope
 
     return envelope({**fields, "session_timeout_s": SESSION_TIMEOUT.total_seconds()})
 

@@ -4,8 +4,6 @@ A rolling restart harms nothing: every worker of two per role is asked to stop a
 an upgrade does. The longest pause of what each role writes says what its readers notice.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -3,8 +3,6 @@
 Delays are told with all faults and after kills alone.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum

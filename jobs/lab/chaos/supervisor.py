@@ -1,7 +1,5 @@
 """The processes of a run: started, started again when they end, killed, frozen and woken."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

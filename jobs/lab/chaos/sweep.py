@@ -1,7 +1,5 @@
 """Many seeds one after the other: a row for each, their totals, and how to repeat what failed."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator, Sequence

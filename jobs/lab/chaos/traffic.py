@@ -4,8 +4,6 @@ A user talks in several sessions at once, which are on different partitions, and
 several apps have users of the same name.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -6,8 +6,6 @@ can be killed, can hang, and can answer 503. What it has acknowledged is durable
 role calls, so no searches, and no other filter than those that the store builds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """`turntide lab eval`: how good, on which data."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from enum import StrEnum
@@ -18,9 +16,7 @@ from jobs.lab.eval.scores import LabelledScores
 from jobs.shared.output import OutputFormat, Printer, progress_bar
 
 app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Measure how good a judgement of Turntide's is, on dialogues.",
+    no_args_is_help=True, rich_markup_mode="rich", help="Measure how good a judgement of Turntide's is, on dialogues."
 )
 
 

@@ -8,8 +8,6 @@ The 64 questions about 8 talks that Turntide brings were written by somebody who
 measuring alone: no constant is chosen by them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -21,10 +19,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from jobs.lab.bench.folds import folded_user
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.bench.retrieve import index_user, own_store
 from jobs.lab.eval.dialogues import BEGINS
+from jobs.lab.eval.user_index import folded_user, index_user, own_store
 from jobs.shared.dialogues import read_labelled
 from jobs.shared.output import Progress
 from models.events import Role, Turn

@@ -4,8 +4,6 @@ Dialogues come from files in any format that `turntide produce` reads, else from
 and the turns that answer them are LoCoMo's (Maharana et al. 2024), cleaned.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`turntide lab eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Figures of a detector over labelled sessions: how well it tells them apart, and what its alerts are worth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from statistics import median

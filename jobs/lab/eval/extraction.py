@@ -15,8 +15,6 @@ by them. Read the splits apart: `held_out` depends on how many there are of each
 another split, these belong to `dev` and new ones have to be written.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files

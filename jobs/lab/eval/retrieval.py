@@ -4,8 +4,6 @@ The turns go into an index of their own (Qdrant Edge), as the index role writes 
 through `streams.index.hybrid_search.HybridSearch` over it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from statistics import mean
 from time import perf_counter
@@ -15,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.bench.retrieve import index_user, own_store
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.user_index import index_user, own_store
 from jobs.shared.output import Progress
 from models.policy import Policy
 from streams.index.hybrid_search import HybridSearch, Scope

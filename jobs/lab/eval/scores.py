@@ -1,7 +1,5 @@
 """Labelled messages as an extractor read them: what is right, missed and wrong, as figures and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ counted, and of every question with evidence the distance to the nearest episode
 those to the user's other episodes and to other users': that is what an embedder's `episode_distance` divides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,9 +12,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from jobs.lab.bench.folds import folded_user
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.user_index import folded_user
 from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
 from models.policy import Policy

@@ -5,8 +5,6 @@ without the bonus of the active topic; and what merging does to the best of them
 embeddings of a topic, simulated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from itertools import count
 from operator import itemgetter

@@ -4,8 +4,6 @@ A session holds stretches of several dialogues, each cut in two, said by one per
 of messages: two belong together if they come from one dialogue. Beside the fold stand simulations.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence

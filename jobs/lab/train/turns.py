@@ -11,8 +11,6 @@ Sources with one label alone teach it nothing: their style would be taken for th
 the combination (`jobs.lab.train.scorer`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """`turntide kafka`: a local broker to develop, try and test against."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Annotated

@@ -5,8 +5,6 @@ every pinned file is there with its checksum, so an interrupted download or a da
 fetched again. Downloads go to a staging folder and are moved into place only after verification.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

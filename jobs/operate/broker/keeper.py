@@ -6,8 +6,6 @@ broker, ended, crashed or was killed, on Linux and macOS alike. Should a fork of
 open, the changed parent id tells the same. The first line on stdout is the broker's process id.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

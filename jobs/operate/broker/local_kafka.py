@@ -10,8 +10,6 @@ until it is stopped. Below the data directory:
     kafka/server.properties   what it was told
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

@@ -4,8 +4,6 @@
 sessions stand: each on one partition, whichever partitioner its producer has.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict

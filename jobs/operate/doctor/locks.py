@@ -5,8 +5,6 @@ a lock whose holder sleeps for ever (stopped by a signal or a debugger), is anot
 from here (another container over the same volume).
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct

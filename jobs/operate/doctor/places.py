@@ -1,7 +1,5 @@
 """Checks of folders and of the archive: room, permissions, damage, upkeep; and of the Iceberg tables."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

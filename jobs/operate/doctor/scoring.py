@@ -1,7 +1,5 @@
 """Checks of models: policy, embedder, vectors of that embedder, scorer, judge, language model."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping

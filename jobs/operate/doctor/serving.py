@@ -4,8 +4,6 @@ Kafka has no clock to ask. A turn stamped ahead of this clock says that this clo
 shows in no record. The roles' clocks show by the `Date` of their answers, in either direction.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

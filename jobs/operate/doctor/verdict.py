@@ -5,8 +5,6 @@ Work shows in the processor time of the checks' threads; where the system does n
 counts.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

@@ -1,7 +1,5 @@
 """Dashboards: their data (`boards.toml`), and Grafana's JSON of it by Grafana's own library (extra `monitoring`)."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from itertools import count
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Consistency checks between catalogue, rules, dashboards and runbooks. Pure but for reading the runbooks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

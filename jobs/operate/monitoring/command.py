@@ -1,7 +1,5 @@
 """`turntide ops monitoring`: dashboards, rules and runbooks in step with the catalogue of metrics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

@@ -1,7 +1,5 @@
 """Analysis of PromQL: series there are, series an expression asks for, labels of its result (extra `monitoring`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Alert rules as deploy/prometheus/rules has them, and their runbooks: a page for each alert, and the index."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

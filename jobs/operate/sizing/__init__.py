@@ -1,7 +1,5 @@
 """Sizing for a number of turns a day: partitions, workers, memory, disk and money, from measured costs of a turn."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from importlib.resources import files

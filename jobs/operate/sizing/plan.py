@@ -4,8 +4,6 @@ A worker is one process on one core. What `turntide lab bench roles` measures on
 number of workers, which partitions allow: no two of them share state. This is an assumption, not a measurement.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from math import ceil
 

@@ -1,7 +1,5 @@
 """Attribution filter: code, quotes, pastes, fiction, tasks, hypotheticals, voices that do not speak for the user."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -5,8 +5,6 @@ in the other modules, found by a clause's first words, say what it means. Beside
 granted: a name in apposition, "my latex allergy". English; German and Spanish for names and places.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable

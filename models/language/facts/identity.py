@@ -1,7 +1,5 @@
 """Readers of who users are: name, place, age, family, animals, work, education, what is said as "my … is …"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Readers of what limits the user: food, health, money, time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Openers of a statement ("remember that", "I think", "from now on"), and one form for each way of writing a word."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Readers of standing orders, and of what users take back: "forget my address", "I'm no longer vegetarian"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Readers of what users like and prefer, of the tools they work with, and of their time zone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """A message as statements: clauses with their subject, without what leads into them, and how far each is meant."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import chain, islice

@@ -1,7 +1,5 @@
 """Word lists of the fact rules, from `data/vocabulary.toml`: what kind of thing a word names. All in lower case."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from models.text.tables import PatternTables

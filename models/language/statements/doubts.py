@@ -4,8 +4,6 @@ Questions are no statements at all (`spoken`). Several doubts multiply. With the
 a statement below `long_term.promote_from`, so it waits for somebody to promote it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

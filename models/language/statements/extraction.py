@@ -15,8 +15,6 @@
 | fact | | 0.75 | the API runs on …, we have 3 …, the deadline is … |
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

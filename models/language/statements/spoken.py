@@ -3,8 +3,6 @@
 Hasty spellings are written out (`written_out`), so that each wording needs one rule: "cant" is "can't".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Sources: E. S. Page, Continuous inspection schemes, Biometrika 41 (1954) 100-115
 change-point from cumulative sum tests, Biometrika 58 (1971) 509-523.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation

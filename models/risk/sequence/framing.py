@@ -3,8 +3,6 @@
 Insistence comes after a refusal: the user asks on, or again in other words.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from models.risk.sequence.matter import NEAR

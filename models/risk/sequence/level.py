@@ -1,7 +1,5 @@
 """Level and trend signals of the turns' risk: level, peak, the second one beside it, and an online regression."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Matter signals: what a conversation stays with and comes back to, by vectors of its turns; all 0 without them."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation

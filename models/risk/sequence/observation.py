@@ -1,7 +1,5 @@
 """Observation of one user turn, as the sequence signals see it."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from models.text.features import Features

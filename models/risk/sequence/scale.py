@@ -1,7 +1,5 @@
 """Scales that the sequence signals share: log-odds of a risk, fading by half-lives, counts that fade and saturate."""
 
-from __future__ import annotations
-
 import math
 
 from msgspec import Struct

@@ -6,8 +6,6 @@ that weights, contributions and alerts use. All of them go through the same name
 `tests/unit/test_sequence_signals.py` and `tests/property/test_sequence_signals_property.py`, just by standing here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Protocol

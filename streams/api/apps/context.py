@@ -1,7 +1,5 @@
 """App memories at the begin of a prompt, in the source format (app memory, Context Integration)."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import chain
 from operator import attrgetter

@@ -3,8 +3,6 @@
 Importance is 0-10 here and 0-1 everywhere else. Times are UTC, RFC 3339.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 

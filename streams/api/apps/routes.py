@@ -4,8 +4,6 @@ An app id may hold slashes; every path ends in a fixed word or a number, so it c
 written is in the log when it is answered, and as a rule also what came of it: who reads next sees it.
 """
 
-from __future__ import annotations
-
 from asyncio import gather
 from collections.abc import Callable, Sized
 from datetime import datetime

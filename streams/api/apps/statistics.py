@@ -3,8 +3,6 @@
 These routes come before those of single memories, which would take `stats` for the number of one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime

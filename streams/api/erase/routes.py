@@ -1,7 +1,5 @@
 """Erasing a user, a session or an app over HTTP (design §5): asking for it, and its proof."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus

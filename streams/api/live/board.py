@@ -13,8 +13,6 @@ reader that is behind costs a number, not a queue. The names of sessions that ar
 that is behind `horizon` must begin anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ It never stops the role it runs in: whatever fails is logged, and it connects ag
 does not mind. Turns are passed over unread but for the few records that are labels or erasures.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta

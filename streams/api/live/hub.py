@@ -6,8 +6,6 @@ holds; after `stall_timeout` it is let go. A frame is encoded once for all that 
 the same apps.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

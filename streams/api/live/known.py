@@ -1,7 +1,5 @@
 """Read model of one session and its alerts, rendered as rows of the live page. No text of a turn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Answers of `/v1/live` in JSON: times RFC 3339 in UTC, risks 0-1. Text only where it is said so."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

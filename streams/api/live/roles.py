@@ -1,7 +1,5 @@
 """Health of the roles: each is asked by HTTP, and how far it is behind by Kafka. Only while somebody watches."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress

@@ -5,8 +5,6 @@ session and of a search stand beside what answers them (`timeline`, `searching`)
 ends a path.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import datetime

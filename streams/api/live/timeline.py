@@ -1,7 +1,5 @@
 """Timeline of one session, put together from the board and from what is indexed of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime

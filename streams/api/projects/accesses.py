@@ -4,8 +4,6 @@ An answer never waits for it. What cannot be written is counted, never lost in s
 (`project_accesses_total`): memory forgets a little sooner than it should, and nothing else happens.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping

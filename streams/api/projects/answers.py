@@ -3,8 +3,6 @@
 In what is read `decay_factor` is the present one; an export has the stored one.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

@@ -9,8 +9,6 @@
 | not seen within the time | 202: it is in the log, and will be carried out once |
 """
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Relationships of a project's memories: the graph, what is near, what leads where, what depends on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 

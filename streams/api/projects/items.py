@@ -1,7 +1,5 @@
 """Look-ups of what a project's memory has: memories, pending facts, conversations, episodes."""
 
-from __future__ import annotations
-
 import math
 from operator import attrgetter
 from typing import Annotated

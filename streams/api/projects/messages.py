@@ -3,8 +3,6 @@
 Times are UTC, RFC 3339; importance and scores lie in 0-1.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """Reading projects' memory: routes of retrieval, of the context window and of search, which the MCP tools call too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from http import HTTPStatus

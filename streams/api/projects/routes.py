@@ -4,8 +4,6 @@ Who reads needs a token for the project's app; who changes something, an admin's
 an empty memory; it is no error.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 A project id may hold slashes; routes are told apart by their last words, those that end in a fixed word first.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any

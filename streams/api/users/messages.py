@@ -3,8 +3,6 @@
 The source names (`structured_facts`, `episodic_context`, `turn_range`, `distance`) are kept. Times are UTC, RFC 3339.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Turns that a prompt is filled with: what a search finds of a user, and what stands beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from models.events import SessionName

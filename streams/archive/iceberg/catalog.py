@@ -1,7 +1,5 @@
 """Opening the catalog that the Iceberg tables are in: SQLite beside them by default, a database or a REST server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -9,8 +9,6 @@ anew.
 
 # ruff: noqa: S608 - tables, columns and whole numbers are of this package, values travel as parameters and frames
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from typing import Any

@@ -9,8 +9,6 @@ empty commit drops the list of replaced files, whose statistics name sessions. E
 completes what a killed one left.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Withdrawing from the Iceberg tables what has gone from the archive: the last step of an erasure and of retention."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from models.events.erase import ErasedStore

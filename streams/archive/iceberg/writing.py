@@ -4,8 +4,6 @@ PyIceberg's own `write_file` makes an empty list of a list of structs that is nu
 file, where no reader can tell. So the columns are cast by Arrow here, and PyIceberg only writes and describes the file.
 """
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from collections.abc import Iterable, Iterator

@@ -15,8 +15,6 @@ The rows of a view have no order of their own.
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters and frames
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.resources import files
 from string import Template

@@ -13,8 +13,6 @@ Filters by day, app or session reach the table's files either way.
 
 # ruff: noqa: S608 - tables and columns are constants of this package
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ a version; one that goes or changes its type makes a new version, in a schema of
 
 # ruff: noqa: S608 - tables, views and columns are constants of this package
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from datetime import date

@@ -1,0 +1,78 @@
+"""Memory of users in this process: folded as the memory role does, indexed as the index role does, without Kafka."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from models.events import EpisodeCompressed, EpisodeRequested, FactChanged, Position, Turn, UserMemoryChanged
+from models.events.topics import COMMANDS, TURNS
+from models.events.user import EpisodeSummarised, UserEvent, UserOutput, UserTurnAdded
+from models.policy import Policy
+from models.text.summary import Passage
+from models.user.fold import fold as fold_user
+from models.user.fold import summarise_episode
+from models.user.state import UserState
+from streams.index.edge import EdgeStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import UserMemory
+from streams.ports import Embedder, VectorStore
+
+
+def folded_user(
+    turns: Iterable[Turn], policy: Policy, *, first_turn: int = 0, first_offset: int = 0
+) -> Iterator[UserOutput]:
+    """Outputs of the fold of one user for these turns; its requests are answered before the next turn, extractively.
+
+    Turns and commands are placed in their topics from `first_turn` and `first_offset` on.
+    """
+    state, waiting, offset = UserState("user:bench/u", lambda _: None, policy), list[UserEvent](), first_offset
+    for place, turn in enumerate(turns, first_turn):
+        waiting.append(_user_turn(turn, place))
+        while waiting:
+            for output in fold_user(state, waiting.pop(0), Position(COMMANDS.name, 0, offset), policy):
+                if isinstance(output, EpisodeRequested):
+                    waiting.append(_summarised(output, policy))
+                yield output
+            offset += 1
+
+
+def _user_turn(turn: Turn, place: int) -> UserTurnAdded:
+    fields = _fields(turn, "session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
+    return UserTurnAdded(id=f"{turn.user_id}/{place}", source=Position(TURNS.name, 0, place), **fields)
+
+
+def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
+    fields = _fields(request, "app_id", "user_id", "timestamp", "first_turn", "last_turn")
+    summary = summarise_episode([Passage(turn.content) for turn in request.turns], policy).text
+    return EpisodeSummarised(summary=summary or "(no text)", summarised_by="extractive", **fields)
+
+
+def _fields(event: Struct, *names: str) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in names}
+
+
+async def index_user(
+    store: VectorStore, embedder: Embedder, turns: Sequence[Turn], outputs: Sequence[UserOutput], first_turn: int
+) -> None:
+    """Index a user's turns, placed in the log from `first_turn` on, and what the fold made of them."""
+    sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
+    places = [Position("turns", 0, first_turn + n) for n in range(len(turns))]
+    await sessions.add_turns(turns, embedder.embed([turn.content for turn in turns]), places=places)
+    await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
+    await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
+    await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
+
+
+@asynccontextmanager
+async def own_store(embedder: Embedder) -> AsyncIterator[EdgeStore]:
+    """An empty index in a folder of its own, which goes at the end."""
+    with TemporaryDirectory(prefix="turntide-index-") as folder:
+        store = EdgeStore(Path(folder), embedder=embedder.name)
+        try:
+            yield store
+        finally:
+            await store.close()
