@@ -17,7 +17,7 @@ from tests.support.data_files import data_file
 from tests.support.topic_driver import Talk, between, matter
 from tests.support.topic_ledger import Ledger
 
-SMALL: dict[str, object] = data_file("topics")["texts"]
+SMALL: dict[str, object] = data_file("topics")["policy"]
 """Small numbers, so that everything happens often."""
 DIRECTIONS = [*(matter(n) for n in range(6)), between(0, 1, 0.6), between(0, 1, 0.45), between(2, 3, 0.6), None]
 TEXTS = ["What sails does it need?", "", "Thanks!", "Ünïcödé \U0001f984 " * 9] + [

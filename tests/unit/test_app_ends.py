@@ -1,4 +1,4 @@
-"""What the end of a conversation does to a space: new, again, without anything said, after it went on, too many."""
+"""What the end of a conversation does to a space, scenarios of app memory, and the energy budget of the work."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
-from models.events import AppMemoriesChanged, AppMemorySkipped
-from models.events.app import MemoryDeleted, MemoryEdited
+from models.events import AppMemoriesChanged, AppMemoryChanged, AppMemorySkipped, ConversationEnded, Role
+from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.policy import Policy
+from models.policy.app import EnergyPolicy
+from models.wire.arrival import SessionTimedOut
+from models.wire.codec import decode_command, encode
+from models.wire.envelope import key_of
 from tests.support.app_driver import Space, causes
 from tests.support.entity_driver import NOON
+from tests.support.session_driver import Session
 
 
 @pytest.mark.parametrize(
@@ -109,3 +115,170 @@ def test_a_damaged_state_is_refused(part: str, data: bytes | None, message: str)
 
     with pytest.raises(RecoveryFailed, match=message):
         space.read(damaged)
+
+
+def test_compacts_memories_when_limit_reached() -> None:
+    """App memory: the eleventh leaves ten; one event says what was before and after, who decided what and why."""
+    space = Space()
+    space.fill()
+    assert (len(space.active), space.compactions) == (10, [])
+    space.end()
+    (compaction,) = space.compactions
+
+    assert len(space.active) == len(space.memories) == space.stats.memories == 10
+    assert ([m.memory_id for m in compaction.before], len(compaction.after)) == ([*range(1, 12)], 10)
+    assert {m.memory_id: m.content for m in compaction.after} == {n: m.content for n, m in space.active.items()}
+    assert (compaction.decided_by, compaction.fallback) == ("rules", "")
+    assert compaction.reason
+    assert (space.stats.created, space.stats.compactions) == (11, 1)
+
+
+@pytest.mark.parametrize("uninstalls", [False, True])
+def test_purges_memories_on_admin_request_or_uninstall(uninstalls: bool) -> None:
+    """App memory: each is told gone without its text; again it finds nothing, which is no error; numbers go on."""
+    space = Space()
+    space.fill(8)
+    audited = space.command(AppUninstalled, purge_memories=True) if uninstalls else space.command(MemoriesPurged)
+    gone = space.outputs[-10:-2]
+
+    assert (audited.outcome, audited.count, audited.by) == ("done", 8, "root")
+    assert causes(gone) == [(number, "purged") for number in range(1, 9)]
+    assert {(o.active, o.content, tuple(o.tags)) for o in gone if isinstance(o, AppMemoryChanged)} == {(False, "", ())}
+    assert (space.active, space.memories, space.stats.uninstalled) == ({}, {}, uninstalls)
+    again = space.command(MemoriesPurged)
+    assert (again.outcome, again.count) == ("unchanged", 0)
+    space.end()
+    assert list(space.active) == [9]
+
+
+def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
+    """With the next event, each with its own compaction; one that allows more leaves them."""
+    space = Space()
+    space.fill()
+    space.store()
+    space.policy = Policy(apps=Space(most=7, most_pinned=5).policy.apps)
+    space.state = space.load()
+    space.wait(seconds=1)
+
+    assert list(space.active) == [4, 5, 6, 7, 8, 9, 10]
+    assert [(c.decided_by, c.fallback, c.target_memory_id) for c in space.compactions] == [
+        ("fifo", "too_many", number) for number in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("times_out", [False, True])
+def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
+    """From the first turn to the memory: through the session's fold, the topic between, and the space's."""
+    session = Session()
+    said = ["Which bicycle is good?", "A red one.", "I decided to buy the red bicycle.", "Good.", "I prefer tea."]
+    for turn, content in enumerate(said):
+        session.say(turn, content, role=Role.ASSISTANT if turn % 2 else Role.USER)
+    session.put(SessionTimedOut("s", session.deadline)) if times_out else session.end()
+    (end,) = [output for output in session.outputs if isinstance(output, ConversationEnded)]
+    received = decode_command(encode(end), key_of(end), end.timestamp, Policy().intake)
+    space = Space(app=end.app_id)
+    assert isinstance(received, ConversationEnded)
+    space.put(received)
+
+    assert (received, end.reason) == (end, "timed_out" if times_out else "bye")
+    assert [(memory.session_id, memory.user_id) for memory in space.active.values()] == [("s", end.user_id)]
+    assert "red bicycle" in space.contents[0]
+    assert "tea" in space.contents[0]
+
+
+POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
+
+
+@pytest.mark.parametrize(
+    ("work", "tokens", "seconds", "units"),
+    [
+        ("creation", 0, 0, 10),
+        ("creation", 1_000, 0, 12),
+        ("creation", 1_000, 2, 14),
+        ("creation", 0, 30, 15),
+        ("creation", 2**31, 2**31 / 1_000, 15),
+        ("compaction", 0, 0, 20),
+        ("compaction", 500, 1.5, 22.5),
+        ("compaction", 0, 30, 30),
+    ],
+)
+def test_work_costs_what_it_took_within_its_limits(work: Work, tokens: int, seconds: float, units: float) -> None:
+    """App memory: 10-15 and 20-30 units; by tokens and time."""
+    assert cost_units(work, tokens, timedelta(seconds=seconds), POLICY) == pytest.approx(units)
+
+
+def test_the_budget_refills_up_to_its_capacity() -> None:
+    """With time, not with events; a clock that goes back takes nothing away."""
+    energy = Energy(20.0, NOON)
+    minutes = (-60, 0, 30, 79, 80, 100_000)
+
+    assert [level_units(energy, NOON + timedelta(minutes=n), POLICY) for n in minutes] == [20, 20, 50, 99, 100, 100]
+    assert level_units(None, NOON, POLICY) == 100
+
+
+@pytest.mark.parametrize(("level", "begins"), [(19.9, False), (20.0, False), (20.1, True), (100.0, True)])
+def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
+    """App memory: only when energy > 20 %."""
+    assert may_begin(Energy(level, NOON), NOON, POLICY) is begins
+
+
+@pytest.mark.parametrize("level", [0.0, 7.77, 19.999, 20.0])
+def test_when_work_begins_again_is_known(level: float) -> None:
+    """At that time it may, and hardly before."""
+    energy = Energy(level, NOON)
+    at = begins_at(energy, POLICY)
+
+    assert at is not None
+    assert may_begin(energy, at, POLICY)
+    assert not may_begin(energy, at - timedelta(milliseconds=2), POLICY)
+
+
+def poor(capacity: float = 50.0, **apps: Any) -> Space:
+    """A space whose energy is for few memories: above 10 of 50 units one may begin, 60 come back in an hour."""
+    return Space(energy={"capacity_units": capacity, "refill_units_per_hour": 60.0}, **apps)
+
+
+def test_without_energy_conversations_wait_and_none_is_lost() -> None:
+    """Deferred, not dropped: they become memories in their order when energy is back."""
+    space = poor()
+    for _ in range(7):
+        space.end()
+        space.store()
+    assert (len(space.active), space.stats.waiting) == (4, 3)
+    assert space.stats.energy_units <= 10
+    for left in (2, 1, 0):
+        due = space.due
+        assert due is not None
+        space.now = due - timedelta(seconds=1)
+        space.wait()
+        space.store()
+        assert space.stats.waiting == left
+
+    assert [m.session_id for m in space.active.values()] == [f"s{n}" for n in range(7)]
+    assert space.due is None
+
+
+def test_the_candidate_waits_for_energy_too() -> None:
+    """It is told of when there is energy to decide which goes."""
+    space = poor(capacity=35.0, most=2, most_pinned=0, redundant_similarity=1.0)
+    space.fill(3)
+    assert (len(space.active), space.stats.waiting, space.compactions, space.stats.created) == (2, 1, [], 3)
+    space.store()
+    space.wait(hours=1)
+
+    assert (space.stats.waiting, len(space.compactions), space.stats.memories) == (0, 1, 2)
+
+
+def test_spending_is_told_by_kind() -> None:
+    """For the metric, beside the sum of all time that readers see."""
+    space = Space(most=2, most_pinned=0)
+    space.fill(3)
+    spent = dict(space.state.spent)
+
+    assert set(spent) == {"creation", "compaction"}
+    assert 30 <= spent["creation"] <= 45
+    assert 20 <= spent["compaction"] <= 30
+    assert space.stats.spent_units == pytest.approx(sum(spent.values()))
+    assert [s.spent_units for s in space.of(AppMemoriesChanged)] == sorted(
+        s.spent_units for s in space.of(AppMemoriesChanged)
+    )

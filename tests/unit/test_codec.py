@@ -1,14 +1,16 @@
-"""Bytes to events: what is refused, with which reason, and never with the producer's text."""
+"""Bytes to events: what is refused, with which reason, and never with the producer's text; deterministic ids."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid5
 
 import pytest
 
 from models.errors import InvalidRecord
-from models.events import MAX_CONTENT_BYTES, Role, SessionEnded, Turn
+from models.events import MAX_CONTENT_BYTES, Position, Role, SessionEnded, Turn
+from models.events.ids import event_id, named_id
 from models.events.topics import ALERTS
 from models.policy import IntakePolicy
 from models.wire.codec import decode_input, decode_output, encode
@@ -102,3 +104,28 @@ def test_foreign_bytes_on_an_output_topic() -> None:
     """What is no alert is refused with the topic's name."""
     with pytest.raises(InvalidRecord, match=r"alerts\.v1"):
         decode_output(ALERTS, encode(TURN))
+
+
+NAMESPACE = UUID("6f0d7a3c-6f0b-5a55-9a35-1d2f8f2a7c11")
+
+
+@pytest.mark.parametrize("n", range(64))
+def test_named_id_is_the_standard_uuid5(n: int) -> None:
+    """The faster formatting sets version and variant as `uuid.uuid5` does, whatever the hash."""
+    assert str(uuid5(NAMESPACE, f"alert\x1fé-{n}")) == named_id("alert", f"é-{n}")
+
+
+def test_event_id_tells_causes_apart() -> None:
+    """Kind, key, each part of the place and ordinal all count; the same cause has the same id."""
+    here = Position("t", 0, 7)
+    ids = [
+        event_id("profile_updated", "s", here),
+        event_id("alert_changed", "s", here),
+        event_id("profile_updated", "s2", here),
+        event_id("profile_updated", "s", Position("u", 0, 7)),
+        event_id("profile_updated", "s", Position("t", 1, 7)),
+        event_id("profile_updated", "s", Position("t", 0, 8)),
+        event_id("profile_updated", "s", here, 1),
+    ]
+
+    assert (7, ids[0]) == (len(set(ids)), event_id("profile_updated", "s", Position("t", 0, 7)))

@@ -1,4 +1,4 @@
-"""The image: its file passes the linter, and what it installs is all that the roles import."""
+"""The image and the extras: what they install is all that is imported, and what is missing is named."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import re
 import subprocess
 import sys
 from importlib import metadata
+from importlib.metadata import packages_distributions
 from runpy import run_path
 
 import pytest
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jobs import cli
+from jobs.cli import _missing
+from jobs.shared.extras import install_of
 from streams.settings import Settings
 from streams.wiring import ROLES
-from tests.support.installed import PROJECT, brought_by
+from tests.support.installed import PROJECT, brought_by, bytes_of
 from tests.support.manifests import CONTAINER, ROOT
 from tests.support.tools import tool
 
@@ -110,3 +114,45 @@ def test_health_check_asks_where_roles_listen(monkeypatch: pytest.MonkeyPatch) -
     asked = run_path(str(CONTAINER / "livez.py"))["ports"]()
 
     assert sorted(asked) == sorted(getattr(http, f"{role}_port") for role in ROLES)
+
+
+EXTRAS = {
+    extra: {canonicalize_name(Requirement(line).name) for line in lines} - {"turntide"}
+    for extra, lines in PROJECT["optional-dependencies"].items()
+}
+DEFAULT = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
+NEVER_IMPORTED = {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"}
+"""Their modules stand below one of opentelemetry-api."""
+
+
+@pytest.mark.parametrize("package", sorted(set().union(*EXTRAS.values()) - DEFAULT - NEVER_IMPORTED))
+def test_an_extra_that_names_the_package_is_named(package: str) -> None:
+    """By the name under which the package is imported."""
+    modules = [
+        top for top, of in packages_distributions().items() if package in {str(canonicalize_name(each)) for each in of}
+    ]
+    named = {install_of(f"{module}.part").strip("`")[9:-1] for module in modules}
+
+    assert package in set().union(*(EXTRAS.get(extra, set()) for extra in named))
+
+
+def test_what_no_extra_names_needs_the_one_with_everything() -> None:
+    """A package that another one brings."""
+    error = ModuleNotFoundError("no module", name="pandas")
+
+    assert "install `turntide[local]`" in str(_missing("analyse mine", error))
+
+
+def test_the_default_dependencies_run_all_roles() -> None:
+    """The archive and the index where no server is set; what is beyond one machine, or for few, stands in extras."""
+    assert {"duckdb", "polars", "filelock", "qdrant-edge-py"} <= DEFAULT
+    assert {extra for extra, names in EXTRAS.items() if names & DEFAULT} <= {"minilm"}
+
+
+def test_the_demo_brings_no_more_than_it_needs() -> None:
+    """What only tests need would make the first `uv run turntide demo` twice as long."""
+    demo = brought_by(["demo"])
+
+    assert len(demo) <= 130
+    assert sum(map(bytes_of, demo)) <= 900 * 2**20
+    assert demo.isdisjoint({"pytest", "mypy", "pyarrow", "pandas", "marimo", "moto", "playwright"})

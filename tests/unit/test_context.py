@@ -1,4 +1,4 @@
-"""The source's prompt texts letter by letter, and what a token budget leaves of them."""
+"""The source's prompt texts letter by letter, of users and apps, and what a token budget leaves of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from models.events.app import AppMemoryChanged
 from models.events.user import EpisodeCompressed, FactChanged
+from models.retrieval import context
 from models.retrieval.context import MIN_TOKENS, fit_prompt, format_for_injection, long_term_prompt
 from models.text.words import estimate_tokens
 from streams.index import collections
@@ -166,3 +169,73 @@ def test_a_prompt_is_never_above_its_budget(
         assert tail == "\n\nAnswer consistently using the memory and conversation above."
     else:
         assert fitted.prompt == whole
+
+
+def memory(content: str, created_at: datetime = datetime(2025, 10, 10, 14, 30, tzinfo=UTC)) -> AppMemoryChanged:
+    """A memory as a prompt shows it."""
+    made = collections.MEMORIES.event_of({"space": "app", "content": content})
+    return structs.replace(made, created_at=created_at)
+
+
+MEMORIES = [
+    memory("User prefers meetings after 2pm on weekdays."),
+    memory(
+        'User is working on a project called "Phoenix" with deadline Nov 1.', datetime(2025, 10, 9, 8, 0, tzinfo=UTC)
+    ),
+    memory(
+        "User experienced database connection issues, resolved by restarting service.",
+        datetime(2025, 10, 8, 23, 59, tzinfo=UTC),
+    ),
+]
+SEED_TEXT = """\
+(memories for app: calendar)
+The following are memories from previous conversations with this app:
+
+1. [Created: 2025-10-10] User prefers meetings after 2pm on weekdays.
+2. [Created: 2025-10-09] User is working on a project called "Phoenix" with deadline Nov 1.
+3. [Created: 2025-10-08] User experienced database connection issues, resolved by restarting service.
+
+Use these memories to provide context-aware responses."""
+
+
+def fitted(
+    memories: list[AppMemoryChanged], *, most: int = 10, contents: int = 2_000, text: int = 4_000
+) -> context.FittedMemories:
+    """What fits of an app's memories."""
+    return context.fit_app_memories("a", memories, memories, most=most, contents_chars=contents, text_chars=text)
+
+
+def test_the_text_is_the_seeds() -> None:
+    """App memory, Memory Context Format, with its own example."""
+    assert context.format_app_memories("calendar", MEMORIES) == SEED_TEXT
+
+
+@pytest.mark.parametrize(
+    ("contents", "text", "n"), [(1_000, 4_000, 2), (999, 4_000, 1), (2_000, 700, 1), (2_000, 9, 0)]
+)
+def test_only_whole_memories_go_in(contents: int, text: int, n: int) -> None:
+    """The first ones, without gaps, within both limits."""
+    memories = [memory("a" * 400), memory("b" * 600), memory("c")]
+    found = fitted(memories, contents=contents, text=text)
+
+    assert (found.text, list(found.memories)) == (context.format_app_memories("a", memories[:n]), memories[:n])
+
+
+def test_the_text_stands_first_in_the_prompt() -> None:
+    """Before the source's prompt for a user, which is what it was without it."""
+    recent = [Said("user", "When do we meet?")]
+    without = context.fit_prompt([], [], recent, token_budget=2_000)
+    found = context.fit_prompt([], [], recent, token_budget=2_000, preface=SEED_TEXT)
+
+    assert found.prompt == f"{SEED_TEXT}\n\n{without.prompt}"
+
+
+@given(st.integers(context.MIN_TOKENS, 1_000), st.lists(st.text(max_size=300), max_size=12), st.text(max_size=500))
+def test_the_budget_counts_the_memories(budget: int, contents: list[str], last: str) -> None:
+    """Whatever is remembered: the prompt keeps its budget, and memories take half of it at most."""
+    preface, _ = fitted([memory(content) for content in contents], text=context.preface_room(budget))
+    found = context.fit_prompt([], [], [Said("user", last)], token_budget=budget, preface=preface)
+
+    assert found.tokens == estimate_tokens(found.prompt) <= budget
+    assert len(preface) <= budget * 2
+    assert found.recent == 1

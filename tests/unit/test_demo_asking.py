@@ -154,18 +154,6 @@ async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestio
         await store.close()
 
 
-async def test_memory_answers_what_the_play_taught_it() -> None:
-    """Three sessions of one user: the corrected name, the new town, nothing of the diet, and the right episode."""
-    by_query = {each.query: each for each in await of_users(outputs_of_the_play(), _USERS)}
-
-    assert [problem for each in by_query.values() for problem in each.problems] == []
-    name, databases = by_query["What's my name?"], by_query["What did we discuss about databases?"]
-    assert next(iter(name.facts.items())) == ("identity/name", "Alexander")
-    assert "- name: Alexander" in name.injection.splitlines()
-    assert databases.nearest_episode
-    assert databases.nearest_episode.turn_range == "turns 1-20"
-
-
 async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:
     """The demo names the app, so its verdict would notice if that were left out of the look-up."""
     elsewhere = [replace(question, app_id="planner") for question in _USERS]
@@ -208,18 +196,6 @@ async def of_project(view: ProjectView, questions: ProjectQuestions = _PROJECT) 
             return await ask_project_memory(questions, client)
     finally:
         await served.close()
-
-
-async def test_its_memory_answers_as_it_should(view: ProjectView) -> None:
-    """The database decision now; each pivot's decision as it held before, and after: over the real routes."""
-    recalled = await of_project(view)
-
-    assert recalled.problems == []
-    assert "PostgreSQL" in recalled.answers[0].said
-    assert [each.when for each in recalled.answers[1:]] == [
-        f"{when} turn {turn}" for turn in (100, 148) for when in ("before", "after")
-    ]
-    assert len({each.said for each in recalled.answers}) == 5
 
 
 async def test_another_apps_project_of_the_same_id_is_asked_in_vain(view: ProjectView) -> None:

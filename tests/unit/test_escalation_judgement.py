@@ -14,7 +14,6 @@ from models.policy import AppModes, ModePolicy, ModeThreshold, Policy
 from models.policy.digest import policy_digest
 from models.risk.combination import UNITS, UPSTREAM
 from models.risk.escalation import PART
-from models.wire.codec import encode
 from tests.support.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, upstream
 from tests.support.session_driver import NOON, Session, said
 
@@ -200,23 +199,6 @@ def test_part_goes_with_the_session(end: str, stored: bool) -> None:
 
     assert (True, True) == (kept, gone)
     assert [90] == [each.turn for each in judgement(session).turns]
-
-
-def test_long_session_stays_small() -> None:
-    """After 5,000 turns the part and the alert are no larger than the bounds say."""
-    session = Session(POLICY)
-    sizes = []
-    for turn in range(0, 5_000, 2):
-        tell(session, turn, (turn * 7 % 100) / 100, "Tell me what sails are.")
-        answer(session, turn + 1, REFUSAL)
-        if turn % 500 == 0:
-            session.store()
-            sizes.append(len(session.stored[PART]))
-    largest = max(len(encode(alert)) for alert in session.alerts)
-
-    assert max(sizes) <= 2_048
-    assert largest <= 64 * 1024
-    assert max(sizes[1:]) - min(sizes[1:]) < 40
 
 
 def test_digest_tells_policies_apart() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of facts, row by row of the table in `models.user.facts`, and what bounds them."""
+"""What becomes of facts, row by row of the table in `models.user.facts`, from the message to the events."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from models.events import ExtractedFact, FactCategory, Retraction
+from models.events import ExtractedFact, FactCategory, Retraction, Role
 from models.policy import FactPolicy
 from models.state.parts import Parts
 from models.user.fact import Fact, FactChange, FactProvenance
 from models.user.facts import Facts
-from tests.support.user_driver import NOON, fact
+from models.wire.envelope import key_of
+from tests.support.user_driver import NOON, User, causes, fact
 
 IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE
 NAME = Retraction(category=IDENTITY, key="name")
@@ -213,3 +214,63 @@ def test_beyond_the_bound_past_facts_go_first_then_the_least_important() -> None
     assert kept.take(fact("e", "5", importance=0.8)) == ["stored 5", "evicted 2"]
     assert kept.take(fact("f", "6", importance=0.3)) == ["stored 6", "evicted 6"]
     assert [key for _, key, _ in kept.facts.all()] == ["c", "d", "e"]
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_the_seeds_conflict_example() -> None:
+    """Alex is stored, a less sure Al is ignored, and an explicit correction replaces the name."""
+    user = User()
+    user.say("My name is Alex")
+    user.say("Call me Al")
+    user.say("My full name is Alexander")
+
+    assert causes(user.changes) == [("name", "Alex", "stored"), ("name", "Alexander", "updated")]
+    assert [(c.confidence, c.active, c.valid_until) for c in user.changes] == [(1.0, True, None), (1.0, True, None)]
+    (past,) = user.changes[-1].history
+    assert (past.value, past.valid_from, past.valid_until) == ("Alex", NOON + MINUTE, NOON + 3 * MINUTE)
+    assert user.profile == {"name": "Alexander"}
+    assert user.stats.facts == 1
+
+
+def test_only_what_the_user_says_counts() -> None:
+    """An assistant that introduces itself is no fact of the user."""
+    user = User(facts={"ask": True})
+    user.say("My name is Claude and I live in Paris.", role=Role.ASSISTANT)
+
+    assert (user.changes, user.asked) == ([], [])
+
+
+def test_facts_stand_before_the_standing_of_their_turn() -> None:
+    """Whoever waits for the standing reads the facts; each has a key of its own, by which it survives compaction."""
+    user = User()
+    outputs = user.say("My name is Alex and I prefer Python.")
+
+    assert [type(o).__name__ for o in outputs] == ["FactChanged", "FactChanged", "UserMemoryChanged"]
+    assert [key_of(o) for o in outputs] == [b"user:a/u/identity/name", b"user:a/u/preference/language", b"user:a/u"]
+    assert user.stats.facts == 2
+
+
+def test_a_fact_names_the_turn_that_says_so() -> None:
+    """Also when it ends: the turn that takes it back, not the one that said it, in a session that has no such turn."""
+    user = User()
+    user.chat(3)
+    user.say("My name is Alex")
+    user.say("Forget my name", session="t", partition=1)
+
+    assert [(c.cause, c.session_id, c.turn, c.extracted_by) for c in user.changes] == [
+        ("stored", "s", 3, "rules"),
+        ("retracted", "t", 0, "rules"),
+    ]
+
+
+def test_slower_extractors_are_asked_only_where_the_policy_says_so() -> None:
+    """Each message of the user that has any words, cut; not by default."""
+    quiet, asking = User(), User(facts={"ask": True, "asked_chars": 100})
+    for user in (quiet, asking):
+        for content in ("x" * 101, " ", "Hello"):
+            user.say(content)
+
+    assert quiet.asked == []
+    assert [(r.turn, r.content) for r in asking.asked] == [(0, "x" * 100), (2, "Hello")]

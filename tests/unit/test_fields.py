@@ -1,16 +1,28 @@
-"""Every field of every event says what it means, and what is made of fields knows it."""
+"""Every field of every event says what it means; what follows from the kinds of entity knows them all."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 from msgspec import Struct
 
-from models.entities import TOPIC_OF
+from models.entities import KINDS, OTHERS, REGISTRY, TOPIC_OF, USER, entity_key
 from models.events import fields
+from models.events.base import Position
+from models.events.erase import UserErased
+from models.events.registry import Registry
+from models.events.topics import COMMANDS, TOPICS
+from models.metrics import METRIC_OF
+from models.partition.commands import FOLDS
+from models.wire.envelope import schema_of
 from streams.archive.schema import RETAINED, SKIPPED, TABLES, ddl, meanings
+from streams.archive.views.definitions import VIEW_NAMES
+from tests.support.new_layer import GREETINGS, GREETINGS_TOPIC, GreetingsCounted
 
 PARTS = sorted(fields.parts_of(*TOPIC_OF), key=lambda part: part.__name__)
 _NAMES_SOMEBODY = re.compile(r"^(session|user|app|project|topic|alert|memory|item|request|conversation)_ids?$")
@@ -71,3 +83,49 @@ def test_every_column_of_the_archive_says_what_it_means() -> None:
 def test_a_column_is_as_private_as_its_field(table: str, column: str, expected: fields.Privacy) -> None:
     """A structure that names somebody is an identifier, numbers under a name of words are none; words stay words."""
     assert expected is meanings()[table][column].privacy
+
+
+EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_another_kind_is_found_everywhere() -> None:
+    """On its topics, by its key; what it takes in is still another's too, and those of others are as they were."""
+    registry = Registry((*KINDS, GREETINGS), OTHERS, TOPICS)
+    erased: Any = UserErased(app_id="a", user_id="u", timestamp=AT, request_id="r")
+
+    assert registry.carried_by(GREETINGS_TOPIC) == (GreetingsCounted,)
+    assert registry.topics == (*REGISTRY.topics, GREETINGS_TOPIC)
+    assert set(registry.indexed_topics) - set(REGISTRY.indexed_topics) == {GREETINGS_TOPIC}
+    assert registry.kinds_of[UserErased] == (USER, GREETINGS)
+    assert [kind.key(erased) for kind in registry.kinds_of[UserErased]] == ["user:a/u", "greetings:a/u"]
+    assert registry.kind_of[UserErased] is USER
+    assert GreetingsCounted not in TOPIC_OF
+
+
+def test_what_is_named_is_there() -> None:
+    """Counters with their labels, tables and views of the archive, folds; each topic of an event is its own."""
+    emitted = REGISTRY.emits.values()
+    examples = [
+        msgspec.json.decode((EXAMPLES / f"{schema_of(each.event)}.json").read_bytes(), type=each.event)
+        for each in emitted
+        if each.counts
+    ]
+    counted = [found for event in examples for found in REGISTRY.counted(event)]
+
+    assert len(counted) >= len(examples) - 2  # some count on certain occasions only
+    assert [each for each in counted if set(METRIC_OF[each.metric].labels) != set(each.labels)] == []
+    assert {each.table for each in emitted if each.table} <= set(TABLES)
+    assert {view for each in emitted for view in each.views} <= set(VIEW_NAMES)
+    assert {kind.name for kind in KINDS} - {"session"} == set(FOLDS)
+    assert [each for each in emitted if TOPIC_OF[each.event] is not each.topic] == []
+
+
+def test_an_event_is_of_the_entity_that_it_changes() -> None:
+    """Of what one kind emits and another takes in, the key is that of the other."""
+    turn: Any = {"id": "i", "session_id": "s", "user_id": "u", "app_id": "a", "timestamp": AT}
+    forwarded = REGISTRY.carried_by(COMMANDS)[0]
+
+    event = forwarded(**turn, source=Position("t", 0, 0), turn=1, role="user", content="")
+
+    assert entity_key(event) == "user:a/u"

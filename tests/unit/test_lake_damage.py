@@ -1,4 +1,4 @@
-"""Files that are not what was written: found, named, left out; and nothing else is lost by it."""
+"""Files that are not what was written, and rows missing, doubled or unaccounted for, are found and named."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from models.errors import StoreUnavailable
-from models.events.topics import PROFILES
+from models.events import DeadLetter
+from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
+from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
 from streams.archive.catalog import open_reader, reading
 from streams.archive.damage import damaged, foreign_files, render_damage
 from streams.archive.erasing import erase
 from streams.archive.maintenance import FILES_TO_MERGE, maintain
-from streams.archive.verify import verify
+from streams.archive.schema import ABSENT, EXPIRED
+from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.views.published import leave_damage_out
 from streams.archive.writer import LakeWriter
-from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
+from tests.support.data_files import data_file
+from tests.support.lake_records import NOW, PREFIX, buffer_of, example, paths, profile, turn
 from tests.support.subjects import of_session
 
 TODAY, TOMORROW = NOW.date(), NOW.date() + timedelta(days=1)
@@ -155,3 +160,81 @@ def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> No
     proof = erase(writer, subject, now=NOW)
 
     assert {store.store: store.removed for store in proof}["archive turns"] == 6
+
+
+_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
+
+
+@pytest.fixture
+def landed(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive with three turns."""
+    landed = LakeWriter(paths(tmp_path))
+    landed.land(buffer_of([turn(n) for n in range(3)]), now=NOW)
+    yield landed
+    landed.close()
+
+
+def check(landed: LakeWriter, *, after: timedelta = timedelta(0), transactional: bool = False) -> Verification:
+    """Verify at a time after the landings."""
+    return verify(landed.con, prefix=PREFIX, now=NOW + after, transactional=transactional)
+
+
+def landed_hole(landed: LakeWriter, reason: str, place: ArchivedPartition = _TURNS, expected: int | None = 3) -> None:
+    """Offsets 3 and 4 are skipped for the reason."""
+    buffer = LandingBuffer()
+    buffer.skip(hole(place, expected or 0, (expected or 0) + 1, reason))
+    buffer.moves[place] = Move(expected, 0, (expected or 0) + 2)
+    landed.land(buffer, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("harm", "finding"),
+    data_file("lake_verify")["damages"],
+    ids=["lost", "doubled"],
+)
+def test_rows_lost_or_doubled_are_found(landed: LakeWriter, harm: str, finding: str) -> None:
+    """Each gap is named."""
+    landed.land(buffer_of([turn(n) for n in range(3, 10)], first=3, expected=3), now=NOW)
+    landed.con.execute(harm)
+
+    assert [f"{_TURNS.topic}-0: {finding}"] == check(landed).findings
+
+
+def test_repeated_event_is_no_finding(landed: LakeWriter) -> None:
+    """The same turn at two offsets is what a producer's retry or a crash leaves: counted, not found; all adds up."""
+    landed.land(buffer_of([turn(0)], first=3, expected=3), now=NOW)
+
+    found = check(landed)
+
+    assert found.findings == []
+    assert [(p.rows, p.distinct_offsets, p.skipped, p.missing) for p in found.partitions] == [(4, 4, 0, 0)]
+    assert {table.table: table.repeats for table in found.tables if table.repeats} == {"turns": 1}
+
+
+def test_refused_turn_waits_for_its_dead_letter_then_is_a_finding(landed: LakeWriter) -> None:
+    """And is none once the letter is archived."""
+    landed.land(buffer_of([b"{broken"], first=3, expected=3), now=NOW)
+    letter = replace(example(DeadLetter), topic=_TURNS.topic, partition=0, offset=3, value=b"{broken")
+    young, overdue = check(landed), check(landed, after=2 * DEAD_LETTER_GRACE)
+    landed.land(buffer_of([letter], topic=DEAD_LETTERS), now=NOW)
+    answered = check(landed, after=2 * DEAD_LETTER_GRACE)
+
+    assert (young.waiting_dead_letters, young.findings) == (1, [])
+    assert len(overdue.findings) == 1
+    assert (answered.waiting_dead_letters, answered.findings) == (0, [])
+
+
+def test_absent_offsets_are_normal_only_where_the_log_may_lack_them(landed: LakeWriter) -> None:
+    """Compaction removes records; from turns.v1 only a transaction's markers may be missing."""
+    landed_hole(landed, ABSENT)
+    profiles = ArchivedPartition(PROFILES.full_name(PREFIX), 0)
+    landed.land(buffer_of([profile("p", turns=1)], topic=PROFILES), now=NOW)
+    landed_hole(landed, ABSENT, profiles, expected=1)
+
+    found = check(landed)
+
+    assert len(found.findings) == 1
+    assert found.findings[0].startswith(f"{_TURNS.topic}-0: 2 offsets were not in the log")
+    assert check(landed, transactional=True).findings == []
+    landed_hole(landed, EXPIRED, expected=5)  # retention was shorter than the archive's absence
+    assert len(check(landed, transactional=True).findings) == 1

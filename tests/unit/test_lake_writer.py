@@ -1,19 +1,31 @@
-"""Landing rows, and what readers see of them."""
+"""Landing rows, what readers see of them, and repeats that are written down."""
+
+# ruff: noqa: S608 - tables and views are constants
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
+from models.policy.archive import RetentionPolicy
 from streams.archive import catalog
 from streams.archive.buffer import ArchivedPartition
-from streams.archive.catalog import open_reader
+from streams.archive.catalog import open_reader, reading
+from streams.archive.erasing import erase
+from streams.archive.maintenance import maintain
+from streams.archive.retention import retain
+from streams.archive.schema import RAW
+from streams.archive.verify import verify
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
@@ -33,7 +45,7 @@ def test_files_lie_in_folders_by_day_and_app(writer: LakeWriter) -> None:
     writer.land(buffer_of([turn(n, session_id=f"s-{9 - n}", app_id="a/b") for n in range(9)]), now=NOW)
 
     files = list(Path(writer.paths.data).glob("raw/turns/date=2026-03-04/app=a_b/*.parquet"))
-    sessions = writer.con.execute(f"SELECT session_id FROM read_parquet('{files[0]}')").fetchall()  # noqa: S608
+    sessions = writer.con.execute(f"SELECT session_id FROM read_parquet('{files[0]}')").fetchall()
     codecs = writer.con.execute("SELECT DISTINCT compression FROM parquet_metadata(?)", [str(files[0])]).fetchall()
 
     assert len(files) == 1
@@ -106,7 +118,7 @@ def test_views_exist_for_any_duckdb_client(writer: LakeWriter) -> None:
     con.execute("DETACH lake")
     con.execute(f"ATTACH 'ducklake:sqlite:{writer.paths.catalog}' AS mine (READ_ONLY)")
 
-    counts = {view: con.execute(f"SELECT count(*) FROM mine.{view}").fetchall() for view in VIEW_NAMES}  # noqa: S608
+    counts = {view: con.execute(f"SELECT count(*) FROM mine.{view}").fetchall() for view in VIEW_NAMES}
     con.close()
 
     assert [(1,)] == counts["turns"] == counts["sessions"]
@@ -162,3 +174,68 @@ def test_the_engine_leaves_memory_to_others(tmp_path: Path, monkeypatch: pytest.
             limits += writer.con.execute("SELECT current_setting('memory_limit')").fetchone() or ()
 
     assert limits == ["512.0 MiB", "4.0 GiB"]
+
+
+LATER = NOW + timedelta(days=30)
+_MINE, _THEIRS = turn(0, content="mine"), replace(turn(0, content="theirs"), user_id="u-2")
+_FIRST_USER = ErasureSubject("user", "support", "u-1")
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """A turn of one user, a month later the same one of another user and a third time, another turn; all settled."""
+    writer = LakeWriter(paths(tmp_path))
+    _land(writer, [_MINE], at=NOW, first=0)
+    _land(writer, [_THEIRS, replace(_THEIRS, content="again"), replace(_THEIRS, turn=1)], at=LATER, first=1)
+    maintain(writer, now=LATER, keep_replaced=timedelta(0))
+    yield writer
+    writer.close()
+
+
+def _land(writer: LakeWriter, turns: list[object], *, at: datetime, first: int) -> None:
+    writer.land(buffer_of(turns, first=first, expected=first or None, received=at), now=at)
+
+
+def _shown(writer: LakeWriter) -> list[tuple[int, str]]:
+    with reading(writer.paths) as con:
+        return con.execute("SELECT turn, content FROM turns ORDER BY ALL").fetchall()
+
+
+def _written_down(writer: LakeWriter) -> list[tuple[int]]:
+    return writer.con.execute(f"SELECT kafka_offset FROM {RAW}.repeats WHERE rule = 'turns' ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize(
+    "go",
+    [
+        lambda writer: erase(writer, _FIRST_USER, now=LATER),
+        lambda writer: retain(writer, RetentionPolicy(identified_days=15), now=LATER, policy_version="1"),
+    ],
+    ids=["erased", "too old"],
+)
+def test_a_first_that_goes_shows_its_repeat(writer: LakeWriter, go: Callable[[LakeWriter], object]) -> None:
+    """One of the two, and no byte of the first one's words."""
+    go(writer)
+
+    assert [(0, "theirs"), (1, "theirs")] == _shown(writer)
+    assert [(2,)] == _written_down(writer)
+    assert [] == verify(writer.con, prefix=PREFIX, now=LATER).findings
+
+
+def test_what_lands_and_is_settled_afterwards_repeats_the_one_that_stands(writer: LakeWriter) -> None:
+    """Marks and what is written down go together: the last repeat is left out before and after it is settled."""
+    erase(writer, _FIRST_USER, now=LATER)
+    _land(writer, [replace(_THEIRS, content="late")], at=LATER, first=4)
+    behind_the_marks = _shown(writer)
+    maintain(writer, now=LATER, keep_replaced=timedelta(0))
+
+    assert [(0, "theirs"), (1, "theirs")] == behind_the_marks == _shown(writer)
+    assert [(2,), (4,)] == _written_down(writer)
+
+
+def test_an_erased_repeat_leaves_the_first(writer: LakeWriter) -> None:
+    """Nothing of the other user is left, nor a note of it."""
+    erase(writer, ErasureSubject("user", "support", "u-2"), now=LATER)
+
+    assert [(0, "mine")] == _shown(writer)
+    assert [] == _written_down(writer)

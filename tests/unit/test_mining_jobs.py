@@ -1,8 +1,10 @@
-"""What every mining job promises, on the planted archive: no words, and nobody named."""
+"""What every mining job promises, on the planted archive and at the edges: no words, nobody named, nothing raised."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,15 +12,20 @@ import ibis
 import msgspec
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from jobs.analyse.mining import run
-from jobs.analyse.mining.job import Job, job_names, job_of
+from jobs.analyse.mining.job import Job, Period, job_names, job_of
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.source import Tables
 from jobs.analyse.mining.wording import figure_names
 from jobs.shared.pictures import charts_of
-from models.policy.archive import ArchivePolicy
+from models.events import SessionEnded, Turn
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import LakePaths, reading
+from tests.support.lake_records import turn as lake_turn
+from tests.support.mined_archive import landed, mined
+from tests.support.mined_plan import BEGIN, FIRST
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -108,3 +115,92 @@ def test_pictures_are_drawn_of_what_is_shown(job: Job, result: JobResult) -> Non
 
     assert [about["title"] for about in described if about["title"] not in NOT_DRAWN] == drawn
     assert [] == [*job.pictures(empty), *job.pictures({})]
+
+
+WORDS = "please tell me how the tulips in the garden grow from their bulbs"
+HOT = [0.1] * 4 + [0.95] * 8
+SECOND_DAY = FIRST + timedelta(days=1)
+
+
+def session(
+    n: int, risks: Sequence[float | None], *, app: str = "support", users: int = 9
+) -> Iterator[Turn | SessionEnded]:
+    """Ten minutes before midnight and on; the same words from everybody."""
+    begun = BEGIN + timedelta(days=n % 2, hours=23, minutes=50)
+    for turn, risk in enumerate(risks):
+        said = lake_turn(turn, session_id=f"s-{n}", app_id=app, content=WORDS, risk=risk)
+        yield replace(said, user_id=f"u-{n % users}", timestamp=begun + timedelta(minutes=turn))
+    yield SessionEnded(session_id=f"s-{n}", timestamp=begun + timedelta(minutes=len(risks)))
+
+
+def alone(folder: Path) -> LakePaths:
+    """One session of one turn without a risk of its own."""
+    return landed(folder, [session(0, [None])])
+
+
+def alike(folder: Path) -> LakePaths:
+    """Sessions that all alert at the same turn, in one app."""
+    return landed(folder, [session(n, HOT) for n in range(30)])
+
+
+def calm(folder: Path) -> LakePaths:
+    """Sessions without any alert, each in an app of its own, one of them of 400 turns."""
+    return landed(folder, [session(n, [0.05] * (400 if n == 0 else 9), app=f"app {n}") for n in range(40)])
+
+
+def whispers(folder: Path) -> LakePaths:
+    """Four users of an app of their own, who all alert, beside thirty sessions of others, of which half do."""
+    others = [session(n, HOT if n % 4 < 2 else [0.05] * 12) for n in range(30)]
+    return landed(folder, [*others, *(session(100 + n, HOT, app="whisper", users=200) for n in range(4))])
+
+
+BOTH_DAYS = Period(FIRST, SECOND_DAY)
+AGAINST_THE_FIRST = Period(SECOND_DAY, SECOND_DAY)
+AFTER_THE_END = Period(FIRST + timedelta(days=30), FIRST + timedelta(days=31))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("build", "periods"),
+    [
+        # After its end every archive is alike.
+        (alone, [BOTH_DAYS, AGAINST_THE_FIRST, AFTER_THE_END]),
+        (alike, [BOTH_DAYS, AGAINST_THE_FIRST]),
+        (calm, [BOTH_DAYS, AGAINST_THE_FIRST]),
+    ],
+)
+def test_no_job_raises_at_the_edges(
+    tmp_path: Path, build: Callable[[Path], LakePaths], periods: Sequence[Period]
+) -> None:
+    """Every job of every period, its pictures too; figures are numbers or nothing."""
+    place, jobs = build(tmp_path / "archive"), [job_of(name) for name in job_names()]
+    results = [(job, mined(job, place, tmp_path / "mined", period=period)) for period in periods for job in jobs]
+    drawn = [picture.spec for job, result in results for picture in job.pictures(result.tables)]
+    values = {figure.value for _, result in results for figure in result.section.figures}
+
+    assert all("data" in chart for chart in drawn)
+    assert all(isfinite(value) for value in values if value is not None)
+    if build is alone:
+        assert {None} == values
+
+
+def test_a_small_group_appears_nowhere(tmp_path: Path) -> None:
+    """Neither in a finding, nor in a table, nor in a picture of any job; where one user is enough it does."""
+    place = whispers(tmp_path / "archive")
+
+    found = {}
+    for least in (1, 5):
+        policy = ArchivePolicy(anonymity=AnonymityPolicy(min_sessions=least, min_users=least))
+        jobs = job_names() if least > 1 else ("overview", "escalation")
+        shown = {name: everything_shown(job_of(name), place, tmp_path / str(least), policy) for name in jobs}
+        found[least] = {name for name, text in shown.items() if "whisper" in text}
+
+    assert {1: {"overview", "escalation"}, 5: set()} == found
+
+
+def everything_shown(job: Job, place: LakePaths, folder: Path, policy: ArchivePolicy) -> str:
+    """A job's section, tables and pictures in one text."""
+    result = mined(job, place, folder, period=BOTH_DAYS, policy=policy)
+    tables = [table.write_json() for table in result.tables.values()]
+    pictures = [f"{picture.spec}" for picture in job.pictures(result.tables)]
+    return "".join([f"{result.section}", *tables, *pictures])

@@ -1,18 +1,18 @@
-"""The 250 turns of a project: what other tests and the report rely on, and the story that is told of them."""
+"""Which sentences tell of an episode and which of none, and the story told of the 250 turns of a project."""
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
-from itertools import pairwise
 
 import pytest
 
-from jobs.demo.conversations import load_conversations, load_project_conversation, schedule
-from models.events import Role, SessionEnded, Turn
+from jobs.demo.conversations import load_project_conversation, schedule
+from models.events import Role, Turn
 from models.events.project_items import ProjectEpisode
 from models.language.narrative_detection import ConversationTurn
+from models.language.narrative_sentences import tellings
 from models.project.narrative import narrative_arc
+from tests.support.data_files import data_file
 from tests.support.narrative_episodes import POLICY, told
 from tests.support.session_driver import NOON
 
@@ -42,23 +42,6 @@ def episodes(turns: list[Turn]) -> list[ProjectEpisode]:
     )
 
 
-def test_it_is_one_session_of_a_project_over_four_weeks(turns: list[Turn]) -> None:
-    """250 turns in order, two people, no sitting without its pause, an end; benches send none of it."""
-    sittings = load_project_conversation().sittings
-    last = schedule([load_project_conversation()])[-1].event(NOON)
-
-    assert [each.turn for each in turns] == list(range(250))
-    assert {(each.app_id, each.session_id, each.project_id) for each in turns} == {
-        ("workshop", "tool-library", "tool-library")
-    }
-    assert {each.user_id for each in turns} == {"nora", "tomas"}
-    assert all(one.timestamp < other.timestamp for one, other in pairwise(turns))
-    assert timedelta(days=26) < turns[-1].timestamp - turns[0].timestamp < timedelta(days=28)
-    assert all(turns[each.first_turn].role is Role.USER for each in sittings)
-    assert isinstance(last, SessionEnded)
-    assert load_project_conversation() not in load_conversations()
-
-
 def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
     """All six kinds, about one episode in ten turns, a long struggle, both pivots; key moments are in their order."""
     kinds = Counter(each.kind.value for each in episodes)
@@ -76,3 +59,39 @@ def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
     assert min(len(arc.beginning), len(arc.middle), len(arc.end)) >= 5
     assert places == sorted(places)
     assert len(moments) <= 10
+
+
+SENTENCES = data_file("narrative")
+
+
+@pytest.mark.parametrize(("kind", "sentence"), [(k, each) for k, said in SENTENCES["telling"].items() for each in said])
+def test_it_tells(kind: str, sentence: str) -> None:
+    """A user's sentence of each wording tells of its kind, and of no other."""
+    assert [kind] == [request.kind.value for request in tellings(sentence, Role.USER)]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES["silent"])
+def test_it_tells_of_none(sentence: str) -> None:
+    """Questions, negations, suppositions, hearsay, what lies ahead and other meanings of the words."""
+    assert [] == tellings(sentence, Role.USER)
+
+
+def test_an_assistant_that_advises_decides_nothing() -> None:
+    """What an assistant proposes or recaps is no episode; what it did is."""
+    advice = "Let's go with Postgres. The problem is that SQLite locks. You decided to use PostgreSQL."
+    done = "I've fixed the race and finished the migration."
+
+    assert [] == tellings(advice, Role.ASSISTANT)
+    assert ["problem_solved"] == [request.kind.value for request in tellings(done, Role.ASSISTANT)]
+
+
+def test_pasted_text_tells_of_none() -> None:
+    """A log or a quotation is nobody's own words."""
+    assert [] == tellings("Look:\n```\nwe decided to use X\nERROR: it crashes\n```", Role.USER)
+
+
+def test_of_a_turn_the_sentence_that_says_more_is_taken() -> None:
+    """A bare cry of joy would make an empty title."""
+    (request,) = tellings("Fixed! The double booking is solved.", Role.USER)
+
+    assert request.sentence == "The double booking is solved."

@@ -1,4 +1,4 @@
-"""What a session that ends hands to the app's memories, and what is left and told of one that is erased."""
+"""What a session hands to apps' memories and to projects, and what is left and told of one that is erased."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
+from models import events
 from models.entities import entity_key
-from models.events import AlertStatus, ConversationEnded, EpisodeClosed, Role, SessionErased
 from models.policy import MemoryPolicy, Policy
 from models.policy.app import AppPolicy
+from models.policy.project import ProjectPolicy
 from models.state.buffer import ASKED_CHARS
 from models.wire.arrival import SessionTimedOut
 from tests.support.escalation_driver import judged_by
 from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session, said
 
-ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
+ERASED = events.SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
 
 
-def ends(session: Session) -> list[ConversationEnded]:
+def ends(session: Session) -> list[events.ConversationEnded]:
     """Every end so far."""
-    return [output for output in session.outputs if isinstance(output, ConversationEnded)]
+    return [output for output in session.outputs if isinstance(output, events.ConversationEnded)]
 
 
 def with_apps(**more: object) -> Policy:
@@ -33,7 +34,7 @@ def with_apps(**more: object) -> Policy:
 def talk(session: Session, *contents: str, first: int = 0) -> None:
     """Turns of a user and an assistant by turns, each stored."""
     for number, content in enumerate(contents, first):
-        session.say(number, content, role=Role.ASSISTANT if number % 2 else Role.USER)
+        session.say(number, content, role=events.Role.ASSISTANT if number % 2 else events.Role.USER)
         session.store()
 
 
@@ -42,7 +43,7 @@ def test_an_end_tells_what_was_notable() -> None:
     session = Session()
     talk(session, "I decided to sail.", "Good.", "I prefer oak.", "I've booked a berth.", "Bye", "Bye", "I own a dog.")
     session.end(minute=9)
-    (event,), (episode,) = ends(session), [o for o in session.outputs if isinstance(o, EpisodeClosed)]
+    (event,), (episode,) = ends(session), [o for o in session.outputs if isinstance(o, events.EpisodeClosed)]
 
     assert [0, 2, 3, 6] == [notable.turn for notable in event.notables]
     assert_fields(event, space="user", reason="bye", first_turn=0, last_turn=6, turn_count=7, turns=[])
@@ -100,7 +101,7 @@ def test_a_language_model_sees_the_last_turns() -> None:
 
     assert [10, 19] == [int(event.turns[n].content.split()[0]) for n in (0, -1)]
     assert sum(len(turn.content) for turn in event.turns) == ASKED_CHARS
-    assert [Role.USER, Role.ASSISTANT] * 5 == [turn.role for turn in event.turns]
+    assert [events.Role.USER, events.Role.ASSISTANT] * 5 == [turn.role for turn in event.turns]
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -147,7 +148,11 @@ def test_an_erasure_ends_the_alert_and_says_no_more(model: bool) -> None:
     ended = session.alerts[-1]
     session.store()
 
-    assert (AlertStatus.FIRING, AlertStatus.RESOLVED, "erased") == (fired.status, ended.status, ended.cause)
+    assert (events.AlertStatus.FIRING, events.AlertStatus.RESOLVED, "erased") == (
+        fired.status,
+        ended.status,
+        ended.cause,
+    )
     assert (fired.alert_id, fired.severity, fired.fingerprint, entity_key(fired)) == (
         ended.alert_id,
         ended.severity,
@@ -156,3 +161,59 @@ def test_an_erasure_ends_the_alert_and_says_no_more(model: bool) -> None:
     )
     assert_fields(ended, user_id="", evidence=[], signals=[], escalation=None, reason="the session was erased")
     assert (session.outputs[-1], session.stored) == (ended, {})
+
+
+def sent(session: Session) -> tuple[list[events.ProjectTurnAdded], list[events.ProjectConversationEnded]]:
+    """Turns and ends that went to projects."""
+    outputs: list[events.OutputEvent] = session.outputs
+    turns = [event for event in outputs if isinstance(event, events.ProjectTurnAdded)]
+    return turns, [event for event in outputs if isinstance(event, events.ProjectConversationEnded)]
+
+
+def test_turns_with_a_project_are_forwarded() -> None:
+    """Of users and assistants, once each; without a project nothing is sent, not at the end either."""
+    session, other = Session(), Session()
+    session.say(0, project_id="web")
+    session.say(1, project_id="web", role=events.Role.SYSTEM)
+    session.say(2, project_id="web", role=events.Role.ASSISTANT)
+    session.say(2, project_id="web")
+    other.say(0)
+    other.end()
+
+    assert [(0, "web"), (2, "web")] == [(event.turn, event.project_id) for event in sent(session)[0]]
+    assert ([], []) == sent(other)
+
+
+def test_every_project_of_a_session_is_told_of_its_end() -> None:
+    """Each once, as many as the policy names; also after the state was stored in between."""
+    session = Session(Policy(projects=ProjectPolicy(projects_of_session=2)))
+    for turn, project in enumerate(("web", "app", "web", "third")):
+        session.say(turn, project_id=project)
+        session.store()
+    session.end()
+
+    assert [("web", "ended", "bye"), ("app", "ended", "bye")] == [
+        (event.project_id, event.status, event.reason) for event in sent(session)[1]
+    ]
+
+
+def test_a_time_out_pauses_and_an_erased_session_tells_nobody_of_its_end() -> None:
+    """Nobody said that the one ended; what erases the other tells the project too."""
+    silent, erased = Session(), Session()
+    for session in (silent, erased):
+        session.say(0, project_id="web")
+    silent.put(SessionTimedOut("s", silent.deadline))
+    erased.put(events.SessionErased(session_id="s", timestamp=NOON, request_id="e"))
+    erased.end()
+
+    assert ["paused"] == [event.status for event in sent(silent)[1]]
+    assert [] == sent(erased)[1]
+
+
+def test_projects_that_are_switched_off_hear_nothing() -> None:
+    """Neither turns nor ends."""
+    session = Session(Policy(projects=ProjectPolicy(enabled=False)))
+    session.say(0, project_id="web")
+    session.end()
+
+    assert ([], []) == sent(session)

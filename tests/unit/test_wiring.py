@@ -1,7 +1,8 @@
-"""What the settings make of a policy."""
+"""The policy: the sources' defaults, its file, errors that name the field, and what the settings make of it."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,13 +10,16 @@ import pytest
 from msgspec import structs
 
 from models.errors import ConfigurationError
-from models.policy import Policy
+from models.events import Role
+from models.policy import Policy, load_policy
 from models.policy.escalation import CombinationModel
 from models.risk.scorer import RuleScorer
 from streams.inference.minilm import MiniLmEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of
+from tests.support.data_files import data_file
+from tests.support.fields import assert_fields
 
 
 @pytest.mark.parametrize("embedder", [WordLlamaEmbedder, MiniLmEmbedder])
@@ -94,3 +98,41 @@ def test_a_memory_must_not_take_longer_than_it_is_waited_for(within: str) -> Non
     """Every answer would come too late, and nobody would know why there are no memories."""
     with pytest.raises(ConfigurationError, match=r"apps\.answer_within .* llm\.memory_timeout"):
         policy_of(load_settings(llm={"base_url": "http://127.0.0.1:1/v1", "memory_timeout": within}))
+
+
+def test_empty_file_is_the_default() -> None:
+    """Every field is optional, in both formats."""
+    assert [Policy(), Policy()] == [load_policy(b"", "toml"), load_policy(b"{}", "json")]
+
+
+def test_file_overrides_single_fields() -> None:
+    """What is not named keeps its default."""
+    text = b"""
+    version = "night-shift"
+    [session]
+    timeout = "PT10M"
+    [risk]
+    scored_roles = ["user", "tool"]
+    [risk.weights]
+    level = 0.5
+    [intake]
+    earliest_time = 2010-01-01T00:00:00Z
+    """
+    policy = load_policy(text, "toml")
+
+    assert ("night-shift", timedelta(minutes=10), (Role.USER, Role.TOOL)) == (
+        policy.version,
+        policy.session.timeout,
+        policy.risk.scored_roles,
+    )
+    assert_fields(policy.risk.weights, level=0.5, trajectory=0.5)
+    assert (datetime(2010, 1, 1, tzinfo=UTC), 10) == (policy.intake.earliest_time, policy.memory.buffer_turns)
+
+
+@pytest.mark.parametrize(("text", "named"), data_file("policies")["refused"])
+def test_errors_name_the_field(text: str, named: str) -> None:
+    """A wrong file is refused with what is wrong and where."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_policy(text.encode(), "toml")
+
+    assert named in str(caught.value)

@@ -3,7 +3,7 @@
 A signal sees each observed user turn once, in the order of arrival (duplicates and late turns are kept out before), and
 keeps a few numbers, so a turn costs the same however long the session is. Its name in `SequenceSignals` is the name
 that weights, contributions and alerts use. All of them go through the same named checks in
-`tests/unit/test_sequence_signals.py` and `tests/property/test_sequence_signals_property.py`, just by standing here.
+`tests/unit/test_sequence_rules.py` and `tests/property/test_sequence_signals_property.py`, just by standing here.
 """
 
 from collections.abc import Callable
