@@ -1,7 +1,5 @@
 """What suites of several modules share; a suite with a fixture of the same name uses its own."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What every alert sink promises, on a real receiver over loopback HTTP."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json

@@ -1,7 +1,5 @@
 """The MCP tools, asked by the SDK's own client: over HTTP from a served role, and over standard input and output."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import AsyncIterator

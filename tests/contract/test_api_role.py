@@ -1,7 +1,5 @@
 """Role api over a Qdrant server and a real socket, without Kafka and without state."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping

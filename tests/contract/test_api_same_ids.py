@@ -4,8 +4,6 @@ Every route, every tool and the live feed: what a tenant is told where there are
 alone, before and after the other one did everything that it may.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from itertools import zip_longest

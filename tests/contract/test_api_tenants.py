@@ -3,8 +3,6 @@
 What the stores hold back, and tenants that call everything alike: `test_api_same_ids`.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

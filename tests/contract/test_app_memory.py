@@ -1,7 +1,5 @@
 """Memories of apps, on Qdrant Edge and on the server's client: whose they are, who reads them, how they are found."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

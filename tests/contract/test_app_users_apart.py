@@ -3,8 +3,6 @@
 From their turns through the folds and the index to every way in which an assistant asks: HTTP and the tools.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple

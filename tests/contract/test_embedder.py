@@ -1,7 +1,5 @@
 """What every embedder must keep to."""
 
-from __future__ import annotations
-
 import importlib.util
 import tomllib
 from collections.abc import Callable

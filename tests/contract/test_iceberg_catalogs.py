@@ -5,8 +5,6 @@ What holds for the database alone, or is the same for every catalog, is in `unit
 `unit/test_iceberg_faults.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

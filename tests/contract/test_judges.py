@@ -1,7 +1,5 @@
 """What every judge of alerts must keep to, on each implementation, and how each of them fails."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json

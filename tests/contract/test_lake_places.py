@@ -1,7 +1,5 @@
 """The archive does the same wherever its catalog and its files are."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import closing

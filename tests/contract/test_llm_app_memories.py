@@ -1,7 +1,5 @@
 """Apps' memories by a language model: what is asked, what is believed, and why there is none."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The language model client against a server that speaks OpenAI's API, well and badly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta

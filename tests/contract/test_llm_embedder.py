@@ -1,7 +1,5 @@
 """The embedder behind OpenAI's API: the suite of all embedders, and what a server can do wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Summaries and facts from a language model: what is asked, what is believed, and what serves when it fails."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Items of projects, on Qdrant Edge and on the server's client: how they are found, and what is left of them."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Memory of projects, on Qdrant Edge and on the server's client: what is indexed, and the views that follow it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """Copying collections into another generation, on Qdrant Edge and on the server's client."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every scorer of turns must keep to, on each implementation."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 
 import pytest

@@ -1,7 +1,5 @@
 """No secret is printed: neither by settings, nor by doctor, nor in what an error or a log line says."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Iterator
 from typing import Any, Union, get_args, get_origin

@@ -1,7 +1,5 @@
 """Points of releases that keyed a session's by its id alone get the session's app into their keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

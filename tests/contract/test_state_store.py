@@ -1,7 +1,5 @@
 """One suite for every store of a partition's state: memory and RocksDB."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime

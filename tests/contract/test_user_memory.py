@@ -1,7 +1,5 @@
 """What readers find of users: the same on Qdrant Edge and on the server's client."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Erasing somebody from the vector store: which points go, which stay, and what is counted."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 from pathlib import Path

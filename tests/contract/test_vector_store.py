@@ -1,7 +1,5 @@
 """What every vector store must keep to: the same tests on Qdrant Edge and on the server's client."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from msgspec.structs import replace

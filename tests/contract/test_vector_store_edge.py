@@ -1,7 +1,5 @@
 """What Qdrant Edge promises beyond the port: one owner, and nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """What is left of deleted and replaced points: nothing, in the files of a store that has its own."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Words in every vector store: BM25 counted within the scope, any-of filters, reading by key, and old collections."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from math import log

@@ -1,7 +1,5 @@
 """What the server store does when the server does not answer, refuses, or holds something else."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Generated contracts without what only describes: descriptions, titles and examples may get better, nothing else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

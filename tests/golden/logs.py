@@ -1,7 +1,5 @@
 """The logs that are folded: the demo's play, chaos with all else that a log can hold, and those of earlier releases."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

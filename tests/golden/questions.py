@@ -1,7 +1,5 @@
 """What is asked of the demo's memory over HTTP and MCP, and what is answered: every route, tool and kind of refusal."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict

@@ -6,8 +6,6 @@
 Two versions that differ are compared by `diff -r` of two such folders.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import inspect

@@ -1,7 +1,5 @@
 """What comes of fixed logs is what came of them before: state, outputs, archive, index, answers, contracts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

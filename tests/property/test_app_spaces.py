@@ -1,7 +1,5 @@
 """What holds for every space of memories, whatever ends, is answered, commanded and repeated, wherever it is cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta

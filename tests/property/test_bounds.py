@@ -1,7 +1,5 @@
 """Of every kind of entity: what the largest policies make of the largest events is below what the topics take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any

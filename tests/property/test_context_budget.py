@@ -1,7 +1,5 @@
 """The context window: never over budget, more of everything with more budget, the same for the same."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

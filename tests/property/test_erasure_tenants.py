@@ -1,7 +1,5 @@
 """Two apps with the same sessions, users and projects: forgetting in one leaves every record and state of the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain

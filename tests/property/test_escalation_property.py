@@ -1,7 +1,5 @@
 """What holds for every judged session, whatever comes in and whatever the model's weights are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """Promises of the rules for any message: what they extract, and the memories that they make."""
 
-from __future__ import annotations
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 

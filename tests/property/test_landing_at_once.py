@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - tables and views are constants
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta

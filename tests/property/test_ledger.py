@@ -1,7 +1,5 @@
 """Whatever a consumer does around rebalances, every offset is processed exactly once and in order."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import pytest

@@ -1,7 +1,5 @@
 """What holds for long-term memories whatever is said, in whatever order, and whatever becomes of them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from random import Random
 

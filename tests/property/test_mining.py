@@ -1,7 +1,5 @@
 """Mining: frequent subsequences against brute force, and users as the unit of tests."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

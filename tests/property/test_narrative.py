@@ -1,7 +1,5 @@
 """Promises of episodic memory for any turns: bounded, deterministic, and its merging comes to an end."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """How a log is cut into batches, and where a crash falls, changes nothing about what comes out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

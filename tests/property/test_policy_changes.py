@@ -1,7 +1,5 @@
 """Another policy in the middle of a log, and the first one again: nothing breaks, all stays readable, bounds hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

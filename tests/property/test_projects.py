@@ -1,7 +1,5 @@
 """What holds for every project, whatever is said, done and erased, wherever the log is cut."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any

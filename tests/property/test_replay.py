@@ -4,8 +4,6 @@ The source is a list of events, each of which sets, rewrites or deletes some par
 a table each and fold the source on from it; those that were replaced do not know it and write until they are fenced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Promises of the turn model for any text, and of every sequence signal for any conversation."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 from zlib import crc32

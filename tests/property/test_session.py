@@ -1,7 +1,5 @@
 """What holds for every session, whatever comes in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta

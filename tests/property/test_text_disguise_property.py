@@ -1,7 +1,5 @@
 """What holds for every text, disguised or not, or made to break the unmasking."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable
 

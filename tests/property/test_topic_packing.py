@@ -1,7 +1,5 @@
 """What holds for every packed text, whatever was said and whatever happened to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

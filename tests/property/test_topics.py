@@ -1,7 +1,5 @@
 """What holds for the topics of every session, whatever is said, in whatever order, and wherever it is cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What holds for the memory of every user, whatever is said, answered and repeated, and wherever the log is cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """What is erased from a user's memory does not come back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Labels of alerts: written for known ones only, read back from log and archive, the latest of each."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """Which rules an alert is made again by: what the history says, what the alert says, and what must be named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

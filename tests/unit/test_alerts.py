@@ -1,7 +1,5 @@
 """The life of an alert, with fixed times, and the hysteresis of the risk mode."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Too often, too large, too slow, with wrong tokens, and with ids that lead elsewhere; errors of the router itself."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta

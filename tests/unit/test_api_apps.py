@@ -1,7 +1,5 @@
 """Memories of apps over HTTP: the source's paths and bodies, who may ask, and that a writer reads its own writes."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

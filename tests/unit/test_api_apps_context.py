@@ -1,7 +1,5 @@
 """Memories of apps in `/v1/context` (app memory, Context Integration): where they stand, whose they are, and when."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

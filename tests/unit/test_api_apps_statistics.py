@@ -1,7 +1,5 @@
 """Statistics of apps' memories: figures, energy since the last poll, and the page."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the audit says of a request, and what becomes of records that cannot be written."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The contract at /openapi.json: complete, with an example of everything, and true."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Erasures over HTTP: who may ask for whose, what is written, and the proof."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

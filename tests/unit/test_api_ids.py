@@ -1,7 +1,5 @@
 """Ids that no event can have are refused by every route; any other leads to its own; health and metrics of roles."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Requests at every boundary of `/openapi.json`, and what routes refuse beyond it: never repeating what was sent."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Retrieval, prompt assembly, search and look-ups of users' memory, without a socket."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

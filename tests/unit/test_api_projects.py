@@ -1,7 +1,5 @@
 """Memory of projects over HTTP: the source's usage example, time travel, the context, and what makes no sense."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote
 

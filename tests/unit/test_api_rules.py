@@ -1,7 +1,5 @@
 """Which token may ask what: every route and tool of the app against a written table. A route without a rule fails."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import AsyncIterator, Iterable, Iterator

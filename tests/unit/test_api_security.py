@@ -1,7 +1,5 @@
 """Who is let in, and what they may read."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

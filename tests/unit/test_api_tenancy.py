@@ -1,7 +1,5 @@
 """The border below the routes: a store gives a request nothing but its caller's apps."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """HTTP routes of topics, without a socket: they say what the session's own state says."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Waiting until a turn is in memory, or for what comes of a command, and no longer than asked."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 from unittest.mock import MagicMock

@@ -1,7 +1,5 @@
 """What admins and erasures do to a space: edit, pin, share, delete, forget; each command is audited and answered."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

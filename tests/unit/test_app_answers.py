@@ -1,7 +1,5 @@
 """A slower stage makes memories and decides on compactions: what is asked, taken, refused and not waited for."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the end of a conversation does to a space, scenarios of app memory, and the energy budget of the work."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which memory goes when there is one too many, which decisions can be carried out, and what memories are worth."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What of a conversation is worth remembering, and what it leaves as a memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The archive role between landings, and `turntide archive publish`: what retention and erasures leave."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`turntide alerts backtest` over an archive and over labelled dialogues, and its page."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Policies with their scorers, held against one another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """Figures and curves of a back-test against counting, by hand, and by another way."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A back-test sees the sessions, labels and alerts that the roles would have seen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path

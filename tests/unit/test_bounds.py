@@ -1,7 +1,5 @@
 """Nothing that is written can exceed what its topic takes; giants stay bounded, and are in nobody's way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice

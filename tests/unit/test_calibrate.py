@@ -1,7 +1,5 @@
 """Thresholds keep their target, and land in a policy file that says the same."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from contextlib import nullcontext

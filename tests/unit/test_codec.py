@@ -1,7 +1,5 @@
 """Bytes to events: what is refused, with which reason, and never with the producer's text; deterministic ids."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5

@@ -1,7 +1,5 @@
 """What a comparison reads of index and archive: what the role's own routes give, and whatever a role emits."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A comparison that takes long is not deceived by a log that moves meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each difference from the oracle is found and named; invariants of users' memories, and how they may not hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The compose file: valid, pinned, hardened, and every variable in it is one that the settings know."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Consolidation of long-term memories, step by step; time travel: when something held, and what was known when."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from models.events.project_items import MemoryType

@@ -1,7 +1,5 @@
 """The image and the extras: what they install is all that is imported, and what is missing is named."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The source's prompt texts letter by letter, of users and apps, and what a token budget leaves of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """The context window: shares, order, what did not fit; token counters."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

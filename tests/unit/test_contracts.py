@@ -1,7 +1,5 @@
 """The committed contracts are what the code says, and what was once written decodes for ever."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path

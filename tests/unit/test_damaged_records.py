@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - tables are constants of the archive
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress

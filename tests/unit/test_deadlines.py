@@ -1,7 +1,5 @@
 """Deadlines come out by (deadline, name), however they came to be, in bounded memory."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Requests of the demo to the index role: its answers over the real routes and stores, and their problems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

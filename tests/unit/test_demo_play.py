@@ -1,7 +1,5 @@
 """The demo's script and its player: order, pace, time, and the acknowledgement of an alert."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta

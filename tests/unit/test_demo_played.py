@@ -1,7 +1,5 @@
 """The demo's conversations through the real embedder, scorer and fold: what alerts, and what is asked of it."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import Iterator

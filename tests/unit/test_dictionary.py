@@ -1,7 +1,5 @@
 """The set of views: its contract, its version, archives of earlier releases; the dictionary is complete and runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import closing

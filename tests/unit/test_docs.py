@@ -1,7 +1,5 @@
 """What documents and texts name exists: files, commands, metrics, tests, modules; the fault matrix is proven."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib

@@ -1,7 +1,5 @@
 """`turntide doctor`: nothing secret is printed, checks run side by side, and what rests on another is told once."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What each check of `turntide doctor` finds, and when it is content."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import AsyncIterator, Iterable

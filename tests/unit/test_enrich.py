@@ -1,7 +1,5 @@
 """Role enrich: who answers what, and that no answer waits for another that takes its time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

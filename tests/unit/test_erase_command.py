@@ -1,7 +1,5 @@
 """`turntide memory erase`: what it asks for, what it prints, and how it ends."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Whom an erasure concerns, and which events tell the folds to forget."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a log still holds of somebody, and how it stands in the proof."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which erasure is tried next, and who is waited for: the index at work, and sinks of alerts that are away."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext

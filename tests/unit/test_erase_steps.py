@@ -1,7 +1,5 @@
 """An erasure from the request to the proof: who is waited for, in which order it goes, and what counts as its own."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Erasures are written by themselves, in both folds, so that a store gives up their bytes and nobody else's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

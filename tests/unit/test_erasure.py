@@ -1,7 +1,5 @@
 """Whose record it is: one row for each kind of event, and what is tied to a subject without naming it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import TypeVar
 

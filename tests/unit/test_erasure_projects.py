@@ -1,7 +1,5 @@
 """Whose records of a project are, in which several people say the same: by sources, and by items that came of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

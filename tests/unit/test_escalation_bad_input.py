@@ -3,8 +3,6 @@
 Texts are the project's own. Every promise here stands in `models/README.md`.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import tomllib

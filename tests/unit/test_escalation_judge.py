@@ -1,7 +1,5 @@
 """A judged session: when a slower judge is asked, what its answer moves, and what a change of model or rules does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A session that a model judges: score, mode, alert, and what the alert says of itself."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

@@ -1,7 +1,5 @@
 """Whom a judged session may wake, and when: pieces of messages, allowances, evidence, quiet hours, judges, labels."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

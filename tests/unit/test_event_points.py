@@ -1,7 +1,5 @@
 """Events as points: read again as they were, also from what earlier releases wrote, and with fields that come later."""
 
-from __future__ import annotations
-
 import lzma
 import tarfile
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Typed statements out of project talk: the source's patterns, doubts, content, subjects, what was taken up."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.lab.eval.extraction import measure, read_sentences

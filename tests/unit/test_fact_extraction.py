@@ -1,7 +1,5 @@
 """What the rules find in a message, what they leave alone, and what a message may cost them."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter

@@ -1,7 +1,5 @@
 """What becomes of facts, row by row of the table in `models.user.facts`, from the message to the events."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

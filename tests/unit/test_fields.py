@@ -1,7 +1,5 @@
 """Every field of every event says what it means; what follows from the kinds of entity knows them all."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from pathlib import Path

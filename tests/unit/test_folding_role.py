@@ -1,7 +1,5 @@
 """What a folding role does by itself, it does for its own partitions."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any

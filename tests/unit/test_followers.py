@@ -1,7 +1,5 @@
 """Archive and index against the oracles: each kind of difference is found, counted and named."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """What a replay no longer expects after an erasure, and what it still does."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each input format gives the turns that its rule states; an input is cut, told apart, and its gaps are filled."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A publisher that dies anywhere, or is not alone: no row is lost or doubled, and what was erased goes all the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The archive as Iceberg tables: the same rows, each once, only what is new, and what was erased is gone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path

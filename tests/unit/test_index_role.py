@@ -1,7 +1,5 @@
 """The index role's polls: what is written in which step, and what it says of who was forgotten."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

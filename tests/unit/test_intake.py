@@ -1,7 +1,5 @@
 """From records to arrivals: what is scored and embedded; floods of refused records."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Role judge: what is judged, what is passed over, and that no answer waits for another."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

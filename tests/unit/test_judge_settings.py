@@ -1,7 +1,5 @@
 """Which judge the settings name, who asks it, what is told of it, and what is read of what its model says."""
 
-from __future__ import annotations
-
 import asyncio
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Clients are stopped whatever their library does; of producers on demand, who fails takes nobody else's away."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

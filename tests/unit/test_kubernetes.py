@@ -1,7 +1,5 @@
 """The manifests: checked by kubeconform and kube-score as kustomize builds them, and by what Turntide knows itself."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from datetime import timedelta

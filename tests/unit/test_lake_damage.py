@@ -1,7 +1,5 @@
 """Files that are not what was written, and rows missing, doubled or unaccounted for, are found and named."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing

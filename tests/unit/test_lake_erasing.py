@@ -1,7 +1,5 @@
 """A subject leaves the archive: every row, every file, every byte of the catalog, and nobody else's."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Binaries of others: DuckDB's extensions are signed, Kafka's jars are those that were pinned."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from contextlib import closing

@@ -1,7 +1,5 @@
 """F10, F11 of the fault matrix without Kafka: the writer is killed anywhere, or the disk is full."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

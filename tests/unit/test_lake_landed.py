@@ -1,7 +1,5 @@
 """From records to rows: what is kept, noted and changed; columns built at once hold what each value alone would be."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

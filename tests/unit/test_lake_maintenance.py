@@ -1,7 +1,5 @@
 """Merging, deleting, and what the catalog may know of the text."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta

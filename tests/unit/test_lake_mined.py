@@ -1,7 +1,5 @@
 """What mining keeps goes with every removal and does not come back; a run that is at work is waited for."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Projects and topics in the archive: what is there now, what was known before, and whose rows an erasure takes."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

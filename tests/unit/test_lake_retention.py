@@ -1,7 +1,5 @@
 """Letting go by age: what is due, what is left of it, and that it does not come back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta

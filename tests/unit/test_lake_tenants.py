@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - tables and views are constants
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import product
 from typing import Any

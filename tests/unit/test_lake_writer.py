@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - tables and views are constants
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta

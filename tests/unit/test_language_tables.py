@@ -1,7 +1,5 @@
 """Tables of patterns match their examples alone; retelling, contradiction, and what ordinary sentences say."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

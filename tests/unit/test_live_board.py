@@ -1,7 +1,5 @@
 """What the live page knows: the latest of each session and alert, within bounds, and nothing that was erased."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From records to the board, and how roles are: what is read, and that nothing that fails ends it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Streams of the live page: coalesced, bounded whoever stops reading, ended at once when they have to."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

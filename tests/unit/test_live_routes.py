@@ -1,7 +1,5 @@
 """`/v1/live` and `/live/`: who may ask what, what is masked, and that whatever was said arrives as data."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

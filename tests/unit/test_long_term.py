@@ -1,7 +1,5 @@
 """Long-term memories: de-duplicated, superseded, contradicted, forgotten."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """What people do to long-term memories by hand."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """Personal data goes from words, everything else stays; and it comes back neither in the archive nor in the index."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import tomllib

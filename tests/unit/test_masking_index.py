@@ -1,7 +1,5 @@
 """What is masked does not come back from the index: not in payloads, not by words, not by likeness."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

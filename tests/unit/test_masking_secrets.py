@@ -1,7 +1,5 @@
 """Keys, tokens and passwords go from words before anything is made of them; what was sent stays in `turns.v1` alone."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path

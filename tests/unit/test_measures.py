@@ -1,7 +1,5 @@
 """What a role shows of its place in the log and of its machine, and what is counted of requests, models and upkeep."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

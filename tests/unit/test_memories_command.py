@@ -1,7 +1,5 @@
 """`turntide memory apps` and `turntide memory export` against a role in this process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`turntide memory` over an archive: topics, whole histories, and what is sent to bring a topic back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The memory layers by themselves and as a fold keeps them: buffer, working memory, recent vectors, parts."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Users, spaces and projects of one partition of commands: what is taken up, kept and counted, and what is due."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

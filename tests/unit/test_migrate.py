@@ -1,7 +1,5 @@
 """`turntide ops migrate`, what a release says of later versions, and sessions that were kept by id alone."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

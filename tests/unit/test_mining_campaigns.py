@@ -1,7 +1,5 @@
 """Campaigns: nearly the same risky message of many people is found, and nothing of what they wrote is kept or shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path

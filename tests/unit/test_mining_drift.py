@@ -1,7 +1,5 @@
 """Drift: what moved is found, what did not is not; probabilities that come true, and those that do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Escalation: slopes and changes of single curves, shapes, survival, and the planted archive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime

@@ -1,7 +1,5 @@
 """Memory health: what was planted is found, in the archive of two weeks; bounds and few users on frames by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path

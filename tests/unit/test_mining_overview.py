@@ -1,7 +1,5 @@
 """The overview: funnel, quantiles, counts that may be shown, findings, on frames and on the planted archive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any

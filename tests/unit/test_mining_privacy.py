@@ -1,7 +1,5 @@
 """Attacks on what mining shows: cells, sums, complements, tails and texts that would tell of fewer than k people."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Running mining jobs: which days are made, what is kept and left out, what is printed, and what a failure does."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Mapping

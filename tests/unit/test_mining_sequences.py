@@ -1,7 +1,5 @@
 """Sequences: what stands before alerts, what follows a mode, and the planted archive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Topics: planted ones are found, named and counted; what is the same in both periods is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

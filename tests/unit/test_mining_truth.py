@@ -1,7 +1,5 @@
 """Findings are true: tests keep what they promise, estimates are those of the books, evidence is what is claimed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Rules, dashboards and runbooks are in step with the catalogue; what is out of step is found."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The rules by Prometheus' own tool: each alert fires by what it is for, and not by what is only just right."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

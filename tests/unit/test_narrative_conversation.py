@@ -1,7 +1,5 @@
 """Which sentences tell of an episode and which of none, and the story told of the 250 turns of a project."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Episodes of a project: what is told of them, which merge, which stay, and the arc that they make."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

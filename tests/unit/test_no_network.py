@@ -1,7 +1,5 @@
 """Unit and property tests cannot reach a network; event loops still work."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

@@ -1,7 +1,5 @@
 """How alerts are told: on the command line, to an Alertmanager, to a webhook; signatures and secrets."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """From the topic to a sink: what is committed, what comes again, and for how long a sink that refuses is left alone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

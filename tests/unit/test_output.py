@@ -1,7 +1,5 @@
 """The command line as a whole: help, failures in one line, and what commands print for people and programs."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

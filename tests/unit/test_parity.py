@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - statements are made of constants of this module
 
-from __future__ import annotations
-
 import shutil
 from collections import defaultdict
 from collections.abc import Sequence

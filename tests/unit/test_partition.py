@@ -1,7 +1,5 @@
 """The partition fold: its clock, time-outs, apps' windows and bounded results."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from models import events

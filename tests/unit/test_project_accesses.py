@@ -1,7 +1,5 @@
 """Recording what readers retrieved: in which batches it goes to the log, and what is told of what cannot."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

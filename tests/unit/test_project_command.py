@@ -1,7 +1,5 @@
 """`turntide memory project` and `turntide memory consolidate` against a role in this process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Short-term memory of a project (project memory, Layer 2), and what goes of a project with an erased session."""
 
-from __future__ import annotations
-
 import itertools
 
 import msgspec

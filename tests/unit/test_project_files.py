@@ -1,7 +1,5 @@
 """A project as four JSON files: names, round trip, and files that are damaged, newer or contradict themselves."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Long-term memories, pending facts and episodes of a project, as its fold makes them."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

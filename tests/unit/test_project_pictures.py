@@ -1,7 +1,5 @@
 """Pictures of a project's memory: what is in them is named, and the same project gives the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from xml.etree import ElementTree as ET

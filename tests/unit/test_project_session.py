@@ -1,7 +1,5 @@
 """The source's usage example as a Python session, and going on from its files."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A project's view: events in any order make the same, and every way to ask it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import permutations

@@ -1,7 +1,5 @@
 """`turntide query` and `turntide archive shell`: forms, files of one's own, and what they say when they cannot."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Relevance by the source's weights, and every filter."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 

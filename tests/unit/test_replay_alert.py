@@ -1,7 +1,5 @@
 """An alert is made again from its log and the rules of its time, and what is not the same is told."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The oracles set aside what breaks the fold, as the roles do, and go on; equal digests mean equal bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """`turntide analyse report` and the notebook on the planted archive: what is written, what fails, what is empty."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

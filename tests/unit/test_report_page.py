@@ -1,7 +1,5 @@
 """The report: its page, pictures, tables, card and PDF; everything escaped, nothing asked of the network."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

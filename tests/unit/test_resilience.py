@@ -1,7 +1,5 @@
 """Retries, their budget and the circuit breaker, on a clock that only the tests move."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Texts as sparse vectors; two rankings become one; what being named in the question is worth."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from math import isfinite
 

@@ -1,7 +1,5 @@
 """Hybrid search over a store: what is found, in which order, and what a scope keeps out."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Patterns across turns, on plain made-up vectors: one axis per matter."""
 
-from __future__ import annotations
-
 import math
 from itertools import count
 

@@ -1,7 +1,5 @@
 """The rule scorer: orders of risk, contexts and disguises; and whole conversations: who is alerted on."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path

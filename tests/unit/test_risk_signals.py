@@ -1,7 +1,5 @@
 """Signals A, B and C, suspicion and their combination, with the source's numbers; event-time windows."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import msgspec

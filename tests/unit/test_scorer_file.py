@@ -1,7 +1,5 @@
 """A scorer's file that is missing, damaged or not meant: refused with what to do, where a role starts and by doctor."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What each sequence signal counts and what it does not, and the named checks that each passes by being a field."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """How a session ends, times out, is remembered and comes back; what is kept of a long one."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What a session hands to apps' memories and to projects, and what is left and told of one that is erased."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

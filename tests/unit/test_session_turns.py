@@ -1,7 +1,5 @@
 """What a fold counts of each kind of turn, and the alerts that come of it, with fixed times."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

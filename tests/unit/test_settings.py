@@ -1,7 +1,5 @@
 """Settings from the environment, what clients and the archive get of them, and what is said of wrong ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a number of turns a day takes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A date, a sum or a place said later counts: in project, app and user memory; and what is kept of relatives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Lost state is noticed before anything is folded onto nothing; old state is dropped; rebuilding from logs."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta

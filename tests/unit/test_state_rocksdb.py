@@ -1,7 +1,5 @@
 """RocksDB as a cache that may vanish: kept over restarts and kills, dropped when it cannot be trusted, never large."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """RocksDB after an erasure: no file holds a byte of what was let go, and everything else is there."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Topics: what Strimzi is told is what the table says, nobody lacks a right or has one more; differences are seen."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

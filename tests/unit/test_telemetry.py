@@ -1,7 +1,5 @@
 """Telemetry: the catalogue of metrics is complete, logs have one form and hold no conversation."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Texts that hide what they say: each disguise comes off, and what only looks like one stays as it is."""
 
-from __future__ import annotations
-
 from base64 import b64encode, urlsafe_b64encode
 from codecs import encode
 

@@ -1,7 +1,5 @@
 """Words of a text, topics of a turn, summaries; what a turn does; which script a text is in."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

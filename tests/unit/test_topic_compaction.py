@@ -1,7 +1,5 @@
 """Compaction of a topic (topic memory, §2), and packed topics: unpacked on return, merged when alike."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

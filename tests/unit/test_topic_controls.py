@@ -1,7 +1,5 @@
 """What users and callers say of topics: importance, tags and feedback."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """A packed history that cannot be read: the topic goes on with what is whole, the rest goes to the dead letters."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Which topic a message joins (topic memory, §1), and how topics fade (§3), through the fold."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

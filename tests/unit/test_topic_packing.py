@@ -1,7 +1,5 @@
 """The packed text itself (topic memory, Compression format): anyone can unpack it, damage costs what is damaged."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """What a header of a trace says, which outputs carry it on, and the spans of a traced batch; none where it is off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A turn number that is used twice: which turn stands, what is told, and on how many partitions a session lives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import permutations

@@ -1,7 +1,5 @@
 """A user's turns on their way through the tiers, and what goes of them with an erasure."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Vector memory of sessions: what is kept of turns, and what is found again."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 

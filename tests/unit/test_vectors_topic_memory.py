@@ -1,7 +1,5 @@
 """Vector memory of topics: what is kept of their events, and what is found again."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """How users' events become points: which of the log count, whose embedding, and what cannot stop the index."""
 
-from __future__ import annotations
-
 import random
 from datetime import timedelta
 

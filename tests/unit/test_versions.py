@@ -1,7 +1,5 @@
 """Versions of the rules on disk: kept once, never overwritten, found again; and which folded a partition from where."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """When a partition counts as standing still, by a clock that the test moves."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Mapping

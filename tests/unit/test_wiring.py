@@ -1,7 +1,5 @@
 """The policy: the sources' defaults, its file, errors that name the field, and what the settings make of it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """One `turntide worker all` on a data directory; its children run our code, whatever lies in the current folder."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
