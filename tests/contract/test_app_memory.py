@@ -111,10 +111,7 @@ async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, ap
     assert [each.payload["app_id"] for each in page] == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "query", "expected"),
-    data_file("app_memory")["found"],
-)
+@pytest.mark.parametrize(("mode", "query", "expected"), data_file("app_memory")["found"])
 async def test_memories_are_found(
     apps: AppMemoryIndex, mode: Literal["keyword", "semantic", "hybrid"], query: str, expected: list[int]
 ) -> None:

@@ -86,10 +86,7 @@ def test_buckets_fill_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(buckets._left), len(tried._trusted)) == (3, 3)
 
 
-@pytest.mark.parametrize(
-    "address",
-    data_file("api_abuse")["ids"],
-)
+@pytest.mark.parametrize("address", data_file("api_abuse")["addresses"])
 async def test_a_token_in_the_address_is_refused_and_not_logged(
     address: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,10 +63,7 @@ async def test_whose_session_is_erased_where_no_app_is_named(
     assert (answer.status_code == 202) == bool(asked)
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    data_file("api_erase")["admins"],
-)
+@pytest.mark.parametrize(("body", "status"), data_file("api_erase")["admins"])
 async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: int) -> None:
     """Not a user or session in other tenants' apps, or logs that hold everybody's; a session is their own app's."""
     made = Served(settings=settings_of("a", admin=True))

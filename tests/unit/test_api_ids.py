@@ -133,10 +133,7 @@ async def test_an_id_with_slashes_is_told_apart_from_another_path(served: Served
     assert apart.json()["project_id"] == "a/b"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    data_file("api_ids")["methods"],
-)
+@pytest.mark.parametrize(("method", "path", "allowed"), data_file("api_ids")["methods"])
 async def test_another_method_is_told_all_that_there_are(served: Served, method: str, path: str, allowed: str) -> None:
     """405 with `Allow`; the path is never taken for an id of a shorter one."""
     async with served.client() as client:

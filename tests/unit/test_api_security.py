@@ -258,10 +258,7 @@ async def test_a_page_of_another_site_writes_nothing(settings: HttpSettings, pag
     assert ([403] * 3 == others) is (status == 403)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    data_file("api_security")["bodies"],
-)
+@pytest.mark.parametrize(("headers", "status"), data_file("api_security")["bodies"])
 async def test_a_body_is_json_by_its_type(served: Served, headers: dict[str, str], status: int) -> None:
     """A page of another site may send forms and plain texts without asking, JSON it may not."""
     async with served.client(bearer("a") | headers) as client:

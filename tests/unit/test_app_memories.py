@@ -211,10 +211,7 @@ def test_a_deadline_that_is_over_goes_first() -> None:
     assert [compaction.target_memory_id for compaction in app.compactions] == [1]
 
 
-@pytest.mark.parametrize(
-    ("said", "day"),
-    data_file("app_memory_value")["days"],
-)
+@pytest.mark.parametrize(("said", "day"), data_file("app_memory_value")["days"])
 def test_days_without_a_year_are_the_next_of_their_name(said: str, day: str) -> None:
     """Or one that was just before; a month alone means its last day."""
     found = names_a_day(said, NOON.date())
@@ -228,10 +225,7 @@ def test_a_clock_that_stands_at_an_end_of_time_stops_nothing(said: date, day: da
     assert names_a_day("The deadline is Nov 1, or 29 February.", said) == day
 
 
-@pytest.mark.parametrize(
-    ("lasting", "passing"),
-    data_file("app_memory_value")["lasting"],
-)
+@pytest.mark.parametrize(("lasting", "passing"), data_file("app_memory_value")["lasting"])
 def test_what_lasts_ages_slower_than_what_is_done(lasting: str, passing: str) -> None:
     """By what the table of notable sentences says of it."""
     assert is_of_use(lasting) > is_of_use(passing)

@@ -119,10 +119,7 @@ def test_an_empty_archive_is_said() -> None:
     assert "holds no turn yet" in refused("backtest")
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    data_file("backtest_command")["refused"],
-)
+@pytest.mark.parametrize(("options", "said"), data_file("backtest_command")["refused"])
 @pytest.mark.usefixtures("folder")
 def test_options_that_do_not_fit_are_refused(options: list[str], said: str) -> None:
     """Each with what is wrong."""

@@ -233,10 +233,7 @@ def test_the_command_writes_what_it_proposes(data: Path) -> None:
     assert policy.modes.elevated == POLICY.modes.elevated
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    data_file("calibrate")["refused"],
-)
+@pytest.mark.parametrize(("options", "said"), data_file("calibrate")["refused"])
 def test_options_that_do_not_fit_are_refused_before_anything_is_read(
     options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

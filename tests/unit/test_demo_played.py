@@ -227,10 +227,7 @@ def test_the_play_counts_as_expected_and_has_no_problem(landed: duckdb.DuckDBPyC
     assert all(counted.figures.values())
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    data_file("demo_figures")["missing"],
-)
+@pytest.mark.parametrize(("change", "problem"), data_file("demo_figures")["missing"])
 def test_each_check_fails_by_name(tables: duckdb.DuckDBPyConnection, change: str, problem: str) -> None:
     """What is missing of the archive is a problem of the demo."""
     tables.execute("BEGIN")

@@ -32,10 +32,7 @@ def only_fact(message: str) -> ExtractedFact:
     return fact
 
 
-@pytest.mark.parametrize(
-    ("message", "value", "confidence", "corrects"),
-    data_file("fact_extraction")["names"],
-)
+@pytest.mark.parametrize(("message", "value", "confidence", "corrects"), data_file("fact_extraction")["names"])
 def test_names_by_how_they_are_said(message: str, value: str, confidence: float, corrects: bool) -> None:
     """User memory's conflict example lives on these confidences; a correction says that it is one."""
     fact = only_fact(message)

@@ -35,10 +35,7 @@ def test_sessions_ask_where_one_is_configured() -> None:
     assert [policy_of(load_settings(judge=each)).escalation.ask_judge for each in (SERVER, missing)] == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("judge", "named"),
-    data_file("judge_settings")["missing"],
-)
+@pytest.mark.parametrize(("judge", "named"), data_file("judge_settings")["missing"])
 def test_what_is_missing_is_named(judge: dict[str, Any], named: str) -> None:
     """Before a worker starts."""
     with pytest.raises(ConfigurationError, match=named):
@@ -97,11 +94,7 @@ def test_anything_else_is_no_answer(said: str) -> None:
         verdict(LlmReply(said), sure=SURE)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "probability"),
-    data_file("judge_settings")["verdicts"],
-    ids=str,
-)
+@pytest.mark.parametrize(("tokens", "probability"), data_file("judge_settings")["verdicts"], ids=str)
 def test_what_it_nearly_said_counts(tokens: dict[str, float], probability: float) -> None:
     """Both words against each other, whatever else it might have begun with; without them the word alone counts."""
     assert verdict(LlmReply("unsafe", first_tokens=tokens), sure=SURE) == pytest.approx(probability)

@@ -185,11 +185,7 @@ def landed_hole(landed: LakeWriter, reason: str, place: ArchivedPartition = _TUR
     landed.land(buffer, now=NOW)
 
 
-@pytest.mark.parametrize(
-    ("harm", "finding"),
-    data_file("lake_verify")["damages"],
-    ids=["lost", "doubled"],
-)
+@pytest.mark.parametrize(("harm", "finding"), data_file("lake_verify")["damages"], ids=["lost", "doubled"])
 def test_rows_lost_or_doubled_are_found(landed: LakeWriter, harm: str, finding: str) -> None:
     """Each gap is named."""
     landed.land(buffer_of([turn(n) for n in range(3, 10)], first=3, expected=3), now=NOW)

@@ -120,10 +120,7 @@ def test_a_runbook_out_of_step_is_found(tmp_path: Path) -> None:
 KNOWN = {"a_total": frozenset({"job", "x"}), "b": frozenset({"job"}), "h_bucket": frozenset({"job", "le"})}
 
 
-@pytest.mark.parametrize(
-    ("expression", "labels"),
-    data_file("monitoring")["joined"],
-)
+@pytest.mark.parametrize(("expression", "labels"), data_file("monitoring")["joined"])
 def test_labels_of_a_result(expression: str, labels: str) -> None:
     """As Prometheus joins and aggregates."""
     assert labels_of(expression, KNOWN) == frozenset(labels.split())

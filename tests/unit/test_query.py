@@ -109,10 +109,7 @@ def test_damaged_file_is_named_with_the_way_around_it(
     assert "n\n0\n" in capsys.readouterr().out.replace("\r", "")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    data_file("query")["statements"],
-)
+@pytest.mark.parametrize("sql", data_file("query")["statements"])
 def test_statements_are_kept_to_the_archive(archive: Path, sql: str) -> None:
     """They neither read another file nor write one, also not in the archive's own folder; nor do they change it."""
     stranger = archive / "stranger.csv"

@@ -94,10 +94,7 @@ def test_one_section_does_not_fill_the_top() -> None:
     assert [2, 1] == [page.count(f"<h3>campaign {n}</h3>") for n in (0, 5)]
 
 
-@pytest.mark.parametrize(
-    "said",
-    data_file("report_page")["weeks"],
-)
+@pytest.mark.parametrize("said", data_file("report_page")["told"])
 def test_what_is_left_out_and_what_findings_rest_on_is_told(said: str) -> None:
     """Of each section; twice as many sessions as earlier, ten points more at risk, which is worse."""
     page = full()

@@ -136,10 +136,7 @@ def test_turns_of_the_one_who_is_named_are_lifted(query: str, bonuses: list[floa
 LONGEST_TURN = 256 * 1024
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    data_file("lexical")["forms"],
-)
+@pytest.mark.parametrize(("one", "other"), data_file("lexical")["forms"])
 def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
     """Inflections, cases, possessives, ligatures and punctuation tell nothing."""
     assert sorted(terms(one)) == sorted(terms(other))

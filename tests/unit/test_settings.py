@@ -215,10 +215,7 @@ def test_postgres_and_s3(tmp_path: Path) -> None:
     assert not [word for word in ("it's", "pass'word") if word in f"{found!r} {settings!r}"]
 
 
-@pytest.mark.parametrize(
-    ("archive", "message"),
-    data_file("archive_settings")["wrong"],
-)
+@pytest.mark.parametrize(("archive", "message"), data_file("archive_settings")["wrong"])
 def test_what_is_wrong_is_said(archive: dict[str, str], message: str) -> None:
     """At the start, without what may be a password."""
     with pytest.raises(ConfigurationError) as said:

@@ -48,10 +48,7 @@ def test_values_of_other_matters_stand_beside_each_other(one: str, other: str) -
     assert one.rstrip(".") in holding(told(one, other))
 
 
-@pytest.mark.parametrize(
-    ("said", "bare"),
-    data_file("stale_values")["bare"],
-)
+@pytest.mark.parametrize(("said", "bare"), data_file("stale_values")["bare"])
 def test_only_a_bare_value_is_a_correction_of_another(said: str, bare: bool) -> None:
     """A sentence with a matter of its own corrects nothing but that."""
     assert is_revision(said) is bare
