@@ -180,7 +180,7 @@ _FIRST_USER = ErasureSubject("user", "support", "u-1")
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+def settled(tmp_path: Path) -> Iterator[LakeWriter]:
     """A turn of one user, a month later the same one of another user and a third time, another turn; all settled."""
     writer = LakeWriter(paths(tmp_path))
     _land(writer, [_MINE], at=NOW, first=0)
@@ -211,29 +211,29 @@ def _written_down(writer: LakeWriter) -> list[tuple[int]]:
     ],
     ids=["erased", "too old"],
 )
-def test_a_first_that_goes_shows_its_repeat(writer: LakeWriter, go: Callable[[LakeWriter], object]) -> None:
+def test_a_first_that_goes_shows_its_repeat(settled: LakeWriter, go: Callable[[LakeWriter], object]) -> None:
     """One of the two, and no byte of the first one's words."""
-    go(writer)
+    go(settled)
 
-    assert [(0, "theirs"), (1, "theirs")] == _shown(writer)
-    assert [(2,)] == _written_down(writer)
-    assert [] == verify(writer.con, prefix=PREFIX, now=LATER).findings
+    assert [(0, "theirs"), (1, "theirs")] == _shown(settled)
+    assert [(2,)] == _written_down(settled)
+    assert [] == verify(settled.con, prefix=PREFIX, now=LATER).findings
 
 
-def test_what_lands_and_is_settled_afterwards_repeats_the_one_that_stands(writer: LakeWriter) -> None:
+def test_what_lands_and_is_settled_afterwards_repeats_the_one_that_stands(settled: LakeWriter) -> None:
     """Marks and what is written down go together: the last repeat is left out before and after it is settled."""
-    erase(writer, _FIRST_USER, now=LATER)
-    _land(writer, [replace(_THEIRS, content="late")], at=LATER, first=4)
-    behind_the_marks = _shown(writer)
-    maintain(writer, now=LATER, keep_replaced=timedelta(0))
+    erase(settled, _FIRST_USER, now=LATER)
+    _land(settled, [replace(_THEIRS, content="late")], at=LATER, first=4)
+    behind_the_marks = _shown(settled)
+    maintain(settled, now=LATER, keep_replaced=timedelta(0))
 
-    assert [(0, "theirs"), (1, "theirs")] == behind_the_marks == _shown(writer)
-    assert [(2,), (4,)] == _written_down(writer)
+    assert [(0, "theirs"), (1, "theirs")] == behind_the_marks == _shown(settled)
+    assert [(2,), (4,)] == _written_down(settled)
 
 
-def test_an_erased_repeat_leaves_the_first(writer: LakeWriter) -> None:
+def test_an_erased_repeat_leaves_the_first(settled: LakeWriter) -> None:
     """Nothing of the other user is left, nor a note of it."""
-    erase(writer, ErasureSubject("user", "support", "u-2"), now=LATER)
+    erase(settled, ErasureSubject("user", "support", "u-2"), now=LATER)
 
-    assert [(0, "mine")] == _shown(writer)
-    assert [] == _written_down(writer)
+    assert [(0, "mine")] == _shown(settled)
+    assert [] == _written_down(settled)
