@@ -71,31 +71,20 @@ def _raw_bytes(fetched: Any) -> int:
     return records._records.size_in_bytes() if records is not None else 0
 
 
-class HardEnd:
-    """Notes that the process was to end, and lets go what waits for it."""
-
-    def __init__(self) -> None:
-        self.instead = asyncio.Event()
-
-    def __call__(self) -> None:
-        """Called in place of `end_hard_soon`."""
-        self.instead.set()
-
-
 @pytest.fixture
-async def ends(monkeypatch: pytest.MonkeyPatch) -> HardEnd:
-    """What a stall calls; the process stays."""
-    hard_end = HardEnd()
-    monkeypatch.setattr(watchdog, "end_hard_soon", hard_end)
-    return hard_end
+async def ends(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """What a stall sets; the process stays."""
+    ended = asyncio.Event()
+    monkeypatch.setattr(watchdog, "end_hard_soon", ended.set)
+    return ended
 
 
-async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: HardEnd) -> None:
+async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: asyncio.Event) -> None:
     """Liveness fails first and names the place; then the role raises, and the next start goes on from there."""
     await produce(settings, ["Hello?"] * 20)
     role = SlowRole(settings)
     # In place of the hard end, which nothing would survive, the hang itself ends.
-    role.hang = ends.instead
+    role.hang = ends
     task = asyncio.create_task(role.run(asyncio.Event()))
     said = ""
     async with asyncio.timeout(90):
@@ -105,7 +94,7 @@ async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: Hard
 
     assert "turns.v1-0 stands at offset 0" in said
     assert isinstance(task.exception(), Stalled)
-    assert ends.instead.is_set()
+    assert ends.is_set()
 
     again = SlowRole(settings)
     async with working(again.run) as (later,):
@@ -114,7 +103,7 @@ async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: Hard
 
 
 @pytest.mark.slow
-async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings, ends: HardEnd) -> None:
+async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings, ends: asyncio.Event) -> None:
     """What is fetched ahead stays at two polls and one fetch, though twenty times as much waits in the log."""
     count = await produce(settings, ["x" * 20_000] * 1_000)
     role = SlowRole(settings, pace_s=0.02)
@@ -124,7 +113,7 @@ async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings,
 
     assert 50 <= role.most_ahead <= 2 * settings.kafka.max_poll_records
     assert 0 < role.most_prefetched_bytes <= 2 * settings.kafka.max_fetch_bytes
-    assert not ends.instead.is_set()
+    assert not ends.is_set()
 
 
 class SlowWriter:
