@@ -11,15 +11,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
 from msgspec import structs
 
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
 from streams.index.generations import GenerationStore, require_finished
+from streams.observe.telemetry import counted_apart
 from streams.ports import AlertSink, Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, NotifySettings, Settings
 
@@ -47,7 +50,7 @@ def policy_of(settings: Settings) -> Policy:
     """
     policy = _policy_from(settings.policy_file)
     if policy.topics.similarity_threshold is None:
-        topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings).topic_similarity)
+        topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings.vectors.embedder).topic_similarity)
         policy = structs.replace(policy, topics=topics)
     if settings.scorer.kind == "trained" and policy.escalation.enabled and policy.escalation.model is None:
         from streams.inference.trained_scorer import model_at  # noqa: PLC0415
@@ -110,13 +113,18 @@ def embedder_of(settings: Settings) -> Embedder:
 
 
 def stream_embedder_of(settings: Settings) -> Embedder:
-    """The embedder that folds sessions: always one in this process."""
-    return _stream_embedder(settings)()
+    """The embedder that folds sessions: always one in this process, which its roles share."""
+    return _loaded(settings.vectors.embedder)
 
 
-def _stream_embedder(settings: Settings) -> type[MiniLmEmbedder | WordLlamaEmbedder]:
+@cache
+def _loaded(name: str) -> Embedder:
+    return _stream_embedder(name)()
+
+
+def _stream_embedder(name: str) -> type[MiniLmEmbedder | WordLlamaEmbedder]:
     """Its class; weights are loaded by making one."""
-    if settings.vectors.embedder == "minilm":
+    if name == "minilm":
         from streams.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
 
         return MiniLmEmbedder
@@ -364,6 +372,27 @@ async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
     await relay.run(settings, sinks_of(settings.notify), stop=stop)
 
 
+async def run_light(settings: Settings, stop: asyncio.Event) -> None:
+    """Run these in this process and loop, with one embedder and one scorer; each answers at its own port.
+
+    A role that fails stops the others in order, and its error ends the process: whoever started it starts it again.
+    """
+    names, failed = settings.roles, list[Exception]()
+
+    async def run(name: str) -> None:
+        with counted_apart(of_process=name == names[0]), structlog.contextvars.bound_contextvars(role=name):
+            try:
+                await ROLES[name](settings, stop)
+            except Exception as error:  # noqa: BLE001 - told below
+                failed.append(error)
+            finally:
+                stop.set()
+
+    await asyncio.gather(*map(run, names))
+    if failed:
+        raise failed[0]
+
+
 ROLES: Mapping[str, RunRole] = {
     "sessions": run_sessions,
     "memory": run_memory,
@@ -373,5 +402,6 @@ ROLES: Mapping[str, RunRole] = {
     "archive": run_archive,
     "notify": run_notify,
     "api": run_api,
+    "light": run_light,
 }
-"""Every role a worker can have."""
+"""Every role a worker can have; `light` is all that a machine needs."""

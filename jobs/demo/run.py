@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from uuid import uuid4
@@ -30,6 +30,9 @@ from jobs.demo.questions import Questions, ask_archive, load_questions
 from jobs.demo.stage import COMPRESSED_CLOCK, Stage, told
 from jobs.demo.summary import DemoSummary, summarise, tidy_archive
 from jobs.demo.watch import watching
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.broker.serving import broker_for, terminable
+from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of, own_command
 from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
@@ -66,7 +69,7 @@ def run(data_dir: Path, stage: Stage, *, speed: float, keep: bool) -> DemoSummar
     data_dir.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         running.enter_context(held(data_dir))
-        running.enter_context(_terminable())
+        running.enter_context(terminable())
         settings = running.enter_context(_cluster(data_dir, stage))
         _provide_topics(settings, running, stage)
         roles = _start_roles(settings, running)
@@ -94,31 +97,15 @@ def run(data_dir: Path, stage: Stage, *, speed: float, keep: bool) -> DemoSummar
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM takes the same way out as Ctrl-C, so that everything is cleaned up."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGINT itself may be ignored, in a script
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
 def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
     """The cluster that the settings name, under a prefix of the demo's own; or a broker started for it."""
     given = load_settings()
-    if "bootstrap" in given.kafka.model_fields_set:
-        kafka = given.kafka.model_copy(update={"partitions": given.kafka.partitions or PARTITIONS})
-        stage.step("kafka", f"using {kafka.bootstrap}")
-        yield _settings(given, data_dir, kafka, prefix=f"demo-{uuid4().hex[:8]}")
-        return
-    from jobs.operate.broker.local_kafka import LocalKafka
-
-    stage.step("kafka", "starting Apache Kafka")
-    with LocalKafka(data_dir) as broker:
-        stage.done(broker.bootstrap)
-        kafka = KafkaSettings(bootstrap=broker.bootstrap, partitions=PARTITIONS)
-        yield _settings(given, data_dir, kafka, prefix=given.topic_prefix)
+    named = "bootstrap" in given.kafka.model_fields_set
+    with broker_for(given.kafka, lambda: LocalKafka(data_dir), partial(stage.step, "kafka")) as kafka:
+        if not named:
+            stage.done(kafka.bootstrap)
+        mine = kafka.model_copy(update={"partitions": given.kafka.partitions or PARTITIONS})
+        yield _settings(given, data_dir, mine, prefix=f"demo-{uuid4().hex[:8]}" if named else given.topic_prefix)
 
 
 def _settings(given: Settings, data_dir: Path, kafka: KafkaSettings, *, prefix: str) -> Settings:
@@ -138,8 +125,6 @@ def demo_policy() -> bytes:
 
 def _provide_topics(settings: Settings, running: ExitStack, stage: Stage) -> None:
     """Create the topics; on a cluster that was there before, they go when the demo goes."""
-    from jobs.operate.topics import apply_topics
-
     stage.step("topics", f"creating {settings.topic_prefix}.*")
     if settings.topic_prefix.startswith("demo-"):
         running.callback(lambda: asyncio.run(_delete_topics(settings)))

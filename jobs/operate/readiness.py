@@ -7,6 +7,7 @@ from time import monotonic
 
 import httpx
 
+from models.events.topics import TURNS
 from streams.settings import Settings
 from streams.settings.live import LIVE_PAGE
 
@@ -21,11 +22,13 @@ async def tell_ready(
     stop: asyncio.Event,
     say: Callable[[str], None],
     *,
+    further: Mapping[str, str] | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
     """Ask the roles at their ports until all are ready or `stop` is set, however long that takes.
 
-    A role whose port changes at each start (0 in the settings) cannot be asked: it is named in the end.
+    A role whose port changes at each start (0 in the settings) cannot be asked: it is named in the end. The last line
+    is followed by the addresses, and by what else there is to say, one a line.
     """
     places = {role: settings.http.url_of(role) for role in roles}
     waiting = {role: url for role, url in places.items() if url is not None}
@@ -43,7 +46,12 @@ async def tell_ready(
                     async with asyncio.timeout(_LOOK_AGAIN_S):
                         await stop.wait()
     if not waiting:
-        say(f"ready after {monotonic() - began_s:.0f} s: {_addresses(settings, places)}")
+        told = {**_addresses(settings, places), **(further or {})}
+        lines = [
+            f"ready after {monotonic() - began_s:.0f} s",
+            *(f"  {what:<10}{where}" for what, where in told.items()),
+        ]
+        say("\n".join(lines))
 
 
 async def _reason(client: httpx.AsyncClient, url: str) -> str:
@@ -55,11 +63,13 @@ async def _reason(client: httpx.AsyncClient, url: str) -> str:
     return "" if answer.is_success else answer.text or f"status {answer.status_code}"
 
 
-def _addresses(settings: Settings, places: Mapping[str, str | None]) -> str:
-    parts = []
+def _addresses(settings: Settings, places: Mapping[str, str | None]) -> dict[str, str]:
+    told = {}
     if (serving := places.get("index")) is not None:
-        live = [f"live page {serving}{LIVE_PAGE}"] if settings.live.enabled else []
-        parts = [*live, f"memory {serving}/docs"]
+        if settings.live.enabled:
+            told["live page"] = f"{serving}{LIVE_PAGE}"
+        told["memory"] = f"{serving}/docs"
+    told["Kafka"] = f"{settings.kafka.bootstrap}, turns go to {TURNS.full_name(settings.topic_prefix)}"
     if unknown := [role for role, url in places.items() if url is None]:
-        parts.append(f"not asked, as their port is 0 in the settings: {', '.join(unknown)}")
-    return ", ".join([*parts, f"Kafka {settings.kafka.bootstrap}"])
+        told["not asked"] = f"{', '.join(unknown)}: the port is 0 in the settings"
+    return told

@@ -1,4 +1,4 @@
-"""`turntide worker`: run one role in this process, or all of them as children that are started again when they die."""
+"""`turntide worker`: run one role in this process, or all of them, here or as children (`jobs.operate.supervisor`)."""
 
 from __future__ import annotations
 
@@ -6,37 +6,26 @@ import asyncio
 import gc
 import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
-from time import monotonic
 from typing import Annotated
 
 import structlog
 import typer
-from filelock import FileLock, Timeout
 
 from jobs.cli import with_examples
-from jobs.operate.readiness import tell_ready
-from jobs.shared.role_process import own_command, with_bytecode
-from models.errors import ConfigurationError
+from jobs.operate.supervisor import only_one, require_free_ports, supervise
 from streams.settings import Settings, load_settings
 from streams.settings.reading import unknown_variables
 
-_BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0)
-_STEADY_S = 60.0
-"""A role that ran this long starts again without delay."""
 _COLLECT_AFTER = 50_000
 """New objects before the garbage collector looks; folds make many and no cycles."""
 _STOP_WITHIN_S = 12.0
-_KILL_AFTER_S = 15.0
+STOP_ALL_WITHIN_S = 45.0
+"""For children, which take `RoleProcess.stop` at most."""
 _EXIT_HARD = 75  # EX_TEMPFAIL: stopped, but not in order
 
 
@@ -51,6 +40,7 @@ class WorkerRole(StrEnum):
     ARCHIVE = "archive"
     NOTIFY = "notify"
     API = "api"
+    LIGHT = "light"
     ALL = "all"
 
 
@@ -68,16 +58,22 @@ def worker(
 ) -> None:
     """Run a role until Ctrl-C: fold sessions or users, answer requests, judge, index, archive, notify, serve reading.
 
+    `turntide up` starts a broker, its topics and all roles with one command.
+
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
     them. `all` starts every role (notify where a sink is configured, judge where a judge is), says when each is ready
     and restarts what dies; as static members of their groups (`worker_id`) they have their partitions back at once.
+    `light` runs the same roles in this one process, in less than half of the memory; nothing starts it again.
     `api` serves what the index role serves, in as many processes as are wanted, over a Qdrant server.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:
         with only_one(settings.data_dir):
+            require_free_ports(settings)
             run_until_stopped(
-                lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S
+                lambda stop: supervise(settings, stop, partial(typer.echo, err=True)),
+                exit_with_parent=exit_with_parent,
+                within_s=STOP_ALL_WITHIN_S,
             )
         return
     from streams.observe.telemetry import configure_logging, start_telemetry
@@ -136,88 +132,3 @@ def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     loop.call_soon_threadsafe(stop.set)
-
-
-# --- all roles
-
-
-@contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
-    """Hold a data directory for this supervisor; the kernel gives it back however the process ends.
-
-    Two would be the same static members of their groups, and take the partitions from each other for ever.
-
-    Raises:
-        ConfigurationError: Another one holds it; says its process id.
-    """
-    data_dir.mkdir(parents=True, exist_ok=True)
-    owner, lock = data_dir / "worker.pid", FileLock(data_dir / "worker.lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        known = owner.read_text().strip() if owner.is_file() else "unknown"
-        raise ConfigurationError(
-            f"`turntide worker all` runs on {data_dir} already, as process {known}: stop that one, or set "
-            "TURNTIDE_DATA_DIR to another directory"
-        ) from None
-    with lock:
-        owner.write_text(f"{os.getpid()}\n")
-        yield
-
-
-async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
-    roles = [WorkerRole.SESSIONS, WorkerRole.MEMORY, WorkerRole.ENRICH, WorkerRole.INDEX, WorkerRole.ARCHIVE]
-    if settings.notify.has_sinks:
-        roles.append(WorkerRole.NOTIFY)
-    if settings.judge.kind != "off":
-        roles.append(WorkerRole.JUDGE)
-    environment = {**with_bytecode(os.environ), "TURNTIDE_WORKER_ID": worker_id_of(settings)}
-    async with asyncio.TaskGroup() as group:
-        group.create_task(tell_ready(settings, roles, stop, partial(typer.echo, err=True)))
-        for role in roles:
-            group.create_task(_keep_running(role, environment, stop))
-
-
-def worker_id_of(settings: Settings) -> str:
-    """Name under which the children are members of their groups: whoever dies has its partitions back on its return.
-
-    Without `worker_id`, the machine and the data directory: what two supervisors cannot share anyway.
-    """
-    if settings.worker_id:
-        return settings.worker_id
-    place = sha256(str(settings.data_dir.resolve()).encode()).hexdigest()[:8]
-    return f"{socket.gethostname()}-{place}"
-
-
-async def _keep_running(role: WorkerRole, environment: Mapping[str, str], stop: asyncio.Event) -> None:
-    failures = 0
-    while not stop.is_set():
-        started_s = monotonic()
-        code = await _run_child(role, environment, stop)
-        if stop.is_set():
-            return
-        failures = 1 if monotonic() - started_s > _STEADY_S else failures + 1
-        wait_s = _BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1]
-        typer.echo(f"worker {role} ended with code {code}; starting it again in {wait_s:g} s", err=True)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await stop.wait()
-
-
-async def _run_child(role: WorkerRole, environment: Mapping[str, str], stop: asyncio.Event) -> int:
-    child = await asyncio.create_subprocess_exec(
-        *own_command(), "worker", role.value, "--exit-with-parent",
-        env=environment,
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )  # fmt: skip
-    ended = asyncio.ensure_future(child.wait())
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not ended.done():
-        child.terminate()
-        await asyncio.wait({ended}, timeout=_KILL_AFTER_S)
-        if not ended.done():
-            child.kill()
-    return await ended

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from typing import IO
 
 import httpx
 
@@ -17,6 +19,7 @@ from streams.settings import Settings
 _POLL_S = 0.1
 _STOP_WITHIN_S = 30.0
 _LOG_TAIL_CHARS = 4_000
+_LOG_LIMIT_BYTES = 8 * 1024 * 1024
 _WRITE_NONE = "PYTHONDONTWRITEBYTECODE"
 _PREFIX = "PYTHONPYCACHEPREFIX"
 
@@ -53,7 +56,8 @@ class RoleProcess:
     Args:
         role: Which one.
         settings: Cluster, prefix, data directory and policy.
-        log: Where its output goes.
+        log: Where its output goes, appended; None: where ours goes.
+        own_port: Whether it gets a free port of its own, or the one of the settings.
         worker_id: Static membership: started again under this name within the session time-out, it has its partitions
             back at once. Of one name, one process at a time; none: a stopped one gives its partitions away at once.
         extra_environment: Wins over the settings.
@@ -64,17 +68,18 @@ class RoleProcess:
         role: str,
         settings: Settings,
         *,
-        log: Path,
+        log: Path | None,
+        own_port: bool = True,
         worker_id: str | None = None,
         extra_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.role = role
-        self.port = free_port()
+        self.port = free_port() if own_port else 0
         self.log = log
         self._environment = {
             **with_bytecode(os.environ),
             **environment_of(settings),
-            f"TURNTIDE_HTTP__{role.upper()}_PORT": str(self.port),
+            **({f"TURNTIDE_HTTP__{role.upper()}_PORT": str(self.port)} if own_port else {}),
             **(extra_environment or {}),
         }
         self._environment.pop("TURNTIDE_KAFKA", None)
@@ -90,8 +95,7 @@ class RoleProcess:
 
     def start(self) -> None:
         """Start it; its output is appended to the log file."""
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
+        with nullcontext() if self.log is None else _appended(self.log) as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 self._command(),
                 env=self._environment,
@@ -170,13 +174,21 @@ class RoleProcess:
 
     def log_tail(self) -> str:
         """The end of what it wrote."""
-        return self.log.read_text(errors="replace")[-_LOG_TAIL_CHARS:] if self.log.exists() else ""
+        return self.log.read_text(errors="replace")[-_LOG_TAIL_CHARS:] if self.log and self.log.exists() else ""
 
     @property
     def _child(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise RoleFailed(f"role {self.role} was not started")
         return self._process
+
+
+def _appended(log: Path) -> IO[bytes]:
+    """A log to go on with; a large one is put aside, in place of the one before."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
+        log.replace(log.with_suffix(".log.1"))
+    return log.open("ab")
 
 
 def own_command(module: str = "jobs.cli") -> list[str]:

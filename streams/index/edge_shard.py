@@ -48,6 +48,7 @@ from qdrant_edge import SparseVector as EdgeSparseVector
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
+from streams.index.mapped import give_back
 from streams.index.qdrant import Fields, Payload
 from streams.ports import Point, Query, SearchHit, Where
 
@@ -177,6 +178,7 @@ class EdgeCollection:
         require_room(folder)  # the log is replayed into the files
         shard = EdgeShard.load(str(folder / info.shard))
         shard.optimize()  # gives the space of deleted points back; 0.6 s after deleting 20,000 of 40,000
+        give_back(folder.resolve())
         return cls(folder, shard, info)
 
     @classmethod

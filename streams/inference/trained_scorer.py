@@ -1,6 +1,7 @@
 """The trained scorer: reads its file, embeds, and asks the pure model (`models.risk.turn_model`)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from models.errors import ConfigurationError
@@ -79,4 +80,10 @@ def model_at(path: Path | None) -> TurnModel:
             f"scorer.file {found.name}: {error.strerror}. Name a file of `turntide lab train scorer`, leave it empty "
             'for the shipped one, or set scorer.kind to "rules".'
         ) from error
-    return read_model(data, f"scorer.file {found.name}")
+    return _read(data, f"scorer.file {found.name}")
+
+
+@lru_cache(maxsize=1)
+def _read(data: bytes, name: str) -> TurnModel:
+    """One for all roles of a process, and for their policies."""
+    return read_model(data, name)

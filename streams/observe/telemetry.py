@@ -4,9 +4,10 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import metadata
 from time import monotonic, perf_counter, process_time
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -73,21 +74,25 @@ class Metrics:
     `metrics.counter("dead_letters_total", reason="not_json").inc()`: a name, kind or label that the catalogue does
     not have is refused.
 
+    Args:
+        of_process: Whether the process's own figures, memory and energy, are among them.
+
     Attributes:
         registry: What is scraped.
         settings: Prices, and whether anything is counted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_process: bool = True) -> None:
         self.registry = CollectorRegistry()
         self.settings = TelemetrySettings()
         self._silent = False
         self._known: dict[tuple[object, ...], _Collector] = {}
         """What was asked for before: checked once, since some are asked for with every turn."""
         self._cpu_s = 0.0
-        self.registry.register(_BeforeScrape(self._refresh))
+        if of_process:
+            self.registry.register(_BeforeScrape(self._refresh))
+            ProcessCollector(registry=self.registry)
         self._collectors = {metric.name: (metric, _collector(metric, self.registry)) for metric in METRICS}
-        ProcessCollector(registry=self.registry)
         self.gauge("build_info", version=metadata.version("turntide")).set(1)
         self.gauge("memory_limit_bytes").set(memory_limit_bytes())
 
@@ -145,8 +150,34 @@ class Metrics:
         return collector.labels(**labels) if labels else collector
 
 
-metrics = Metrics()
-"""This process's metrics."""
+_counting: ContextVar[Metrics] = ContextVar("metrics", default=Metrics())  # noqa: B039 - a process has one
+
+
+class _Counting:
+    """The metrics of the role that asks."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_counting.get(), name)
+
+
+metrics = cast("Metrics", _Counting())
+"""This process's metrics; within `counted_apart` those of the role."""
+
+
+@contextmanager
+def counted_apart(*, of_process: bool) -> Iterator[None]:
+    """Give a role of several in one process metrics of its own: its tasks, and their threads, count there.
+
+    Args:
+        of_process: Whether the process's figures are shown by this role; by one of them, or they would be added up.
+    """
+    made = Metrics(of_process=of_process)
+    made.configure(metrics.settings)
+    before = _counting.set(made)
+    try:
+        yield
+    finally:
+        _counting.reset(before)
 
 
 def start_telemetry(settings: TelemetrySettings, role: str) -> None:

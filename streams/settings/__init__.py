@@ -226,6 +226,12 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
 
+    @property
+    def roles(self) -> list[str]:
+        """Roles that one machine runs: `notify` where a sink is configured, `judge` where a judge is."""
+        wanted = {"notify": self.notify.has_sinks, "judge": self.judge.kind != "off"}
+        return ["sessions", "memory", "enrich", "index", "archive", *(role for role in wanted if wanted[role])]
+
     def __repr__(self) -> str:
         """Without user and password of addresses; other secrets are hidden by their type."""
         return re.sub(r"//[^/@\s]*@", "//…@", super().__repr__())

@@ -124,11 +124,16 @@ class HttpSettings(BaseModel):
         """Base address of the index role on this machine."""
         return f"http://{self.host}:{self.index_port}"
 
+    def port_of(self, role: str) -> int:
+        """Port of a role; 0: another one at each start."""
+        port: int = getattr(self, f"{role}_port")
+        return port
+
     def url_of(self, role: str) -> str | None:
         """Base address of a role for those on this machine; None where its port changes at each start.
 
         >>> HttpSettings(host="0.0.0.0").url_of("index"), HttpSettings(index_port=0).url_of("index")
         ('http://127.0.0.1:8702', None)
         """
-        host, port = _ANYWHERE.get(self.host, self.host), getattr(self, f"{role}_port")
+        host, port = _ANYWHERE.get(self.host, self.host), self.port_of(role)
         return f"http://{f'[{host}]' if ':' in host else host}:{port}" if port else None

