@@ -1,5 +1,6 @@
 """What a role shows of its place in the log and of its machine, and what is counted of requests, models and upkeep."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from streams.http.health import Api
 from streams.inference.llm_client import count_usage
 from streams.kafka.records import ShownPartitions, event_time_of
 from streams.observe.memory_limit import memory_limit_bytes
-from streams.observe.telemetry import Metrics, metrics
+from streams.observe.telemetry import Metrics, counted_apart, metrics
 from streams.settings.archive import ArchiveSettings
 from streams.settings.telemetry import TelemetrySettings
 
@@ -180,3 +181,19 @@ async def test_an_upkeep_that_does_not_settle_shows(monkeypatch: pytest.MonkeyPa
     assert (unsettled, value_of("archive_unsettled")) == (1, 0)
     assert value_of("archive_upkeep_total", result="not_settled") == before + 1
     assert value_of("archive_upkeep_timestamp_seconds") > 0
+
+
+async def test_roles_of_one_process_count_apart_also_in_their_threads() -> None:
+    """And the process's own figures are shown by one of them."""
+
+    async def role(turns: int, *, of_process: bool) -> tuple[float | None, bool]:
+        with counted_apart(of_process=of_process):
+            await asyncio.to_thread(lambda: metrics.counter("turns_folded_total").inc(turns))
+            await asyncio.sleep(0)
+            folded = metrics.registry.get_sample_value("turntide_turns_folded_total")
+            return folded, metrics.registry.get_sample_value("process_resident_memory_bytes") is not None
+
+    before = metrics.registry.get_sample_value("turntide_turns_folded_total")
+
+    assert [*await asyncio.gather(role(3, of_process=True), role(5, of_process=False))] == [(3, True), (5, False)]
+    assert metrics.registry.get_sample_value("turntide_turns_folded_total") == before

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from jobs.operate import worker
 from jobs.operate.readiness import tell_ready
-from jobs.operate.worker import only_one
+from jobs.operate.supervisor import only_one
 from jobs.shared.role_process import RoleProcess, with_bytecode
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -83,15 +83,21 @@ async def test_each_role_is_told_once_it_is_ready_and_all_of_them_with_the_addre
     said: list[str] = []
     settings = load_settings(http={"archive_port": 0}, kafka={"bootstrap": "b1:9092"})
     roles = ("sessions", "index", "archive")
-    await tell_ready(settings, roles, asyncio.Event(), said.append, transport=httpx.MockTransport(answer))
+    await tell_ready(
+        settings, roles, asyncio.Event(), said.append, further={"data": "here"}, transport=httpx.MockTransport(answer)
+    )
     *each, all_of_them = said
+    ready, *told = all_of_them.splitlines()
 
     assert each == ["worker sessions is ready: http://127.0.0.1:8701", "worker index is ready: http://127.0.0.1:8702"]
-    assert all_of_them.startswith("ready after ")
-    assert all_of_them.endswith(
-        " s: live page http://127.0.0.1:8702/live/, memory http://127.0.0.1:8702/docs, "
-        "not asked, as their port is 0 in the settings: archive, Kafka b1:9092"
-    )
+    assert ready.startswith("ready after ")
+    assert [line.split(maxsplit=1)[1] for line in told] == [
+        "page http://127.0.0.1:8702/live/",
+        "http://127.0.0.1:8702/docs",
+        "b1:9092, turns go to turntide.turns.v1",
+        "asked archive: the port is 0 in the settings",
+        "here",
+    ]
     assert asked == {"sessions": 1, "index": 2}
 
 
