@@ -15,14 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
 from msgspec import structs
 
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
 from streams.index.generations import GenerationStore, require_finished
-from streams.observe.telemetry import counted_apart
 from streams.ports import AlertSink, Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, NotifySettings, Settings
 
@@ -50,7 +48,8 @@ def policy_of(settings: Settings) -> Policy:
     """
     policy = _policy_from(settings.policy_file)
     if policy.topics.similarity_threshold is None:
-        topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings.vectors.embedder).topic_similarity)
+        embedder = _stream_embedder(settings.vectors.embedder)
+        topics = structs.replace(policy.topics, similarity_threshold=embedder.topic_similarity)
         policy = structs.replace(policy, topics=topics)
     if settings.scorer.kind == "trained" and policy.escalation.enabled and policy.escalation.model is None:
         from streams.inference.trained_scorer import model_at  # noqa: PLC0415
@@ -372,27 +371,6 @@ async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
     await relay.run(settings, sinks_of(settings.notify), stop=stop)
 
 
-async def run_light(settings: Settings, stop: asyncio.Event) -> None:
-    """Run these in this process and loop, with one embedder and one scorer; each answers at its own port.
-
-    A role that fails stops the others in order, and its error ends the process: whoever started it starts it again.
-    """
-    names, failed = settings.roles, list[Exception]()
-
-    async def run(name: str) -> None:
-        with counted_apart(of_process=name == names[0]), structlog.contextvars.bound_contextvars(role=name):
-            try:
-                await ROLES[name](settings, stop)
-            except Exception as error:  # noqa: BLE001 - told below
-                failed.append(error)
-            finally:
-                stop.set()
-
-    await asyncio.gather(*map(run, names))
-    if failed:
-        raise failed[0]
-
-
 ROLES: Mapping[str, RunRole] = {
     "sessions": run_sessions,
     "memory": run_memory,
@@ -402,6 +380,5 @@ ROLES: Mapping[str, RunRole] = {
     "archive": run_archive,
     "notify": run_notify,
     "api": run_api,
-    "light": run_light,
 }
-"""Every role a worker can have; `light` is all that a machine needs."""
+"""Every role a worker can have."""

@@ -84,12 +84,35 @@ def worker(
     start_telemetry(settings.telemetry, role.value)
     for each in unknown_variables(Settings):
         structlog.get_logger(__name__).warning("unknown_setting", variable=each.name, perhaps_meant=each.meant)
+    run = _run_light if role is WorkerRole.LIGHT else ROLES[role.value]
     try:
-        run_until_stopped(
-            lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S
-        )
+        run_until_stopped(lambda stop: run(settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S)
     finally:
         tracing.stop()
+
+
+async def _run_light(settings: Settings, stop: asyncio.Event) -> None:
+    """Run these in this process and loop, with one embedder and one scorer; each answers at its own port.
+
+    A role that fails stops the others in order, and its error ends the process: whoever started it starts it again.
+    """
+    from streams.observe.telemetry import counted_apart
+    from streams.wiring import ROLES
+
+    names, failed = settings.roles, list[Exception]()
+
+    async def run(name: str) -> None:
+        with counted_apart(of_process=name == names[0]), structlog.contextvars.bound_contextvars(role=name):
+            try:
+                await ROLES[name](settings, stop)
+            except Exception as error:  # noqa: BLE001 - told below
+                failed.append(error)
+            finally:
+                stop.set()
+
+    await asyncio.gather(*map(run, names))
+    if failed:
+        raise failed[0]
 
 
 def run_until_stopped(

@@ -153,14 +153,14 @@ class Metrics:
 _counting: ContextVar[Metrics] = ContextVar("metrics", default=Metrics())  # noqa: B039 - a process has one
 
 
-class _Counting:
+class _OfTask:
     """The metrics of the role that asks."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_counting.get(), name)
 
 
-metrics = cast("Metrics", _Counting())
+metrics = cast("Metrics", _OfTask())
 """This process's metrics; within `counted_apart` those of the role."""
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from tests.support.fault_driver import until
 
 from jobs.shared.broker_config import free_port
 from jobs.shared.role_process import own_command
+from tests.support.fault_driver import until
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
 MIB = 1024 * 1024

@@ -130,16 +130,8 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ran"
 
 
-async def test_worker_all_runs_no_package_of_the_current_folder(marker: Path) -> None:
-    """It would run a stranger's code, or restart for ever."""
-    help_page: Any = SimpleNamespace(value="--help")
-    code = await worker._run_child(help_page, with_bytecode(os.environ), asyncio.Event())
-
-    assert (code, marker.exists()) == (0, False)  # noqa: ASYNC240
-
-
-def test_roles_of_demo_and_lab_run_none_either(marker: Path) -> None:
-    """They are started by another class."""
+def test_roles_run_no_package_of_the_current_folder(marker: Path) -> None:
+    """They would run a stranger's code, or be started again for ever."""
     role: Any = SimpleNamespace(role="--help")
     done = subprocess.run(RoleProcess._command(role), capture_output=True, text=True, check=False)  # noqa: S603
 
