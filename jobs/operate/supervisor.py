@@ -86,7 +86,7 @@ async def supervise(
     async with asyncio.TaskGroup() as group:
         group.create_task(tell_ready(settings, roles, stop, say, further=further))
         for child in children:
-            group.create_task(_keep_running(child, stop, say))
+            group.create_task(_keep_running(child, stop, say, told_where=logs is not None))
 
 
 def require_free_ports(settings: Settings) -> None:
@@ -115,7 +115,9 @@ def worker_id_of(settings: Settings) -> str:
     return f"{socket.gethostname()}-{place}"
 
 
-async def _keep_running(child: RoleProcess, stop: asyncio.Event, say: Callable[[str], None]) -> None:
+async def _keep_running(
+    child: RoleProcess, stop: asyncio.Event, say: Callable[[str], None], *, told_where: bool
+) -> None:
     failures = 0
     while not stop.is_set():
         started_s = monotonic()
@@ -127,7 +129,7 @@ async def _keep_running(child: RoleProcess, stop: asyncio.Event, say: Callable[[
             return
         failures = 1 if monotonic() - started_s > _STEADY_S else failures + 1
         wait_s = _BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1]
-        told = f", see {child.log}" if child.log else ""
+        told = f", see {child.log}" if told_where else ""
         say(f"worker {child.role} ended with code {code}{told}; starting it again in {wait_s:g} s")
         await _wait(stop, wait_s)
 

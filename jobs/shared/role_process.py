@@ -75,7 +75,8 @@ class RoleProcess:
     ) -> None:
         self.role = role
         self.port = free_port() if own_port else 0
-        self.log = log
+        self.log = log or Path(os.devnull)
+        self._is_logged = log is not None
         self._environment = {
             **with_bytecode(os.environ),
             **environment_of(settings),
@@ -95,7 +96,7 @@ class RoleProcess:
 
     def start(self) -> None:
         """Start it; its output is appended to the log file."""
-        with nullcontext() if self.log is None else _appended(self.log) as log:
+        with _appended(self.log) if self._is_logged else nullcontext() as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 self._command(),
                 env=self._environment,
@@ -174,7 +175,7 @@ class RoleProcess:
 
     def log_tail(self) -> str:
         """The end of what it wrote."""
-        return self.log.read_text(errors="replace")[-_LOG_TAIL_CHARS:] if self.log and self.log.exists() else ""
+        return self.log.read_text(errors="replace")[-_LOG_TAIL_CHARS:] if self.log.exists() else ""
 
     @property
     def _child(self) -> subprocess.Popen[bytes]:
