@@ -1,7 +1,5 @@
 """`turntide up --light`: started, spoken to, ended and started again as people do it, with what it started."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
