@@ -1,7 +1,6 @@
 """Display of the demo: lines, on a terminal above its progress; one JSON object for programs."""
 
 import asyncio
-import os
 import shlex
 import sys
 import time
@@ -24,6 +23,7 @@ from jobs.demo.play import DemoState
 from jobs.demo.questions import load_queries
 from jobs.demo.summary import DemoSummary
 from jobs.shared.output import OutputFormat
+from jobs.shared.role_process import called_as
 from models.events import OutputEvent
 from models.retrieval.context import SUMMARY_CHARS
 from streams.http import pages
@@ -152,7 +152,7 @@ class Stage:
         }
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")
-        commands = [f"export {exports}", f"{_command()} alerts list", f"{'live page':<9} {urls['index']}{LIVE_PAGE}"]
+        commands = [f"export {exports}", f"{called_as()} alerts list", f"{'live page':<9} {urls['index']}{LIVE_PAGE}"]
         for line in (*commands, *(f"{role:<9} {url}/metrics" for role, url in urls.items())):
             self._console.print(Text(f"  {line}", style="cyan"), soft_wrap=True)
 
@@ -164,14 +164,14 @@ def further(summary: DemoSummary) -> dict[str, str]:
     place = Path(summary.data_dir)
     size = filesize.decimal(leftovers.size_bytes(place))
     asked = {
-        f"{what.format(session=session, user=user)}:": f'{_command()} query "{sql.format(session=session, user=user)}"'
+        f"{what.format(session=session, user=user)}:": f'{called_as()} query "{sql.format(session=session, user=user)}"'
         for what, sql in load_queries().further.items()
     }
     return {
         "The report, figures and patterns of the archive:": summary.report,
         "Where the commands below find the archive:": f"export TURNTIDE_DATA_DIR={folder}",
         **asked,
-        "Everything that can be asked, and what it means:": f"{_command()} archive dictionary",
+        "Everything that can be asked, and what it means:": f"{called_as()} archive dictionary",
         f"Remove all of it again, conversations and archive ({size} in {folder}):": clean_command(place),
     }
 
@@ -179,7 +179,7 @@ def further(summary: DemoSummary) -> dict[str, str]:
 def clean_command(folder: Path) -> str:
     """The command that removes a demo's folder."""
     named = "" if leftovers.is_temporary(folder) else f" --data-dir {shlex.quote(str(folder))}"
-    return f"{_command()} demo --clean{named}"
+    return f"{called_as()} demo --clean{named}"
 
 
 def progress_line(state: DemoState) -> str:
@@ -191,8 +191,3 @@ def progress_line(state: DemoState) -> str:
         f"progress  {seconds // 60}:{seconds % 60:02d} turns {state.folded_turns}/{state.planned_turns} · "
         f"{turns_per_s:.1f}/s · lag {lag} · archived {archived} · alerts {len(state.alerts)}"
     )
-
-
-def _command() -> str:
-    """How this command was called: a newcomer has `turntide` only through `uv run`."""
-    return "uv run turntide" if "UV_RUN_RECURSION_DEPTH" in os.environ else "turntide"

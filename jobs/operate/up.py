@@ -15,6 +15,7 @@ from jobs.operate.broker.serving import broker_for, terminable, usual_port
 from jobs.operate.supervisor import only_one, require_free_ports, supervise
 from jobs.operate.topics import apply_topics
 from jobs.operate.worker import STOP_ALL_WITHIN_S, run_until_stopped
+from jobs.shared.role_process import called_as
 from streams.settings import Settings, default_data_dir, load_settings
 
 _HEAP, _LIGHT_HEAP = "256m", "128m"
@@ -65,7 +66,7 @@ def up(
                 exit_with_parent=False,
                 within_s=STOP_ALL_WITHIN_S,
             )
-    typer.echo(f"ended; what was said is in {folder}, and the next `turntide up` remembers it")
+    typer.echo(f"ended; what was said is in {folder}, and the next `{called_as()} up` remembers it")
 
 
 def _further(settings: Settings) -> dict[str, str]:
@@ -73,7 +74,7 @@ def _further(settings: Settings) -> dict[str, str]:
     folder = shlex.quote(str(settings.data_dir))
     environment = f"export TURNTIDE_DATA_DIR={folder}; " if settings.data_dir != default_data_dir() else ""
     return {
-        "try": f"{environment}turntide produce chats.jsonl",
+        "try": f"{environment}{called_as()} produce chats.jsonl",
         "data": f"{folder}, to begin anew: end this and remove it",
         "end": "Ctrl-C",
     }

@@ -201,6 +201,11 @@ def own_command(module: str = "jobs.cli") -> list[str]:
     return [sys.executable, "-P", "-m", module]
 
 
+def called_as() -> str:
+    """How our command was called: a newcomer has `turntide` only through `uv run`."""
+    return "uv run turntide" if "UV_RUN_RECURSION_DEPTH" in os.environ else "turntide"
+
+
 def with_bytecode(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment for children that keep their bytecode below the user's cache where Python is told to write none.
 
