@@ -22,7 +22,7 @@ from models.language.facts.attribution import own_words, plain
 from models.language.retelling import led_off
 from models.text.features import QUESTION_OPENING
 from models.text.summary import SENTENCE, ends_of
-from models.text.tables import PatternTables, read_table, words_by_weight
+from models.text.tables import PatternTables, by_word, read_table
 from models.text.words import fold_text, word_set, words_of
 
 _RE = PatternTables("statements_patterns").section("narrative_sentences")
@@ -141,8 +141,9 @@ _EXCLAIMED, _MOST_EXCLAIMED = 0.29, 4
 _REACH = 3
 """VADER's numbers, and so many words an intensifier or a negation reaches."""
 _VALENCE = read_table("valence")
-_LEXICON = words_by_weight(_VALENCE["strengths"])
-_INTENSIFIERS = words_by_weight(_VALENCE["intensifiers"])
+_LEXICON, _INTENSIFIERS = (
+    {word: float(weight) for word, weight in by_word(_VALENCE[of]).items()} for of in ("strengths", "intensifiers")
+)
 _NEGATIONS = word_set("not no never nobody nothing none without hardly neither nor cannot")
 _OVER = word_set("solved fixed resolved gone")
 """What they stand beside is bad no longer: "the problem is solved" is good."""

@@ -66,13 +66,13 @@ def by_way(forms: str) -> dict[str, str]:
     return {way: form.replace("_", " ") for form, _, ways in named for way in ways.split("|")}
 
 
-def words_by_weight(groups: Mapping[str, str]) -> dict[str, float]:
-    """From each word to its weight.
+def by_word(groups: Mapping[str, str]) -> dict[str, str]:
+    """From each word to its group; an underscore stands for a blank. Of a word in two groups, the last counts.
 
-    >>> words_by_weight({"1.3": "very really", "0.7": "rather"})
-    {'very': 1.3, 'really': 1.3, 'rather': 0.7}
+    >>> by_word({"phone": "phone cell_number"})
+    {'phone': 'phone', 'cell number': 'phone'}
     """
-    return {word: float(weight) for weight, words in groups.items() for word in words.split()}
+    return {word.replace("_", " "): group for group, words in groups.items() for word in words.split()}
 
 
 class PatternTables:

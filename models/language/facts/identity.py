@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from models.events.user import Retraction
 from models.language.facts import vocabulary
 from models.language.facts.statements import TABLES, Statement
-from models.language.facts.values import IDENTITY, Finding, bare, fact, keys_by_noun, name_of, named, phrase, place_of
-from models.text.tables import PatternTables, read_table
+from models.language.facts.values import IDENTITY, Finding, bare, fact, name_of, named, phrase, place_of
+from models.text.tables import PatternTables, by_word, read_table
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns", words=vocabulary.WORDS).section("identity")
@@ -113,6 +113,7 @@ _NO_GREETING = word_set(
     "user guest both team me thanks"
 )
 """What may stand before "here" and is no name."""
+_NO_NAMES = _NO_GREETING | vocabulary.FEELINGS | vocabulary.DEMONYMS | vocabulary.TITLES
 
 
 def _introduced(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -121,20 +122,9 @@ def _introduced(match: re.Match[str], statement: Statement) -> Iterable[Finding]
     name = name_of(text, statement)
     first = name.split(" ")[0].lower() if name else ""
     rest = text[len(name) :].strip().lower()
-    if (
-        not name[:1].isupper()
-        or first in vocabulary.FEELINGS
-        or first in _NO_GREETING
-        or first in vocabulary.DEMONYMS
-        or first.endswith("ing")
-        or first in vocabulary.TITLES
-        or (name.isupper() and len(name) > 1)
-        or not (
-            not rest
-            or rest[0] in ",.(!-"
-            or rest.startswith(("and", "from", "by the way", "here", "btw", "a ", "your"))
-        )
-    ):
+    goes_on = not rest or rest.startswith((*",.(!-", "and", "from", "by the way", "here", "btw", "a ", "your"))
+    is_name = name[:1].isupper() and (not name.isupper() or len(name) == 1)
+    if not is_name or not goes_on or first in _NO_NAMES or first.endswith("ing"):
         return []
     return fact(IDENTITY, "name", name, statement, 0.85, 1.0)
 
@@ -177,7 +167,7 @@ def _age(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     return [*fact(IDENTITY, "age", age, statement, 0.95), *(occupation_of(rest, statement) if rest else [])]
 
 
-MY_NOUNS = keys_by_noun(read_table("nouns")["mine"])
+MY_NOUNS = by_word(read_table("nouns")["mine"])
 _VALUE_FORMS = {
     key: TABLES["identity"].pattern(piece)
     for key, piece in {"birthday": "DATE", "email": "EMAIL", "phone": "NUMBER", "pronouns": "PRONOUNS"}.items()
@@ -237,29 +227,11 @@ def _pet(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     name = name_of(said, statement)
     if said and not name:
         return []
-    if (
-        name
-        and match["plural"]
-        and (both := re.match(rf"{re.escape(name)}(?:, (?-i:[A-Z])\w+)*,? and (?-i:[A-Z])[\w'-]+", said))
-    ):
+    several = rf"{re.escape(name)}(?:, (?-i:[A-Z])\w+)*,? and (?-i:[A-Z])[\w'-]+"
+    if name and match["plural"] and (both := re.match(several, said)):
         name = both[0]
     return fact(IDENTITY, pet_key(match["kind"]), name or "yes", statement, 0.9 if name else 0.8, 0.6)
 
 
-READERS = named(
-    _introduced,
-    _living,
-    _moved,
-    _origin,
-    _age,
-    _my,
-    _partner,
-    _marital,
-    _children,
-    _pet,
-    _occupation,
-    _works_at,
-    _owns,
-    _teaches,
-    _study,
-)
+_OF_PERSONS = named(_introduced, _living, _moved, _origin, _age, _my, _partner, _marital, _children, _pet)
+READERS = _OF_PERSONS | named(_occupation, _works_at, _owns, _teaches, _study)

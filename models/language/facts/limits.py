@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterable
 
 from models.language.facts.statements import Statement
-from models.language.facts.values import CONSTRAINT, Finding, bare, fact, keys_by_noun, named, phrase, slug, things
-from models.text.tables import PatternTables, read_table
+from models.language.facts.values import CONSTRAINT, Finding, bare, fact, named, phrase, slug, things
+from models.text.tables import PatternTables, by_word, read_table
 from models.text.words import word_set
 
 _RE = PatternTables("facts_patterns").section("limits")
 
 _HEALTH_IMPORTANCE = 0.95
 _OTHER_IMPORTANCE = 0.75
-_CONDITIONS = keys_by_noun(read_table("nouns")["conditions"])
+_CONDITIONS = by_word(read_table("nouns")["conditions"])
 
 
 def _condition(match: re.Match[str], statement: Statement) -> Iterable[Finding]:

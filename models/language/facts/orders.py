@@ -8,25 +8,15 @@ from models.language.facts import vocabulary
 from models.language.facts.identity import MY_NOUNS, pet_key
 from models.language.facts.preferences import FORMAT, KNOWN_THINGS, LENGTH, TONE, UNIT, tone_of
 from models.language.facts.statements import TABLES, Statement
-from models.language.facts.values import (
-    CONSTRAINT,
-    IDENTITY,
-    INSTRUCTION,
-    PREFERENCE,
-    Finding,
-    fact,
-    keys_by_noun,
-    named,
-    slug,
-)
-from models.text.tables import PatternTables, read_table
+from models.language.facts.values import CONSTRAINT, IDENTITY, INSTRUCTION, PREFERENCE, Finding, fact, named, slug
+from models.text.tables import PatternTables, by_word, read_table
 from models.text.words import word_set
 
 _PARTNERS = ["partner", *vocabulary.RELATIONSHIPS, *(f"{who}'s_name" for who in vocabulary.RELATIONSHIPS)]
 _NOUNS = {
     **{noun: f"identity.{key}" for noun, key in MY_NOUNS.items()},
     **{noun: f"preference.{key}" for noun, key in KNOWN_THINGS.items()},
-    **keys_by_noun(read_table("nouns")["forgettable"] | {"identity.partner_name": " ".join(_PARTNERS)}),
+    **by_word(read_table("nouns")["forgettable"] | {"identity.partner_name": " ".join(_PARTNERS)}),
 }
 """From what users call a thing to the category and the key under which it is kept."""
 _STYLE_RULES = [(row.pattern, str(row.cells[0])) for row in TABLES["orders"].rows("style")]
@@ -40,11 +30,8 @@ def taken_back(noun_phrase: str) -> list[Finding]:
     """What "my address and my phone number" names."""
     found: list[Finding] = []
     for part in re.split(r"\s*(?:,|\band\b|\bor\b)\s*", noun_phrase)[:6]:
-        noun = re.sub(
-            r"^(?:my|the|where|that|your|all) (?!i )|^(?:about )?my ",
-            "",
-            _RE.NAMED_END.sub("", part.strip(" .!\"'").lower()),
-        ).strip()
+        noun = _RE.NAMED_END.sub("", part.strip(" .!\"'").lower())
+        noun = re.sub(r"^(?:my|the|where|that|your|all) (?!i )|^(?:about )?my ", "", noun).strip()
         noun = re.sub(r"^(?:old|current|new|previous|saved|stored|exact) ", "", noun)
         noun = re.sub(r"^[\w-]+ (?=diet$)", "", noun)
         if noun in _NOUNS:
@@ -110,11 +97,9 @@ def _order(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     known = _of_style(text, statement, standing=standing)
     if known is not None:
         return known
-    if not standing:
-        if _RE.HABITS.match(text) and not statement.passing:
-            return _open(text, statement, _STYLE)
-        return []
-    return _open(text, statement, _STANDING)
+    if standing or (_RE.HABITS.match(text) and not statement.passing):
+        return _open(text, statement, _STANDING if standing else _STYLE)
+    return []
 
 
 def _open(text: str, statement: Statement, confidence: float) -> list[Finding]:
@@ -134,13 +119,8 @@ def _of_style(text: str, statement: Statement, *, standing: bool) -> list[Findin
     known = _about(text, never=_RE.NO.match(text) is not None, standing=standing)
     if known is None:
         return None
-    if (
-        known[0] == "tone"
-        and not standing
-        and not re.search(r"\b(?:me|answers?|repl\w+|responses?|tone|style)\b", text)
-    ):
-        return []
-    if not known[1] or not (standing or not (statement.passing or _RE.ONE_OFF.search(text))):
+    of_answers = known[0] != "tone" or re.search(r"\b(?:me|answers?|repl\w+|responses?|tone|style)\b", text)
+    if not known[1] or not (standing or (of_answers and not statement.passing and not _RE.ONE_OFF.search(text))):
         return []
     return [*fact(INSTRUCTION, *known, statement, _STANDING if standing else _STYLE, _IMPORTANCE)]
 
@@ -163,15 +143,10 @@ def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
 
 def _language_of(text: str, *, standing: bool) -> str | None:
     """The language of answers a rule names, empty if it is for one text; None if it is about something else."""
-    if (
-        (language := _RE.LANGUAGE.search(text))
-        and _RE.ANSWERING.match(text)
-        and not _FORBIDDING.match(text)
-        and "spelling" not in text.lower()
-        and not _RE.COMMENTS.search(text)
-    ):
-        return language[1].capitalize() if standing or _RE.IN_LANGUAGE.match(text) else ""
-    return None
+    language = _RE.LANGUAGE.search(text) if _RE.ANSWERING.match(text) and not _FORBIDDING.match(text) else None
+    if language is None or "spelling" in text.lower() or _RE.COMMENTS.search(text):
+        return None
+    return language[1].capitalize() if standing or _RE.IN_LANGUAGE.match(text) else ""
 
 
 def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:

@@ -8,20 +8,8 @@ from msgspec.structs import replace
 from models.events.user import ExtractedFact
 from models.language.facts import vocabulary
 from models.language.facts.statements import Statement
-from models.language.facts.values import (
-    PREFERENCE,
-    Build,
-    Finding,
-    bare,
-    fact,
-    keys_by_noun,
-    languages_in,
-    named,
-    phrase,
-    slug,
-    things,
-)
-from models.text.tables import PatternTables, any_of, read_table
+from models.language.facts.values import PREFERENCE, Finding, bare, fact, languages_in, named, phrase, slug, things
+from models.text.tables import PatternTables, any_of, by_word, read_table
 
 _RE = PatternTables("facts_patterns").section("preferences")
 
@@ -31,7 +19,7 @@ UNIT, LENGTH, TONE, FORMAT = (
     for words in (vocabulary.UNITS, vocabulary.LENGTHS, vocabulary.TONES, vocabulary.FORMATS)
 )
 _EDITOR = re.compile(r"(?:vs ?code|visual studio(?: code)?|android studio)\b", re.IGNORECASE)
-KNOWN_THINGS = keys_by_noun(read_table("nouns")["things"])
+KNOWN_THINGS = by_word(read_table("nouns")["things"])
 """What "my editor" or "my preferred editor" is about → key."""
 _SLACK_CHARS = 6
 """So much may follow a time zone's name: " time"."""
@@ -136,14 +124,11 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
         return []
     if (when := _RE.QUALIFIER.search(text)) and _RE.AT_A_TIME.search(when["q"]):
         value, text = f"{value} {_qualified(when)}", text[: when.start("q")]
-    liked = [
-        thing
-        for thing in things(_RE.LIKED_END.split(text)[0])
-        if not (_RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing))
-    ]
-    return [
-        each for thing in liked for each in fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
-    ]
+    found: list[ExtractedFact] = []
+    for thing in things(_RE.LIKED_END.split(text)[0]):
+        if not (_RE.NO_LIKING.match(f"{thing} ") or _RE.VAGUE.search(thing)):
+            found += fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
+    return found
 
 
 def _prefers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -165,30 +150,27 @@ _MANNERS = frozenset({"response_length", "response_format", "tone", "theme", "co
 def _likes(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = match["v"]
     if re.search(r"\b(?:more|better) than\b", text):
-        return preferred(
-            re.sub(r"\s+(?:more|better|much more|way more) than\b.*", "", text), statement, 0.8, generic=True
-        )
+        more = re.sub(r"\s+(?:more|better|much more|way more) than\b.*", "", text)
+        return preferred(more, statement, 0.8, generic=True)
     found = preferred(text, statement, 0.8, generic=False)
     tool = bare(phrase(text)).lower() in vocabulary.PROGRAMMING_LANGUAGES
     return found if found and found[0].key in _MANNERS and not tool else _liked(text, statement, "likes")
 
 
-def _liking(value: str) -> Build:
-    return lambda match, statement: _liked(match["v"], statement, value)
+def _likes_so(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return _liked(match["v"], statement, "likes")
+
+
+def _dislikes(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return _liked(match["v"], statement, "dislikes")
 
 
 def _favourite(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     thing, which = match["thing"].lower(), bare(phrase(match["v"], 6))
-    thing = re.sub(
-        r"^(?:all-time|absolute|current|new|overall) ",
-        "",
-        re.sub(r" (?:of all time|ever|right now|by far|of choice)$", "", thing),
-    )
-    if (
-        not which
-        or _RE.NO_FAVOURITE.match(which)
-        or thing.split(" ")[0] in {"part", "thing", "things", "way", "bit", "one"}
-    ):
+    thing = re.sub(r" (?:of all time|ever|right now|by far|of choice)$", "", thing)
+    thing = re.sub(r"^(?:all-time|absolute|current|new|overall) ", "", thing)
+    vague = thing.split(" ")[0] in {"part", "thing", "things", "way", "bit", "one"}
+    if vague or not which or _RE.NO_FAVOURITE.match(which):
         return []
     known = KNOWN_THINGS.get(thing)
     if known in {"language", "editor", "operating_system", "theme"}:
@@ -227,16 +209,13 @@ def _my_thing(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = match["v"]
     if key is None or text.lower().startswith("not "):
         return []
-    if key in {"language", "tone", "style", "units"} and not (
-        match.groupdict().get("preferred") or "choice" in match["thing"].lower()
-    ):
+    chosen = match.groupdict().get("preferred") or "choice" in match["thing"].lower()
+    if key in {"language", "tone", "style", "units"} and not chosen:
         return []
     if key == "timezone":
         return fact(PREFERENCE, key, phrase(text, 5), statement, 0.95)
     return fact(PREFERENCE, key, bare(phrase(text, 8)), statement, 0.9)
 
 
-READERS = named(_prefers, _wishes, _likes, _favourite, _uses, _codes, _switched, _my_thing, _zone) | {
-    "likes_so": _liking("likes"),
-    "dislikes": _liking("dislikes"),
-}
+_OF_LIKINGS = named(_prefers, _wishes, _likes, _likes_so, _dislikes, _favourite)
+READERS = _OF_LIKINGS | named(_uses, _codes, _switched, _my_thing, _zone)

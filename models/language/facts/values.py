@@ -1,7 +1,5 @@
 """The parts rules are made of: what a rule is, and how a value is cut out of the words that follow its cue."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -56,15 +54,6 @@ def fact(  # noqa: PLR0917 - the order of a fact's fields, written some hundred 
             corrects=statement.corrects if corrects is None else corrects,
         )
     ]
-
-
-def keys_by_noun(nouns: Mapping[str, str]) -> dict[str, str]:
-    """From each noun to its key; an underscore stands for a blank.
-
-    >>> keys_by_noun({"phone": "phone cell_number"})
-    {'phone': 'phone', 'cell number': 'phone'}
-    """
-    return {noun.replace("_", " "): key for key, each in nouns.items() for noun in each.split()}
 
 
 def slug(text: str) -> str:
