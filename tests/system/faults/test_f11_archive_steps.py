@@ -18,6 +18,7 @@ STEPS = ("INSERT INTO raw.turns", "COMMIT", "CALL ducklake_merge", "CALL ducklak
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 def test_killed_at_each_step_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """One writer after another dies one statement later; each finds a whole archive, and so does the reader."""
     done = subprocess.run(  # noqa: S603 - our own module
