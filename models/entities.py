@@ -20,7 +20,7 @@ def owner_of(event: events.ConversationEnded | events.SpaceOutput) -> str:
 
 def _key_of_session(event: Any) -> str:
     """What producers write is keyed by the session's id alone, which also gives its partition."""
-    if isinstance(event, events.Turn | events.Control):
+    if isinstance(event, events.Turn | events.UnnumberedTurn | events.Control):
         return event.session_id
     return events.session_key(event.app_id, event.session_id) if event.session_id else str(event.app_id)
 
@@ -99,6 +99,13 @@ SESSION: Final = EntityKind(
             table="dead_letters",
             views={"dead_letters": once("id")},
             counts=(count("dead_letters_total", "reason"),),
+        ),
+        Emits(
+            events.TurnNumbered,
+            topics.NUMBERED,
+            table="numbered_turns",
+            views={"numbered_turns": once("id")},
+            counts=(count("turns_numbered_total"),),
         ),
         *(Emits(event, topics.COMMANDS) for event in get_args(events.Forwarded)),
     ),

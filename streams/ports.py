@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.events import AlertChanged, JudgedTurn, Turn
+from models.events import AlertChanged, AnyTurn, JudgedTurn
 from models.retrieval.lexical import SparseVector
 
 Vectors = NDArray[np.float32]
@@ -50,7 +50,7 @@ class TurnScorer(Protocol):
     reads: str
     """Name of the embedder whose vectors `score` makes use of; empty for none."""
 
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:
+    def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[float]:
         """Risk of each turn. Deterministic, no state across calls.
 
         Args:

@@ -21,11 +21,18 @@ from models.events.user import *
 
 SessionControl = SessionEnded | AlertAcknowledged | AlertLabelled | TurnsJudged | SegmentSummarised | TopicControl
 ControlEvent = SessionControl | SessionErased | ClockTicked
-InputEvent = Turn | SessionEnded | SessionErased | SessionControl | ClockTicked
+InputEvent = Turn | UnnumberedTurn | SessionEnded | SessionErased | SessionControl | ClockTicked
 CommandEvent = UserEvent | UserErasure | SpaceEvent | SpaceErasure | ProjectEvent | ProjectErasure
 """What changes a user's memory, a space of an app's memories, or a project's memory."""
 SessionOutput = (
-    ProfileUpdated | WindowClosed | SegmentCompacted | TopicChanged | EpisodeClosed | AlertChanged | JudgementRequested
+    TurnNumbered
+    | ProfileUpdated
+    | WindowClosed
+    | SegmentCompacted
+    | TopicChanged
+    | EpisodeClosed
+    | AlertChanged
+    | JudgementRequested
 )
 Forwarded = UserTurnAdded | ConversationEnded | ProjectForwarded
 """What the sessions role sends to other memories."""

@@ -160,6 +160,9 @@ NAMED = printable(1, 256)
 """Of an id chosen by the producer: 1-256 printable characters."""
 Identifier = Annotated[str, NAMED]
 Ratio = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1", ge=0.0, le=1.0)]
+MessageId = Annotated[
+    Identifier, about("The producer's id of the message, unique in its session.", IDENTIFIER, names="turn")
+]
 TurnNumber = Annotated[int, about(privacy=BEHAVIOUR, unit="turn number", ge=0, le=2**53)]
 UtcTime = Annotated[datetime, about(privacy=BEHAVIOUR, tz=True)]
 Count = Annotated[int, about(privacy=BEHAVIOUR, ge=0, le=2**53)]

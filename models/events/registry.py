@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from models.events.topics import ERASURES, TURNS, Topic
+from models.events.topics import ERASURES, NUMBERED, TURNS, Topic
 
 Event = type[Struct]
 
@@ -202,7 +202,7 @@ class Registry:
     @property
     def indexed_topics(self) -> tuple[Topic, ...]:
         """What the index reads: turns, erasures, and what is emitted for it."""
-        wanted = {TURNS, ERASURES, *(each.topic for each in self.emits.values() if each.index is not None)}
+        wanted = {TURNS, NUMBERED, ERASURES, *(each.topic for each in self.emits.values() if each.index is not None)}
         return tuple(topic for topic in self.topics if topic in wanted)
 
     @property

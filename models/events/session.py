@@ -24,6 +24,7 @@ from models.events.fields import (
     Identifier,
     KeyTopics,
     LastTurn,
+    MessageId,
     Operator,
     Ratio,
     SessionId,
@@ -55,7 +56,34 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
     risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
     metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    message_id: MessageId | None = None
     type: Annotated[Literal["turn"], about("Which event it is.", BEHAVIOUR)] = "turn"
+
+
+class UnnumberedTurn(Struct, frozen=True, kw_only=True, gc=False):
+    """A turn whose producer does not count: the session's fold numbers it, in the order of the log.
+
+    A `message_id` that is among the last 256 of the session is a repeat: it is counted, and changes nothing.
+    """
+
+    session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    user_id: Annotated[UserId, NAMED]
+    app_id: Annotated[AppId, NAMED, about("App of the conversation: its id is unique within it.")] = DEFAULT_APP
+    role: Speaker
+    content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.", CONTENT)]
+    timestamp: EventTime
+    project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
+    risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
+    metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    message_id: MessageId | None = None
+    type: Annotated[Literal["turn"], about("Which event it is.", BEHAVIOUR)] = "turn"
+
+    def numbered(self, turn: int) -> Turn:
+        """The turn, with its number."""
+        return Turn(turn=turn, **{name: getattr(self, name) for name in self.__struct_fields__})
+
+
+AnyTurn = Turn | UnnumberedTurn
 
 
 class SessionEnded(Control, frozen=True, kw_only=True, tag="session_ended", gc=False):
@@ -118,6 +146,23 @@ Score = Annotated[
 ]
 
 # --- out ---------------------------------------------------------------------------------------------------
+
+
+class TurnNumbered(Output, frozen=True, kw_only=True, tag="turn_numbered", gc=False):
+    """A turn that came without a number, and the number that the fold gave it; `source` is where it stands."""
+
+    turn: TurnIndex
+    role: Speaker
+    content: Annotated[str, about("Text of the message.", CONTENT)]
+    project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
+    risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
+    metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    message_id: MessageId | None = None
+
+    @property
+    def said(self) -> Turn:
+        """The turn as a producer that counts would have sent it."""
+        return Turn(**{name: getattr(self, name) for name in Turn.__struct_fields__ if name != "type"})
 
 
 class SignalShare(Struct, frozen=True, gc=False):

@@ -61,6 +61,7 @@ _BY_NAME = {name: _topic(name, row) for name, row in _ROWS.items()}
 TOPICS = tuple(_BY_NAME.values())
 
 TURNS = _BY_NAME["turns.v1"]
+NUMBERED = _BY_NAME["numbered.v1"]
 PROFILES = _BY_NAME["profiles.v1"]
 WINDOWS = _BY_NAME["windows.v1"]
 ALERTS = _BY_NAME["alerts.v1"]

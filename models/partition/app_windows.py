@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from models.events import Position, Turn, WindowClosed
+from models.events import AnyTurn, Position, WindowClosed
 from models.events.ids import event_id
 from models.policy import PartitionPolicy
 from models.risk.windows import ClosedWindow, Windows, WindowState
@@ -51,7 +51,7 @@ class AppWindows:
         first = self._closings.first()
         return None if first is None else first[0]
 
-    def observe(self, turn: Turn, watermark: datetime, risk: float | None, raised: int) -> None:
+    def observe(self, turn: AnyTurn, watermark: datetime, risk: float | None, raised: int) -> None:
         """Count a turn for its app, with its risk as it was counted."""
         app_id = turn.app_id
         if app_id not in self._apps and len(self._apps) >= self._policy.open_apps:

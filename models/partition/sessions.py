@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from models.events import (
     AlertChanged,
     AlertLabelled,
+    AnyTurn,
     ClockTicked,
     DeadLetter,
     InputEvent,
@@ -37,12 +38,13 @@ from models.events import (
     SessionControl,
     SessionErased,
     SessionName,
-    Turn,
+    UnnumberedTurn,
     app_meant,
     session_key,
 )
 from models.events.ids import event_id
 from models.partition.app_windows import AppWindows
+from models.partition.first_turns import FirstTurns
 from models.partition.log_fold import PARTITION_ENTITY, LogFold, Parts
 from models.policy import Policy
 from models.session.bounds import CLOSINGS_STATE_BYTES, Footprint, fitting_dead_letter
@@ -84,6 +86,7 @@ class PartitionFold(LogFold[DecodedArrival]):
         clock = own.get("clock")
         self._clock = msgspec.msgpack.decode(clock, type=_Clock) if clock else _Clock(_EPOCH, -1)
         self._apps = AppWindows(own, policy.partition, self._clock.watermark)
+        self._first_turns = FirstTurns(own)
         self._open = Deadlines()
         self._closed = Deadlines()
         self._alarmed: dict[str, Mode] = {}
@@ -159,19 +162,24 @@ class PartitionFold(LogFold[DecodedArrival]):
         if meant is None:
             self._outputs.append(_ambiguous(event, arrival))
             return True
-        state, fired = self._apply(
-            meant,
-            self._state(meant),
-            SessionInput(event, arrival.position, self.watermark, arrival.risk, arrival.vector),
-        )
-        if isinstance(event, Turn):
-            self._turns += 1
-            self._state_bytes += self._footprint.turn(meant, event)
-            risk = state.last_point[1] if state.last_point else None
-            self._apps.observe(event, self.watermark, risk, fired)
+        known = self._state(meant)
+        first = self._first_turns.of(meant) if known is None or known.deadline is None else 0
+        item = SessionInput(event, arrival.position, self.watermark, arrival.risk, arrival.vector, first)
+        state, fired = self._apply(meant, known, item)
+        if isinstance(event, AnyTurn):
+            self._count(meant, event, state, fired)
         return True
 
-    def _meant_by(self, event: Turn | SessionControl) -> str | None:
+    def _count(self, key: str, turn: AnyTurn, state: SessionState, fired: int) -> None:
+        """A turn was folded into its session."""
+        if isinstance(turn, UnnumberedTurn) and state.last_point is None:
+            return  # it came before
+        self._turns += 1
+        self._state_bytes += self._footprint.turn(key, turn)
+        risk = state.last_point[1] if state.last_point else None
+        self._apps.observe(turn, self.watermark, risk, fired)
+
+    def _meant_by(self, event: AnyTurn | SessionControl) -> str | None:
         """Key of the session that an event changes; None where it names no app, and several have such a session."""
         if event.app_id:
             return session_key(event.app_id, event.session_id)
@@ -217,13 +225,15 @@ class PartitionFold(LogFold[DecodedArrival]):
             if deadline > self.watermark and len(self._closed) <= self._policy.partition.closed_sessions:
                 return
             forgotten = SessionTimedOut(SessionName.of_key(key).session_id, deadline)
-            self._apply(key, self._known(key), SessionInput(forgotten, position, self.watermark))
+            state = self._known(key)
+            self._state_bytes += self._first_turns.forget(key, state.head.last_turn)
+            self._apply(key, state, SessionInput(forgotten, position, self.watermark))
 
     def _apply(self, key: str, state: SessionState | None, item: SessionInput) -> tuple[SessionState, int]:
         """Fold one input into its session and return it with the number of alerts that it raised."""
         if state is None:
             self._state_bytes += self._footprint.touch(key)
-        elif not isinstance(item.event, Turn):
+        elif not isinstance(item.event, AnyTurn):
             self._state_bytes += self._footprint.closing(key, state)
         state, outputs = fold(state, item, self._policy)
         self._sessions[key] = state
@@ -282,7 +292,11 @@ class PartitionFold(LogFold[DecodedArrival]):
         changed: dict[str, dict[str, bytes | None]] = {
             key: parts for key, state in self._sessions.items() if (parts := state.changed_parts())
         }
-        changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
+        changed[PARTITION_ENTITY] = {
+            "clock": msgspec.msgpack.encode(self._clock),
+            **self._apps.take_changes(),
+            **self._first_turns.take_changes(),
+        }
         self._keep_warm()
         return changed
 
@@ -296,7 +310,7 @@ class PartitionFold(LogFold[DecodedArrival]):
             del self._warm[key]
 
 
-def _ambiguous(event: Turn | SessionControl, arrival: DecodedArrival) -> DeadLetter:
+def _ambiguous(event: AnyTurn | SessionControl, arrival: DecodedArrival) -> DeadLetter:
     """The dead letter of an event that names no app, of a session id that several have."""
     at = arrival.position
     return fitting_dead_letter(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.events import Turn
+from models.events import AnyTurn
 from models.text.features import Words, probes_limits, rewrites_rules, supposes
 from models.text.known_words import LEXICON
 from models.text.tables import PatternTables
@@ -65,7 +65,7 @@ class RuleScorer:
     name = "rules"
     reads = ""
 
-    def score(self, turns: Sequence[Turn], vectors: NDArray[np.float32] | None = None) -> list[float]:  # noqa: ARG002
+    def score(self, turns: Sequence[AnyTurn], vectors: NDArray[np.float32] | None = None) -> list[float]:  # noqa: ARG002
         """Risk of each turn, 0-1, whatever its role; no state across turns or calls. Vectors say nothing to it."""
         return [score_text(turn.content) for turn in turns]
 

@@ -23,9 +23,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from models.events import DeadLetter, OutputEvent, SegmentCompacted, Turn
+from models.events import AnyTurn, DeadLetter, OutputEvent, SegmentCompacted
 from models.policy import Policy
 from models.risk.sequence.signals import SIGNAL_NAMES
+from models.session.messages import PART_BYTES
 from models.session.state import Open, SessionState
 from models.state.entity import record_bytes
 from models.text.words import utf8_bytes
@@ -79,10 +80,11 @@ class Footprint:
         judgement = self._judgement + record_bytes(key) if self._judgement else 0
         return head_bytes + _HEAD + record_bytes(key) + judgement
 
-    def turn(self, key: str, turn: Turn) -> int:
+    def turn(self, key: str, turn: AnyTurn) -> int:
         """A turn: its buffered content, vector and segment, and what it adds to the head."""
         project = 0 if turn.project_id is None else utf8_bytes(turn.app_id) + utf8_bytes(turn.project_id)
-        return utf8_bytes(turn.content) + self._turn + project + 3 * record_bytes(key)
+        noted = 0 if turn.message_id is None else PART_BYTES + record_bytes(key)
+        return utf8_bytes(turn.content) + self._turn + project + noted + 3 * record_bytes(key)
 
     def topics_and_notables(self, key: str, state: SessionState) -> int:
         """What a fold wrote of topics and notable sentences."""

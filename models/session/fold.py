@@ -6,6 +6,9 @@ stream, in replay and in a back-test. What happens to a turn, in order: `_Sessio
 Rules for what is not in order:
 
 - **Replayed** (offset at or below the state's): nothing changes, nothing is emitted.
+- **Without a number**: it gets the next one, and is told with it (`TurnNumbered`).
+- **Repeat** (without a number, and its `message_id` is among the last 256): counted as duplicate, also when the session
+  is closed nothing else.
 - **Duplicate** (a turn number already folded, among the last 64): counted as duplicate, otherwise without effect.
 - **Gap**: delays nothing. Whoever could lose a turn could hold back an alert.
 - **Out of order** (a new number among the last 64): counted like any turn; it takes its place in the risk window, and
@@ -28,6 +31,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from msgspec import structs
+
 from models.events import (
     AlertAcknowledged,
     AlertLabelled,
@@ -39,12 +44,14 @@ from models.events import (
     TopicControl,
     Turn,
     TurnsJudged,
+    UnnumberedTurn,
 )
 from models.events.base import NAME_CHARS
 from models.events.ids import named_id
 from models.policy import Policy
 from models.risk.windows import Windows
-from models.session.outputs import SessionEmission
+from models.session.messages import is_known, note
+from models.session.outputs import SessionEmission, turn_numbered
 from models.session.profile import TurnOrder, admit, count_turn
 from models.session.risk import RiskStep
 from models.session.segments import close_episode, compact
@@ -79,15 +86,31 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
         return state, _time_out(state, item.event, item, policy)
     if item.position.offset <= state.offset:
         return state, []
+    if isinstance(item.event, UnnumberedTurn):
+        return _number(state, item, item.event, policy)
     if isinstance(item.event, SessionErased):
         return state, _erase(state, item, item.event, policy)
-    head = _open_head(state, item)
-    if head is None:
+    outputs: list[OutputEvent] = []
+    if (head := _open_head(state, item)) is not None:
+        head.offset = item.position.offset
+        if not isinstance(item.event, AlertLabelled):
+            outputs = _SessionStep(state, head, item, policy, item.event.timestamp).take(item.event)
+    return state, outputs
+
+
+def _number(
+    state: SessionState, item: SessionInput, event: UnnumberedTurn, policy: Policy
+) -> tuple[SessionState, list[OutputEvent]]:
+    """Fold a turn as the next of its session; one that came before is no turn."""
+    head = state.head
+    if event.message_id is not None and is_known(state.parts, event.message_id):
+        head.offset = item.position.offset
+        if isinstance(head, Open):
+            head.duplicate_turns += 1
         return state, []
-    head.offset = item.position.offset
-    if isinstance(item.event, AlertLabelled):
-        return state, []
-    return state, _SessionStep(state, head, item, policy, item.event.timestamp).take(item.event)
+    turn = event.numbered(max(head.last_turn + 1, head.counts_from, item.first_turn))
+    state, outputs = fold(state, structs.replace(item, event=turn), policy)
+    return state, [turn_numbered(turn, item.position), *outputs]
 
 
 def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy: Policy) -> list[OutputEvent]:
@@ -113,6 +136,8 @@ def _open_head(state: SessionState, item: SessionInput) -> Open | None:
             windows=head.windows,
             user_id=event.user_id,
             app_id=event.app_id,
+            messages=head.messages,
+            counts_from=max(head.counts_from, item.first_turn),
         )
         state.become(fresh)
         return fresh
@@ -183,6 +208,9 @@ class _SessionStep:
         head.other_user |= turn.user_id != head.user_id
         self.emission.windows(self.windows.close(self.watermark))
         count_turn(head, turn.turn, self.timestamp)
+        if turn.message_id is not None:
+            note(self.state.parts, turn.message_id, head.messages)
+            head.messages += 1
         effects = self.risk.turn(turn)
         remembered = BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, effects.risk)
         encoded = encode_turn(remembered)
@@ -281,6 +309,8 @@ class _SessionStep:
                 late_turns=head.late_turns,
                 windows=head.windows,
                 closed_at=self.watermark,
+                messages=head.messages,
+                counts_from=head.counts_from,
             )
         )
         return self.emission.outputs

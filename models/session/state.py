@@ -10,9 +10,11 @@
 | `e` | signals and judgement, where a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
 | `t…` | topics (`session.topics.state`) | by their messages |
 | `n` | notable sentences, for the app's memories (`language.notable`) | by every fifth turn that brings one |
+| `m0` … | the last message ids (`session.messages`) | by turns that have one |
 
-All parts of one batch are written together, so they always fit each other. Closed, only a small head, the topics and
-the notable sentences are left, until the session is forgotten: who comes back goes on with the same conversation.
+All parts of one batch are written together, so they always fit each other. Closed, only a small head, the topics, the
+notable sentences and the message ids are left, until the session is forgotten: who comes back goes on with the same
+conversation.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.escalation import Escalating
 from models.risk.signals import Behaviour
 from models.risk.windows import WindowState
+from models.session.messages import PREFIX as MESSAGE_PARTS
 from models.session.segments import KeptSegment, PastSegments, SegmentRef, WorkingMemory
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import PREFIX as TOPIC_PARTS
@@ -44,7 +47,7 @@ from models.text.summary import Said
 
 LAYOUT = StateLayout("session state", version=2, log="turns")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
+_LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART, MESSAGE_PARTS)
 """What is known of a closed session until it is forgotten, besides its head."""
 
 
@@ -66,6 +69,10 @@ class Closed(Prefix, array_like=True, gc=False):
     """What is left of a closed session until its retention ends: enough to tell late turns from new ones."""
 
     closed_at: datetime = _NEVER
+    messages: int = 0
+    """Message ids that were noted."""
+    counts_from: int = 0
+    """Lowest number that may be given: above all that the session had before it was forgotten."""
 
 
 class Open(Prefix, array_like=True):
@@ -112,6 +119,10 @@ class Open(Prefix, array_like=True):
     """Turns of another user than the first came."""
     projects: list[list[str]] = []
     """App and id of projects that were spoken of, the first of them."""
+    messages: int = 0
+    """Message ids that were noted."""
+    counts_from: int = 0
+    """Lowest number that may be given: above all that the session had before it was forgotten."""
 
     @property
     def mean_risk(self) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import CommandEvent, Position, SessionControl, SessionErased, Turn
+from models.events import CommandEvent, Position, SessionControl, SessionErased, Turn, UnnumberedTurn
 
 
 class SessionTimedOut(Struct, frozen=True, gc=False):
@@ -28,7 +28,7 @@ class SessionTimedOut(Struct, frozen=True, gc=False):
     namesakes: int = 0
 
 
-SessionEvent = Turn | SessionControl | SessionErased | SessionTimedOut
+SessionEvent = Turn | UnnumberedTurn | SessionControl | SessionErased | SessionTimedOut
 
 
 class SessionInput(Struct, frozen=True, gc=False):
@@ -41,6 +41,7 @@ class SessionInput(Struct, frozen=True, gc=False):
         risk: The scorer's risk of a turn, also of one that brought another; None for other events.
         vector: The embedding of a turn or of a restored topic's title, `(dim,)` float32 of unit length, or None (empty
             text, other roles).
+        first_turn: Lowest number to give, where the session is not known.
     """
 
     event: SessionEvent
@@ -48,6 +49,7 @@ class SessionInput(Struct, frozen=True, gc=False):
     watermark: datetime
     risk: float | None = None
     vector: NDArray[np.float32] | None = None
+    first_turn: int = 0
 
 
 class Command(Struct, frozen=True, gc=False):

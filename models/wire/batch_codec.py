@@ -65,12 +65,12 @@ def _all_good(
         return True
     known = [key for key in keys if key is not None]
     sessions = [turn.session_id for turn in turns]
-    users, apps, projects = ([getattr(turn, of) or "" for turn in turns] for of in ("user_id", "app_id", "project_id"))
+    others = [getattr(turn, of) or "" for turn in turns for of in ("user_id", "app_id", "project_id", "message_id")]
     times = [turn.timestamp for turn in turns]
     return (
         len(known) == len(keys)
         and max(map(len, values)) + max(map(len, known)) <= intake.max_record_bytes
-        and "".join(chain(sessions, users, apps, projects)).isprintable()
+        and "".join(chain(sessions, others)).isprintable()
         # Printable ids hold no line break, so joined texts are equal only if each is.
         and "\n".join(sessions).encode() == b"\n".join(known)
         and min(times) >= intake.earliest_time

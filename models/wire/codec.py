@@ -27,17 +27,28 @@ from msgspec import Struct
 
 from models.entities import carried_by, entity_key
 from models.errors import ConfigurationError, InvalidRecord
-from models.events import ClockTicked, CommandEvent, ControlEvent, Forwarded, InputEvent, OutputEvent, Turn
+from models.events import (
+    ClockTicked,
+    CommandEvent,
+    ControlEvent,
+    Forwarded,
+    InputEvent,
+    OutputEvent,
+    Turn,
+    UnnumberedTurn,
+)
 from models.events.topics import COMMANDS, Topic
 from models.policy import IntakePolicy
 
 
 class _Tag(Struct):
     type: str = "turn"
+    turn: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
+_unnumbered = msgspec.json.Decoder(UnnumberedTurn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -58,11 +69,15 @@ def encode(event: Struct) -> bytes:
     return _encoder.encode(event)
 
 
-def _is_control(value: bytes) -> bool:
+def _reader_of(value: bytes) -> Callable[[bytes], InputEvent] | None:
+    """What reads something that is no turn with a number; None: nothing does."""
     try:
-        return _tag.decode(value).type != "turn"
+        tag = _tag.decode(value)
     except UNDECODABLE:
-        return False
+        return None
+    if tag.type != "turn":
+        return _control.decode
+    return _unnumbered.decode if bytes(tag.turn) == b"null" else None
 
 
 def _decode(value: bytes) -> InputEvent:
@@ -74,10 +89,10 @@ def _decode(value: bytes) -> InputEvent:
     try:
         return _turn.decode(value)
     except UNDECODABLE as error:
-        if not _is_control(value):
+        if (read := _reader_of(value)) is None:
             raise _refusal(error) from None
     try:
-        return _control.decode(value)
+        return read(value)
     except UNDECODABLE as error:
         raise _refusal(error) from None
 
@@ -114,7 +129,7 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
     if key is None or key != event.session_id.encode():
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
     _check_time(event.timestamp, None if isinstance(event, ClockTicked) else appended_at, intake)
-    if isinstance(event, Turn):
+    if isinstance(event, Turn | UnnumberedTurn):
         _check_turn(event, intake)
     elif (broken := _out_of_bounds(event, value or b"")) is not None:
         raise InvalidRecord("invalid_field", broken)
@@ -197,11 +212,13 @@ def _scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
+def _check_turn(turn: Turn | UnnumberedTurn, intake: IntakePolicy) -> None:
     if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
         raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
     if turn.project_id is not None and not turn.project_id.isprintable():
         raise InvalidRecord("invalid_identifier", "project_id holds control characters")
+    if turn.message_id is not None and not turn.message_id.isprintable():
+        raise InvalidRecord("invalid_identifier", "message_id holds control characters")
     # A character is at most four bytes: short text needs no encoding to know that it fits.
     if len(turn.content) * 4 > intake.max_content_bytes:
         size = len(turn.content.encode())

@@ -11,8 +11,9 @@ from functools import cache
 from msgspec import Struct
 
 from models.entities import REGISTRY, TOPIC_OF, entity_key
-from models.events import DeadLetter, Output, OutputEvent
+from models.events import DeadLetter, Output, OutputEvent, Turn, UnnumberedTurn
 
+_TURNS = {Turn: "turn", UnnumberedTurn: "unnumbered_turn"}
 Headers = list[tuple[str, bytes]]
 
 CONTENT_TYPE = "application/json"
@@ -30,7 +31,7 @@ def tag_of(event: type[Struct]) -> str:
     """
     tag = event.__struct_config__.tag
     # A turn's tag is a plain field with a default, so that producers may leave it out.
-    return str(tag) if tag is not None else "turn"
+    return str(tag) if tag is not None else _TURNS[event]
 
 
 def schema_of(event: type[Struct]) -> str:

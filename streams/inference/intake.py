@@ -14,9 +14,9 @@ from typing import Generic, NamedTuple, TypeVar
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
-from models.events import DeadLetter, Position, TopicRestored, Turn
+from models.events import AnyTurn, DeadLetter, Position, TopicRestored, TurnNumbered
 from models.events.ids import event_id
-from models.events.topics import COMMANDS, TURNS, Topic
+from models.events.topics import COMMANDS, NUMBERED, TURNS, Topic
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.risk.scorer import score_text
@@ -26,7 +26,7 @@ from models.wire.arrival import Command
 from models.wire.codec import decode_command, decode_input
 from models.wire.envelope import SCHEMA_HEADER
 from models.wire.flood import FloodGauge
-from streams.kafka.records import appended_at
+from streams.kafka.records import appended_at, readable
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, TurnScorer, Vectors
@@ -74,7 +74,7 @@ class Intake:
             (arrivals, n, arrival.event)
             for arrivals in batches
             for n, arrival in enumerate(arrivals)
-            if isinstance(arrival.event, Turn) and arrival.event.role in roles
+            if isinstance(arrival.event, AnyTurn) and arrival.event.role in roles
         ]
         restored = [
             (arrivals, n, topic_text(arrival.event.title, arrival.event.summary))
@@ -97,7 +97,7 @@ class Intake:
             arrivals[n] = DecodedArrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
 
 
-def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
+def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
     """Risk of each turn, 0-1; a scorer that reads this embedder's vectors (a row each) need not make them again.
 
     Where it gives no number (NaN) the rules' risk takes its place, and is counted: no silent zero.
@@ -136,6 +136,16 @@ def decode(
 
     masked = _mask(policy)
     return _decode(records, arrival, above, flood)
+
+
+def numbered_arrivals(records: Iterable[ConsumerRecord]) -> list[DecodedArrival]:
+    """Turns that the fold numbered, each as if its record in `turns.v1` had had the number."""
+    events = ((record, readable(NUMBERED, record)) for record in records)
+    return [
+        DecodedArrival(event.said, event.source, appended_at(record))
+        for record, event in events
+        if isinstance(event, TurnNumbered)
+    ]
 
 
 def decode_commands(

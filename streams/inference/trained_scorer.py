@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from models.errors import ConfigurationError
-from models.events import Turn
+from models.events import AnyTurn
 from models.risk.turn_model import EMBEDDER, TurnModel, read_model
 from models.text.disguise import unmask
 from models.text.words import capped
@@ -34,7 +34,7 @@ class TrainedScorer:
         """Bytes of the model, which are kept so that its alerts can be reproduced."""
         return self.model.data
 
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> list[float]:
+    def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> list[float]:
         """Risk of each turn, 0-1, whatever its role; no state across turns or calls."""
         return self.risks([turn.content for turn in turns], vectors)
 

@@ -13,7 +13,7 @@ from aiokafka.structs import RecordMetadata
 from jobs.lab.chaos.traffic import traffic
 from jobs.replay.comparison import Settled, settle
 from jobs.shared.role_process import RoleProcess
-from models.events import InputEvent, Role, Turn
+from models.events import AnyTurn, InputEvent, Role, Turn
 from models.events.topics import TURNS, Topic
 from models.wire.codec import decode_output, encode
 from streams.kafka.client import admin, consumer, read_to_end
@@ -162,9 +162,9 @@ class BrittleScorer:
     name = "brittle"
     reads = ""
 
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
+    def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
         """Risk 0.1, but for one turn."""
-        return [0.1 if turn.turn != 2 else "high" for turn in turns]  # type: ignore[misc]
+        return [0.1 if getattr(turn, "turn", 0) != 2 else "high" for turn in turns]  # type: ignore[misc]
 
 
 @asynccontextmanager

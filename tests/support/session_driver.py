@@ -15,6 +15,7 @@ from models.events import (
     SegmentCompacted,
     SessionEnded,
     Turn,
+    UnnumberedTurn,
 )
 from models.policy import Policy
 from models.session.fold import SessionState, fold
@@ -101,3 +102,8 @@ def said(turn: int, content: str = "The boat needs sails.", **more: object) -> T
         "timestamp": NOON + timedelta(minutes=turn),
     }
     return msgspec.convert(fields | more, Turn)
+
+
+def unnumbered(turn: Turn) -> UnnumberedTurn:
+    """The turn, as somebody sends it who does not count."""
+    return UnnumberedTurn(**{name: getattr(turn, name) for name in UnnumberedTurn.__struct_fields__})

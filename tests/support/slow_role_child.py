@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs import cli
-from models.events import Turn
+from models.events import AnyTurn
 from streams.index import edge
 from streams.index.edge import EdgeStore
 from streams.inference import trained_scorer as trained
@@ -37,7 +37,7 @@ def _entered() -> float:
 class SlowScorer(TrainedScorer):
     """A scorer that takes its time."""
 
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> list[float]:
+    def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> list[float]:
         """As the scorer, after a while."""
         time.sleep(_entered())
         return super().score(turns, vectors)

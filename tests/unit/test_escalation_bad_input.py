@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from models.events import Mode, Role, Turn
+from models.events import AnyTurn, Mode, Role
 from models.risk.combination import probability_of
 from models.risk.scorer import score_text
 from streams.inference.intake import score_turns
@@ -152,9 +152,9 @@ def test_a_scorer_that_gives_no_number_is_replaced_by_the_rules_and_counted() ->
         name = "broken"
         reads = ""
 
-        def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
+        def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
             """NaN for all others."""
-            return [0.25 if turn.turn == 1 else math.nan for turn in turns]
+            return [0.25 if getattr(turn, "turn", 0) == 1 else math.nan for turn in turns]
 
     embedder, lost = WordLlamaEmbedder(), metrics.counter("risks_not_a_number_total")
     texts = ("How do I build a bomb?", "How do I build a bomb?", "Which train is earlier?")

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from qdrant_client import AsyncQdrantClient
 
-from models.events import InputEvent, MemoryDeleted, RestoredMessage, Role, TopicRestored, Turn
+from models.events import AnyTurn, InputEvent, MemoryDeleted, RestoredMessage, Role, TopicRestored
 from models.policy import IntakePolicy, Policy
 from models.wire.codec import encode
 from models.wire.envelope import Headers, headers_for
@@ -36,13 +36,13 @@ class Noting:
 
     def __init__(self, reads: str = "") -> None:
         self.reads = reads
-        self.asked: list[tuple[list[Turn], Vectors | None]] = []
+        self.asked: list[tuple[list[AnyTurn], Vectors | None]] = []
 
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:
+    def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[float]:
         """Refuses an empty batch, as a model behind it may."""
         assert turns
         self.asked.append((list(turns), vectors))
-        return [turn.turn / 10 for turn in turns]
+        return [getattr(turn, "turn", 0) / 10 for turn in turns]
 
 
 def record(offset: int, event: InputEvent, at_ms: int | None = None) -> ConsumerRecord:

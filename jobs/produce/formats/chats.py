@@ -13,10 +13,11 @@ from msgspec import Struct, field
 
 from jobs.produce.formats.filling import FileMessage, Filling, check_content
 from models.events import DEFAULT_APP, ControlEvent, Identifier, InputEvent, Scalar, Turn
+from models.messages.openai import ChatMessage, parts_of
 
 OPENAI_RULE = (
-    '{"messages": [{"role", "content"}]} a line, with optional session_id or id, user_id or user, app_id; text parts '
-    "are joined, images and calls left out"
+    '{"messages": [{"role", "content"}]} a line, with optional session_id or id, user_id or user, app_id; turns as of '
+    "POST /v1/turns: text parts are joined, others named, each call is a turn"
 )
 SHAREGPT_RULE = '{"conversations": [{"from": "human"|"gpt"|…, "value"}]} a line or in one array; id, system optional'
 DIALOGUES_RULE = (
@@ -25,17 +26,8 @@ DIALOGUES_RULE = (
 )
 
 
-class _Part(Struct):
-    text: str | None = None
-
-
-class _OpenAiMessage(Struct):
-    role: str
-    content: str | list[_Part] | None = None
-
-
 class _OpenAiConversation(Struct):
-    messages: list[_OpenAiMessage]
+    messages: list[ChatMessage]
     session_id: Identifier | None = None
     id: Identifier | None = None
     user_id: Identifier | None = None
@@ -50,15 +42,12 @@ def read_openai(document: bytes, position: int, filling: Filling) -> list[list[T
     """One conversation, as OpenAI's fine-tuning files and chat logs have it."""
     chat = _openai.decode(document)
     session_id = chat.session_id or chat.id or filling.session_id(position)
-    said = [FileMessage(role=message.role, content=_text(message.content)) for message in chat.messages]
+    said = [
+        FileMessage(role=role.value, content=content, timestamp=message.timestamp, metadata=noted or None)
+        for message in chat.messages
+        for role, content, noted in parts_of(message)
+    ]
     return [filling.turns(session_id, said, user_id=chat.user_id or chat.user, app_id=chat.app_id)]
-
-
-def _text(content: str | list[_Part] | None) -> str:
-    """A message that only calls tools or shows images is an empty turn: it keeps its place."""
-    if isinstance(content, list):
-        return "\n".join(part.text for part in content if part.text is not None)
-    return content or ""
 
 
 class _ShareGptMessage(Struct):

@@ -1,0 +1,38 @@
+"""A turn as clients send it: what they leave out is filled in on the way to `turns.v1`."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from msgspec import Struct, structs
+
+from models.events import DEFAULT_APP, AnyTurn, Turn, UnnumberedTurn
+from models.events.base import Role, Scalar
+from models.events.fields import Identifier, MessageId, Ratio, TurnNumber, UtcTime, about
+
+
+class IncomingTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """One message of a conversation, with what its sender knows of it."""
+
+    session_id: Annotated[Identifier, about("Conversation.")]
+    user_id: Annotated[Identifier, about("User who takes part in the conversation.")]
+    app_id: (
+        Annotated[Identifier, about("App of the conversation; none: the token's only one, else `default`.")] | None
+    ) = None
+    role: Annotated[Role, about("Who speaks.")]
+    content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.")]
+    message_id: (
+        Annotated[MessageId, about("Yours, unique in the session: a repeat changes nothing; none: a new one.")] | None
+    ) = None
+    timestamp: Annotated[UtcTime, about("When it was said, RFC 3339 with a zone; none: now.")] | None = None
+    turn: Annotated[TurnNumber, about("Position in the session; none: counted here, as they come.")] | None = None
+    project_id: Annotated[Identifier, about("Project of the app, if any.")] | None = None
+    risk: Annotated[Ratio, about("An upstream model's risk, 0-1; none: scored here.")] | None = None
+    metadata: Annotated[dict[str, Scalar], about("Scalars passed through to the archive.")] | None = None
+    type: Literal["turn"] = "turn"
+
+    def event(self, now: datetime) -> AnyTurn:
+        """The turn as `turns.v1` takes it: said now and in the default app, where it does not say otherwise."""
+        time = now if self.timestamp is None else self.timestamp.astimezone(UTC)
+        given = structs.asdict(self) | {"timestamp": time, "app_id": self.app_id or DEFAULT_APP}
+        turn = given.pop("turn")
+        return UnnumberedTurn(**given) if turn is None else Turn(turn=turn, **given)
