@@ -20,7 +20,7 @@ from jobs.replay.alert_rules import FoldRules, RuledSessions, configured_rules, 
 from jobs.replay.archive_read import landed, skipped
 from jobs.shared.output import Progress
 from models.entities import TOPIC_OF, carried_by
-from models.events import DeadLetter, OutputEvent
+from models.events import DeadLetter, OutputEvent, TurnNumbered
 from models.events.base import Output
 from models.policy import IntakePolicy
 from models.wire.codec import encode
@@ -90,9 +90,12 @@ _OF_RELEASE = frozenset(("fingerprint",))
 """Made of app and session, which are compared: releases up to 0.2 made it of the session alone."""
 _POINTS, _WINDOWS = "risk_points", "windows"
 _KINDS = [
-    kind for topic in SESSIONS.outputs for kind in carried_by(topic) if kind in TABLE_OF and issubclass(kind, Output)
+    kind
+    for topic in SESSIONS.outputs
+    for kind in carried_by(topic)
+    if kind in TABLE_OF and issubclass(kind, Output) and kind is not TurnNumbered
 ]
-"""What the sessions role emits and the archive keeps."""
+"""What the sessions role emits and the archive keeps; turns that it numbered are read as they were said."""
 _OF_SESSIONS = {
     **{TABLE_OF[kind].name: [each for each in _KINDS if TABLE_OF[each] is TABLE_OF[kind]] for kind in _KINDS},
     _POINTS: [],
@@ -220,7 +223,8 @@ def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> st
     """Why a partition cannot be counted again; empty where it can."""
     first, following = landed(con, *place)
     missing = skipped(con, *place)
-    rows = archived_count(con, only=place.partition)
+    counted = con.execute(f"SELECT count(*) FROM numbered_turns WHERE kafka_partition = {place.partition:d}").fetchone()
+    rows = archived_count(con, only=place.partition) - (counted or (0,))[0]  # their offsets are among the missing
     if first or missing.get(EXPIRED):
         return "its beginning is not archived: retention removed it from the topic before"
     if missing.get(AGED):

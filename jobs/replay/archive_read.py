@@ -35,7 +35,7 @@ def read_archive(settings: Settings, before: Mapping[Topic, Ends]) -> Archived:
         StoreUnavailable: It cannot be read.
     """
     from streams.archive.catalog import paths_of, reading
-    from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED
+    from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED, UNNUMBERED
 
     with reading(paths_of(settings)) as lake:
         lake.execute("BEGIN")
@@ -56,7 +56,8 @@ def read_archive(settings: Settings, before: Mapping[Topic, Ends]) -> Archived:
             lacking.update(skipped(lake, name, number, end))
         absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
         lake.execute("ROLLBACK")
-    refused = sum(count for reason, count in lacking.items() if reason not in {ABSENT, AGED, ERASED, EXPIRED})
+    good = {ABSENT, AGED, ERASED, EXPIRED, UNNUMBERED}
+    refused = sum(count for reason, count in lacking.items() if reason not in good)
     compacted = {str(topic).removeprefix(f"{settings.topic_prefix}.") for (topic,) in absent}
     return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
 

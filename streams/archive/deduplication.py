@@ -33,12 +33,12 @@ def deduplicate(writer: LakeWriter) -> int | None:
     after = _stored_offsets(writer)
     if before == after:
         return 0
-    moved = [rule for rule in ONCE.values() if before.get(rule.table) != after.get(rule.table)]
+    moved = [rule for rule in ONCE.values() if any(before.get(table) != after.get(table) for table in rule.tables)]
     try:
         with writer.transaction() as con:
             found = 0
             for rule in moved:
-                repeats = rule.repeats(rule.behind(before.get(rule.table, {})))
+                repeats = rule.repeats(rule.behind(before), before)
                 con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {repeats}")
                 con.execute(
                     f"DELETE FROM temp.{_FOUND} WHERE (kafka_partition, kafka_offset, part) IN (SELECT "
@@ -57,15 +57,16 @@ def look_again(con: duckdb.DuckDBPyConnection, tables: Collection[str]) -> None:
 
     Where the row that stood for a key went, the next of its repeats stands.
     """
-    for rule in (rule for rule in ONCE.values() if rule.table in tables):
+    marks = marks_of(con)
+    for rule in (rule for rule in ONCE.values() if not set(tables).isdisjoint(rule.tables)):
         known = f"SELECT kafka_partition, kafka_offset, part FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}'"
         if con.execute(f"SELECT 1 FROM ({known}) LIMIT 1").fetchone():
             part = f" AND t.{rule.part} = k.part" if rule.part else ""
             left = (
-                f"(SELECT * FROM {RAW}.{rule.table} AS t SEMI JOIN ({known}) AS k "
+                f"(SELECT * FROM {rule.rows(marks)} AS t SEMI JOIN ({known}) AS k "
                 f"ON t.kafka_partition = k.kafka_partition AND t.kafka_offset = k.kafka_offset{part})"
             )
-            con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {rule.repeats(rule.keys_of(left))}")
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {rule.repeats(rule.keys_of(left), marks)}")
             con.execute(f"DELETE FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}'")
             _insert(con, rule)
 

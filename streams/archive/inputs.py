@@ -19,6 +19,7 @@ from msgspec import Struct
 from models.events import AlertChanged, Control, InputEvent, Role, SessionName, Turn
 from models.wire.envelope import tag_of
 from streams.archive.schema import QUERIES, RAW, TABLE_OF, TABLES
+from streams.archive.views.definitions import ONCE
 from streams.kafka.records import record_of_input
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,13 +27,14 @@ _ROWS = 5_000
 _CONTROLS: dict[str, type[Control]] = {
     tag_of(kind): kind for kind in TABLES["controls"].carries if issubclass(kind, Control)
 }
+_TURNS = ONCE["turns"].rows({})
 _Row = dict[str, Any]
 
 
 def archived_inputs(
     lake: duckdb.DuckDBPyConnection, topic: str, *, only: int | None = None, before: int | None = None
 ) -> Iterator[ConsumerRecord]:
-    """Every archived record of `turns.v1`, by partition and offset, as of one moment.
+    """Every archived record of `turns.v1`, by partition and offset, as of one moment; all turns with their numbers.
 
     Args:
         lake: A reader of the archive.
@@ -44,8 +46,8 @@ def archived_inputs(
     lake.execute("BEGIN")
     try:
         # Few beside the turns: they are read at once, for a connection streams one result at a time.
-        controls = list(_placed(lake, "controls", places))
-        for row in heapq.merge(controls, _placed(lake, "turns", places), key=lambda row: row["place"]):
+        controls = list(_placed(lake, f"{RAW}.controls", places))
+        for row in heapq.merge(controls, _placed(lake, _TURNS, places), key=lambda row: row["place"]):
             yield _record(row, topic)
     finally:
         lake.execute("ROLLBACK")
@@ -55,8 +57,7 @@ def archived_count(lake: duckdb.DuckDBPyConnection, *, only: int | None = None, 
     """How many records `archived_inputs` yields."""
     places = _places(only, before)
     counted = lake.execute(
-        f"SELECT (SELECT count(*) FROM {RAW}.turns WHERE {places}) "
-        f"+ (SELECT count(*) FROM {RAW}.controls WHERE {places})"
+        f"SELECT (SELECT count(*) FROM {_TURNS} WHERE {places}) + (SELECT count(*) FROM {RAW}.controls WHERE {places})"
     )
     (count,) = counted.fetchone() or (0,)
     return int(count)
@@ -68,10 +69,10 @@ def _places(only: int | None, before: int | None) -> str:
     return " AND ".join([*wanted, *([] if before is None else [f"kafka_offset < {before:d}"])]) or "true"
 
 
-def _placed(lake: duckdb.DuckDBPyConnection, table: str, places: str) -> Iterator[_Row]:
+def _placed(lake: duckdb.DuckDBPyConnection, rows: str, places: str) -> Iterator[_Row]:
     sql = (
         f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(appended_at) AS appended_at) "
-        f"FROM {RAW}.{table} WHERE {places} ORDER BY kafka_partition, kafka_offset"
+        f"FROM {rows} WHERE {places} ORDER BY kafka_partition, kafka_offset"
     )
     return ({**row, "place": (row["kafka_partition"], row["kafka_offset"])} for row in _rows(lake, sql))
 

@@ -4,6 +4,7 @@ Stated rules:
 
 * A record of `turns.v1` that intake refuses is no turn: its offset is noted in `skipped`, its bytes come as a dead
   letter from the sessions role.
+* A turn without a number is kept as `numbered.v1` has it, with its number; of `turns.v1` its offset is noted.
 * A record of Turntide's own topics that cannot be decoded (should not happen) is noted there too, with its bytes.
 * Tombstones, and records that carry out an erasure, are noted there without their keys: these name somebody who may be
   forgotten.
@@ -24,13 +25,13 @@ from aiokafka import ConsumerRecord
 from msgspec import Struct
 
 from models.errors import InvalidRecord
-from models.events import Control, Turn
+from models.events import Control, Turn, TurnNumbered, UnnumberedTurn
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.batch_codec import plain_turns
 from models.wire.codec import decode_command, decode_input, decode_output
 from streams.archive.rows import Landed, Rows
-from streams.archive.schema import ERASED, FORGETTING, TABLE_OF, TABLES, Skipped
+from streams.archive.schema import ERASED, FORGETTING, TABLE_OF, TABLES, UNNUMBERED, Skipped
 from streams.kafka.records import appended_at, appended_ms, uncollected
 
 TOMBSTONE = "tombstone"
@@ -119,10 +120,12 @@ def land(topic: Topic, full_name: str, record: ConsumerRecord, intake: IntakePol
         return _skipped(topic, full_name, record, error)
     if type(event) in _FORGETTING:
         return _skipped(topic, full_name, record, InvalidRecord(ERASED, "carries out an erasure"))
+    if isinstance(event, UnnumberedTurn):
+        return _skipped(topic, full_name, record, InvalidRecord(UNNUMBERED, "stands on numbered.v1 with its number"))
     value = record.value or b""
     exact = None
     if _NUL_ESCAPE in value:
-        if isinstance(event, Turn) and NUL in event.content:
+        if isinstance(event, Turn | TurnNumbered) and NUL in event.content:
             exact = event.content.encode()
         event = _without_nul(event)
     extra = _extra(event, value) if isinstance(event, Turn | Control) else None

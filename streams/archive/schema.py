@@ -54,7 +54,7 @@ SKIPPED = "skipped"
 REPEATS = "repeats"
 """Rows that a view leaves out, see `views.once`."""
 RETAINED = "retained"
-ABSENT, EXPIRED, ERASED, AGED = "absent", "expired", "erased", "aged"
+ABSENT, EXPIRED, ERASED, AGED, UNNUMBERED = "absent", "expired", "erased", "aged", "unnumbered"
 """Why offsets hold no row, where it is not a bad record: see `Skipped`."""
 LETTER_ERASED = "its dead letter was erased"
 """`Skipped.detail` of a bad record whose dead letter is not to be waited for."""
@@ -267,12 +267,15 @@ def _of_kind(kind: EntityKind) -> Iterator[RawTable]:
     return chain([commands], _emitted(*kind.emits, also=_MENTIONED))
 
 
-_PROFILES, *_OF_SESSIONS = (each for each in SESSION.emits if each.event is not events.DeadLetter)
+_PROFILES, *_OF_SESSIONS = (
+    each for each in SESSION.emits if each.event not in {events.DeadLetter, events.TurnNumbered}
+)
 TABLES: dict[str, RawTable] = {
     table.name: table
     for table in (
         _table("turns", events.Turn, also=_OF_TURNS),
-        _table("controls", *_kept(TURNS, events.Turn), also=(_EXTRA,)),
+        _table("numbered_turns", events.TurnNumbered, also=_OF_TURNS),
+        _table("controls", *_kept(TURNS, events.Turn, events.UnnumberedTurn), also=(_EXTRA,)),
         _table(_PROFILES.table, _PROFILES.event, without=("risk_points",)),
         _table("risk_points", RiskPointOfSession, of_owner=OF_PROFILE),
         *_emitted(*_OF_SESSIONS),
@@ -293,7 +296,7 @@ class Skipped(Struct, frozen=True, kw_only=True):
 
     The reason is `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
     retention before it was archived: lost), `erased` (on request, or the request itself), `aged` (by the archive's own
-    retention), `tombstone`, or why the record is invalid.
+    retention), `unnumbered` (the turn stands in `numbered_turns`), `tombstone`, or why the record is invalid.
     """
 
     topic: Annotated[str, about("Full name.", OPERATIONAL)]

@@ -26,6 +26,7 @@ from streams.archive.schema import (
     SKIPPED,
     TABLE_OF,
     TABLES,
+    UNNUMBERED,
     ddl,
 )
 
@@ -190,8 +191,8 @@ def _without_dead_letter(con: duckdb.DuckDBPyConnection, prefix: str, now: datet
         "SELECT coalesce(sum((s.landed_at > ?)::INT), 0), coalesce(sum((s.landed_at <= ?)::INT), 0) "
         f"FROM {RAW}.{SKIPPED} s ANTI JOIN {RAW}.dead_letters d ON d.topic = s.topic "
         'AND d."partition" = s.kafka_partition AND d."offset" = s.first_offset '
-        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?, ?) AND s.detail <> ?",
-        [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, AGED, LETTER_ERASED],
+        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?, ?, ?) AND s.detail <> ?",
+        [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, AGED, UNNUMBERED, LETTER_ERASED],
     ).fetchone()
     return int(found[0]), int(found[1])
 

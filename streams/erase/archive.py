@@ -21,6 +21,10 @@ from streams.erase.readers import Positions
 
 Spoke = tuple[str, str, str, datetime, datetime]
 """Session, app, user, first and last event time."""
+_TURNS = (
+    f"(SELECT session_id, app_id, user_id, timestamp FROM {RAW}.turns "
+    f"UNION ALL SELECT session_id, app_id, user_id, timestamp FROM {RAW}.numbered_turns)"
+)
 _STIR_EVERY_S = 5.0
 _Done = TypeVar("_Done")
 
@@ -87,9 +91,9 @@ def sessions_of(con: duckdb.DuckDBPyConnection, request: EraseRequested) -> list
     wanted = {name: value for name in ("app_id", "user_id", "session_id") if (value := getattr(request, name))}
     condition = " AND ".join(f"{name} = ${name}" for name in wanted)
     rows: list[Spoke] = con.execute(
-        f"WITH mine AS (SELECT app_id, session_id FROM {RAW}.turns WHERE {condition} "
+        f"WITH mine AS (SELECT app_id, session_id FROM {_TURNS} WHERE {condition} "
         f"UNION SELECT app_id, session_id FROM {RAW}.profiles WHERE {condition}), "
-        f"spoke AS (SELECT session_id, app_id, user_id, timestamp AS first, timestamp AS last FROM {RAW}.turns "
+        f"spoke AS (SELECT session_id, app_id, user_id, timestamp AS first, timestamp AS last FROM {_TURNS} "
         f"UNION ALL SELECT session_id, app_id, user_id, started_at, timestamp FROM {RAW}.profiles) "
         "SELECT session_id, app_id, user_id, min(first), max(last) FROM spoke "
         "SEMI JOIN mine USING (app_id, session_id) GROUP BY ALL ORDER BY ALL",
@@ -102,7 +106,7 @@ def namesakes_of(con: duckdb.DuckDBPyConnection, sessions: Collection[SessionNam
     """Every session with the id of one of these, in any app, as far as the archive tells."""
     ids = sorted({session.session_id for session in sessions})
     rows = con.execute(
-        f"SELECT DISTINCT app_id, session_id FROM (SELECT app_id, session_id FROM {RAW}.turns "
+        f"SELECT DISTINCT app_id, session_id FROM (SELECT app_id, session_id FROM {_TURNS} "
         f"UNION ALL SELECT app_id, session_id FROM {RAW}.profiles) WHERE session_id IN (SELECT unnest(?::VARCHAR[]))",
         [ids],
     ).fetchall()

@@ -70,6 +70,11 @@ class SessionVectorMemory:
         found = await asyncio.gather(*[self._between(session, low, high) for low, high in _runs(wanted)])
         return [turn for run in found for turn in run if turn.turn in wanted]
 
+    async def turns_of_messages(self, session: SessionName, message_ids: Sequence[str]) -> list[RememberedTurn]:
+        """Turns of the session by their messages' ids, in order of number; those that are not here are left out."""
+        where = {**_of(session), "message_id": tuple(message_ids)}
+        return (await TURNS.latest(self._store, where, len(message_ids), by="turn"))[::-1]
+
     async def turns_at(self, user_id: str, places: Iterable[Place]) -> dict[Place, RememberedTurn]:
         """These turns of a user, in one go; those that are not here, or are somebody else's, are missing."""
         keys = {turn_key(*place): place for place in places}

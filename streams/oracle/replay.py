@@ -24,6 +24,7 @@ from models.events import (
     SessionName,
     SpaceErased,
     Turn,
+    TurnNumbered,
     UserErased,
     UserTurnAdded,
 )
@@ -238,12 +239,18 @@ class LogReplay(ABC, Generic[_Arrival]):
     def result(self) -> Replayed:
         """Everything folded so far; it changes with what is folded next."""
         entities = {number: table.entities for number, table in self._tables.items()}
+        forgotten = self._forgotten.among(self._outputs)
+        numbered = {
+            TurnKey(event.app_id, event.session_id, event.turn)
+            for event in self._outputs.values()
+            if isinstance(event, TurnNumbered) and event.id not in forgotten
+        }
         return Replayed(
             entities,
             self._outputs,
             self._turns,
-            {TurnKey(*session, turn) for session, turns in self._turns_of.items() for turn in turns},
-            self._forgotten.among(self._outputs),
+            numbered | {TurnKey(*session, turn) for session, turns in self._turns_of.items() for turn in turns},
+            forgotten,
             frozenset(self._forgotten.subjects),
         )
 

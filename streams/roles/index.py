@@ -27,7 +27,16 @@ from models.entities import REGISTRY
 from models.errors import StoreUnavailable
 from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import CONVERSATION_TOPICS, DEAD_LETTERS, ERASURES, FACTS, TURNS, USER_EPISODES, Topic
+from models.events.topics import (
+    CONVERSATION_TOPICS,
+    DEAD_LETTERS,
+    ERASURES,
+    FACTS,
+    NUMBERED,
+    TURNS,
+    USER_EPISODES,
+    Topic,
+)
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.wire.codec import encode
@@ -43,7 +52,7 @@ from streams.index.generations import generation_name
 from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
 from streams.index.turn_numbers import TurnNumbers, erased_up_to
-from streams.inference.intake import decode, score_turns, topic_text
+from streams.inference.intake import decode, numbered_arrivals, score_turns, topic_text
 from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowledged
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
@@ -55,7 +64,7 @@ from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-_OF_USERS = frozenset({TURNS.name, FACTS.name, USER_EPISODES.name})
+_OF_USERS = frozenset({TURNS.name, NUMBERED.name, FACTS.name, USER_EPISODES.name})
 _Answer = TypeVar("_Answer")
 _STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
@@ -202,6 +211,8 @@ class IndexRole(BatchRole):
         if self._mask is not None:
             batches = {tp: self._mask.records(self._topics_read[tp.topic], each) for tp, each in batches.items()}
         arrivals = decode(self._of(TURNS, batches), self._without_masking).arrivals
+        if numbered := numbered_arrivals(self._of(NUMBERED, batches)):
+            arrivals = sorted([*arrivals, *numbered], key=lambda each: (each.position.partition, each.position.offset))
         erased = self._forgotten(arrivals)
         said = [e for e in arrivals if not isinstance(e.event, Turn) or self._stays(e.event, e.position)]
         first = await self._answered(partial(self._numbers.first, said, self._erased))

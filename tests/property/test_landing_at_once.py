@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.events import AlertStatus, ClockTicked, SessionEnded, SessionErased
-from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES, TURNS, WINDOWS, Topic
+from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, NUMBERED, PROFILES, TURNS, WINDOWS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
@@ -136,7 +136,13 @@ def test_outputs_land_as_each_alone(of: Topic, data: st.DataObject) -> None:
     assert_same(of, [record(value, offset) for offset, value in enumerate(values)])
 
 
-_TABLES = {"turns": TURNS, "profiles": PROFILES, "risk_points": PROFILES, "compactions": COMPACTIONS}
+_TABLES = {
+    "turns": TURNS,
+    "numbered_turns": NUMBERED,
+    "profiles": PROFILES,
+    "risk_points": PROFILES,
+    "compactions": COMPACTIONS,
+}
 _VIEWS = [view for view, rule in ONCE.items() if rule.table in _TABLES]
 _PARTITIONS = st.integers(0, 2)
 
@@ -177,6 +183,8 @@ class InMemory:
                 "id": f"i{number}",
                 "first_turn": number % 3,
                 "last_turn": 3,
+                # Before, or behind, the records of the other turns with these numbers.
+                "source": {"topic": "t", "partition": number % 3, "offset": number + (1_000 if number % 2 else -1_000)},
             }
             columns = {name: value for name, value in named.items() if name in ddl()[table]}
             values = ", ".join(f"? AS {name}" for name in (*columns, "kafka_partition", "kafka_offset"))

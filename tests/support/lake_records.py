@@ -14,6 +14,7 @@ from models.events import (
     AccessAudited,
     AlertChanged,
     AlertStatus,
+    AnyTurn,
     Control,
     ErasureEvent,
     Mode,
@@ -94,7 +95,7 @@ def record(event: Any, offset: int, *, partition: int = 0, received: datetime = 
 def _key(event: Any) -> bytes:
     if isinstance(event, bytes | None):
         return b"s-1"
-    if isinstance(event, Turn | Control):
+    if isinstance(event, AnyTurn | Control):
         return event.session_id.encode()
     if isinstance(event, ErasureEvent):
         return event.request_id.encode()

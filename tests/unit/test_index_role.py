@@ -16,7 +16,7 @@ from models.entities import TOPIC_OF
 from models.errors import StoreUnavailable
 from models.events import Position, SessionErased, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import FACTS, PROJECTS, TURNS, USER_EPISODES
+from models.events.topics import FACTS, NUMBERED, PROJECTS, TURNS, USER_EPISODES
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
@@ -35,6 +35,7 @@ from tests.support.projects_indexed import conversation, remembered, stands
 from tests.support.session_driver import said
 from tests.support.users_indexed import MatterEmbedder
 
+OF_SESSIONS = {TURNS.name: 0, NUMBERED.name: 0}
 _LATER_MS = 2_000_000_000_000
 
 
@@ -114,8 +115,8 @@ def changed(offset: int, topic: str) -> TopicChanged:
     [
         ({}, None),
         ({TURNS.name: 0, FACTS.name: 0}, None),
-        ({TURNS.name: 0, FACTS.name: 0, USER_EPISODES.name: 0, PROJECTS.name: 7}, True),
-        ({TURNS.name: 0, FACTS.name: 3, USER_EPISODES.name: 0}, False),
+        ({**OF_SESSIONS, FACTS.name: 0, USER_EPISODES.name: 0, PROJECTS.name: 7}, True),
+        ({**OF_SESSIONS, FACTS.name: 3, USER_EPISODES.name: 0}, False),
     ],
     ids=["none of its own", "others have some", "all read", "behind"],
 )

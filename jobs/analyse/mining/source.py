@@ -22,6 +22,8 @@ from streams.archive.catalog import LAKE
 from streams.archive.schema import RAW, RETAINED, ddl
 
 _COHORT = "mining_cohort"
+_TABLES = {"turns": ("turns", "numbered_turns")}
+"""Of a view that is made of two."""
 _SESSION = "r.app_id || '/' || r.session_id"
 
 
@@ -150,7 +152,7 @@ class MiningSource:
     def days(self, job: Job) -> dict[date, Day]:
         """Every day that has rows of the job, with its mark."""
         found: dict[date, tuple[int, list[str]]] = {}
-        for table in job.reads:
+        for table in (each for name in job.reads for each in _TABLES.get(name, (name,))):
             for day, rows, places in self._marks_of(job, table):
                 count, marks = found.setdefault(day, (0, []))
                 found[day] = (count + rows, [*marks, f"{table}:{rows}:{places}"])
@@ -158,7 +160,7 @@ class MiningSource:
 
     def latest_day(self) -> date | None:
         """The last day on which a turn was received; None: there are no turns."""
-        found = self.con.execute(f"SELECT max(date) FROM {RAW}.turns WHERE {self._read('turns')}").fetchone()
+        found = self.con.execute(f"SELECT max(date) FROM v1.turns WHERE {self._read('turns')}").fetchone()
         return found[0] if found else None
 
     @contextmanager
@@ -206,7 +208,7 @@ class MiningSource:
         if not self._has_cohort:
             self.con.execute(
                 f"CREATE OR REPLACE TEMP TABLE {_COHORT} AS "
-                f"SELECT {_SESSION} AS session_id, min(date) AS day FROM {RAW}.turns AS r WHERE {self._read('turns')} "
+                f"SELECT {_SESSION} AS session_id, min(date) AS day FROM v1.turns AS r WHERE {self._read('turns')} "
                 "GROUP BY ALL"
             )
             self._has_cohort = True

@@ -15,7 +15,6 @@ from jobs.analyse.report.wording import FigureChange, change, counted
 from jobs.shared.pictures import Drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
-from streams.archive.schema import RAW
 
 _TOP, _TOP_OF_A_PART = 10, 3
 _HEADLINE = (
@@ -175,9 +174,9 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
 def facts_of(con: duckdb.DuckDBPyConnection) -> ArchiveFacts:
     """Facts of a reader's archive."""
     found = con.execute(
-        f"SELECT snapshot_id, snapshot_time, (SELECT count(*) FROM {RAW}.turns), "  # noqa: S608 - a constant
+        f"SELECT snapshot_id, snapshot_time, (SELECT count(*) FROM turns), "  # noqa: S608 - a constant
         f"(SELECT coalesce(sum(file_size_bytes), 0)::BIGINT FROM ducklake_table_info('{LAKE}')), "
-        f"(SELECT coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.turns) "
+        f"(SELECT coalesce(sum(record_bytes), 0)::BIGINT FROM turns) "
         f"FROM ducklake_snapshots('{LAKE}') ORDER BY snapshot_id DESC LIMIT 1"
     ).fetchone()
     assert found  # noqa: S101 - no archive is without a snapshot

@@ -14,6 +14,7 @@ from jobs.shared.dialogues import judging_policy, read_dialogues
 from models.events import (
     AlertChanged,
     AlertLabelled,
+    AnyTurn,
     DeadLetter,
     OutputEvent,
     ProfileUpdated,
@@ -107,17 +108,18 @@ class JudgingReplay(SessionReplay):
 
     def _note(self, arrival: DecodedArrival) -> None:
         event = arrival.event
-        if isinstance(event, Turn):
+        if isinstance(event, AnyTurn):
             at = event.timestamp.astimezone(UTC)
             name = SessionName(event.app_id, event.session_id)
             seen = self._seen.get(name)
             if seen is None:
                 seen = self._seen[name] = _SessionSoFar(at, at, arrival.position.partition)
             seen.started_at, seen.ended_at = min(seen.started_at, at), max(seen.ended_at, at)
-            seen.turns.add(event.turn)
+            turn = event.turn if isinstance(event, Turn) else max(seen.turns, default=-1) + 1
+            seen.turns.add(turn)
             seen.open = True
-            if event.role is Role.USER and (seen.first_user is None or event.turn < seen.first_user[0]):
-                seen.first_user = (event.turn, arrival.risk or 0.0)
+            if event.role is Role.USER and (seen.first_user is None or turn < seen.first_user[0]):
+                seen.first_user = (turn, arrival.risk or 0.0)
         elif isinstance(event, AlertLabelled):
             for name in self._named(event):
                 self._labels[name][event.alert_id] = event.escalating

@@ -42,7 +42,7 @@ from jobs.operate.doctor.verdict import Check, Status, Verdict, fail, ok, verdic
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer, progress_bar
 from models.errors import ConfigurationError
-from models.events import SessionName, Turn
+from models.events import AnyTurn, SessionName
 from models.events.topics import TURNS
 from models.policy import Policy
 from streams.inference.intake import decode
@@ -71,7 +71,7 @@ def standing(records: Mapping[int, list[ConsumerRecord]], policy: Policy) -> dic
     found = defaultdict[SessionName, set[int]](set)
     for partition, each in records.items():
         for arrival in decode(each, policy).arrivals:
-            if isinstance(arrival.event, Turn):
+            if isinstance(arrival.event, AnyTurn):
                 found[SessionName(arrival.event.app_id, arrival.event.session_id)].add(partition)
     return dict(found)
 

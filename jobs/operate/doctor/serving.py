@@ -262,7 +262,8 @@ def _named(found: list[TopicDrift], *kinds: DriftKind) -> str:
 
 def check_workers(settings: Settings) -> Verdict:
     """Only what belongs together: whoever runs sessions and no memory finds requests and turns piling up."""
-    groups = asyncio.run(role_groups(settings, (role for role in ROLES if role != "api")))  # it reads no topic
+    reading = (role for role in ROLES if role not in {"api", "gateway"})
+    groups = asyncio.run(role_groups(settings, reading))
     members = {role: group.members for role, group in groups.items()}
     shown = ", ".join(f"{role} {count}" for role, count in members.items())
     follows = dict(_FOLLOWS)

@@ -33,10 +33,11 @@ def _last(table: str, key: str) -> str:
 
 
 _OF_EVENTS = {name: (each.table, view) for each in REGISTRY.emits.values() for name, view in each.views.items()}
+_NUMBERED = Once("numbered_turns", "numbered_turns", ("id",))
 ONCE: dict[str, Once] = {
     rule.name: rule
     for rule in (
-        Once("turns", "turns", ("app_id", "session_id", "turn")),
+        Once("turns", "turns", ("app_id", "session_id", "turn"), beside=_NUMBERED),
         Once("risk_points", "risk_points", ("app_id", "session_id", "turn"), part="turn"),
         *(
             Once(name, table, view.by, LOG_ORDER if view.takes == "first" else NEWEST_FIRST)
@@ -75,6 +76,4 @@ VIEW_NAMES = tuple(dict.fromkeys((*_TEXTS.first, *_OF_EVENTS)))
 
 def definitions(marks: Mapping[str, Marks]) -> dict[str, str]:
     """Each view's query, in the order of creation. Marks: table → up to where its repeats are in `raw.repeats`."""
-    return {
-        view: ONCE[view].sql(marks.get(ONCE[view].table, {})) if view in ONCE else _ELSE[view] for view in VIEW_NAMES
-    }
+    return {view: ONCE[view].sql(marks) if view in ONCE else _ELSE[view] for view in VIEW_NAMES}

@@ -34,6 +34,7 @@ class Once(NamedTuple):
         key: Columns or expressions; nulls equal each other.
         order: The row that comes first stands.
         part: What tells rows of one record apart; empty where a record is one row.
+        beside: Rule of rows of another table that count among this one's, each at the place of its `source`.
     """
 
     name: str
@@ -41,26 +42,45 @@ class Once(NamedTuple):
     key: tuple[str, ...]
     order: str = LOG_ORDER
     part: str = ""
+    beside: "Once | None" = None
 
-    def sql(self, marks: Marks) -> str:
-        """The rows that stand, with the table's columns."""
-        columns = ", ".join(f'"{column}"' for column in ddl()[self.table])
-        if not marks:
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Tables that rows come from."""
+        return (self.table,) if self.beside is None else (self.table, self.beside.table)
+
+    def sql(self, marks: Mapping[str, Marks]) -> str:
+        """The rows that stand, with the table's columns. Marks by table."""
+        rows = self.rows(marks)
+        columns = self._columns()
+        if not marks.get(self.table):
             window = f"PARTITION BY {', '.join(self.key)} ORDER BY {self.order}"
-            return f"SELECT {columns} FROM {RAW}.{self.table} QUALIFY row_number() OVER ({window}) = 1"
+            return f"SELECT {columns} FROM {rows} QUALIFY row_number() OVER ({window}) = 1"
         known = f"SELECT kafka_partition, kafka_offset, part FROM {RAW}.{REPEATS} WHERE rule = '{self.name}'"
         same = f" AND t.{self.part} = again.part" if self.part else ""
         return (
-            f"SELECT {columns} FROM {RAW}.{self.table} AS t "
-            f"ANTI JOIN ({known} UNION ALL {self.repeats(self._behind(marks))}) AS again "
+            f"SELECT {columns} FROM {rows} AS t "
+            f"ANTI JOIN ({known} UNION ALL {self.repeats(self.behind(marks), marks)}) AS again "
             f"ON t.kafka_partition = again.kafka_partition AND t.kafka_offset = again.kafka_offset{same}"
         )
 
-    def repeats(self, keys: str) -> str:
+    def rows(self, marks: Mapping[str, Marks]) -> str:
+        """All rows, repeats of this rule among them."""
+        if self.beside is None:
+            return f"{RAW}.{self.table}"
+        moved = 'SELECT * REPLACE (source."partition"::INTEGER AS kafka_partition, source."offset" AS kafka_offset)'
+        others = f"{moved} FROM ({self.beside.sql(marks)})"
+        columns = self._columns()
+        return f"(SELECT {columns} FROM {RAW}.{self.table} UNION ALL SELECT {columns} FROM ({others}))"
+
+    def _columns(self) -> str:
+        return ", ".join(f'"{column}"' for column in ddl()[self.table])
+
+    def repeats(self, keys: str, marks: Mapping[str, Marks]) -> str:
         """Rows that do not stand, among those with certain keys, which a query gives as `k0`, `k1` …, see `keys_of`."""
         same = " AND ".join(f"c.k{n} IS NOT DISTINCT FROM wanted.k{n}" for n in range(len(self.key)))
         named = ", ".join(f"k{n}" for n in range(len(self.key)))
-        every = self.keys_of(f"{RAW}.{self.table}", f", kafka_partition, kafka_offset, {self.part or 0} AS part")
+        every = self.keys_of(self.rows(marks), f", kafka_partition, kafka_offset, {self.part or 0} AS part")
         return (
             f"SELECT kafka_partition, kafka_offset, part FROM (SELECT * FROM ({every}) AS c "
             f"SEMI JOIN ({keys}) AS wanted ON {same} "
@@ -72,22 +92,27 @@ class Once(NamedTuple):
         keys = ", ".join(f"{column} AS k{n}" for n, column in enumerate(self.key))
         return f"SELECT {keys}{besides} FROM {source}"
 
-    def repeated_keys(self) -> str:
+    def repeated_keys(self, marks: Mapping[str, Marks]) -> str:
         """Keys of all rows whose key, going by its hash, another row has, too."""
         digest = f"hash({', '.join(self.key)})"
-        table = f"{RAW}.{self.table}"
+        table = self.rows(marks)
         return (
             f"{self.keys_of(table)} WHERE {digest} IN "
             f"(SELECT {digest} AS h FROM {table} GROUP BY h HAVING count(*) > 1)"
         )
 
-    def behind(self, marks: Marks) -> str:
+    def behind(self, marks: Mapping[str, Marks]) -> str:
         """Keys of the rows that are not settled; of all rows, if there are no marks, those that may be repeated."""
-        return self._behind(marks) if marks else self.repeated_keys()
+        if not marks.get(self.table):
+            return self.repeated_keys(marks)
+        of_tables = (self._behind(table, marks.get(table, {})) for table in self.tables)
+        return " UNION ALL ".join(of_tables)
 
-    def _behind(self, marks: Marks) -> str:
+    def _behind(self, table: str, marks: Marks) -> str:
         # The plain bounds are for the files' statistics; a partition beyond the marks is one that they do not know.
-        keys, each = self.keys_of(f"{RAW}.{self.table}"), sorted(marks.items())
+        keys, each = self.keys_of(f"{RAW}.{table}"), sorted(marks.items())
+        if not marks:
+            return keys
         by_partition = " ".join(f"WHEN {partition} THEN {mark}" for partition, mark in each)
         return (
             f"{keys} WHERE kafka_offset >= {min(marks.values())} "
